@@ -1,0 +1,73 @@
+# Everything a person does with this repository. Needs CPython 3.11 or newer, make and git; the rest it installs
+# into .venv. `make help` lists the targets.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+UV := $(BIN)/uv pip
+PIN := $(UV) compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup fix demo up down test check format lint types template imports bench build requirements clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+$(READY): requirements-uv.txt requirements.txt pyproject.toml
+	@echo "setting up $(VENV) (once; under a minute)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than 3.11; name a newer one: make PYTHON=python3.13 …"; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install -qq --require-hashes -r requirements-uv.txt
+	@$(UV) sync -q --require-hashes --python $(BIN)/python requirements.txt
+	@$(UV) install -q --no-deps --no-build-isolation --python $(BIN)/python -e .
+	@touch $@
+
+setup: $(READY) ## create .venv (the other targets do it by themselves)
+
+demo: $(READY) ## start the laptop stack, fire every rule once, print what happened, stop
+	@$(BIN)/signalbox demo
+
+up: $(READY) ## start the laptop stack and keep it up (Ctrl-C or `make down` stops it)
+	@$(BIN)/signalbox up
+
+down: $(READY) ## stop the laptop stack
+	@$(BIN)/signalbox down
+
+test: $(READY) ## run every test
+	@$(BIN)/python -m pytest -n auto
+
+check: format lint types template imports ## what CI checks beside the tests
+
+format: $(READY) ## is the code formatted? (`make fix` formats it)
+	@$(BIN)/ruff format --check .
+
+fix: $(READY) ## format the code and mend what the linter can mend
+	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
+
+lint: $(READY) ## lint the code
+	@$(BIN)/ruff check .
+
+types: $(READY) ## check the types, strictly
+	@$(BIN)/mypy
+
+template: $(READY) ## lint the template
+	@SAM_CLI_TELEMETRY=0 $(BIN)/sam validate --lint --region us-east-1
+	@$(BIN)/cfn-lint
+
+imports: $(READY) ## functions → packs → engine, and nothing the other way
+	@$(BIN)/lint-imports --no-logo
+
+bench: $(READY) ## print the benchmarks, as ratios in one run
+	@$(BIN)/python -m bench
+
+build: $(READY) ## build functions and layers for Lambda, without Docker
+	@MAKELEVEL=0 SAM_CLI_TELEMETRY=0 PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/sam build
+
+requirements: $(READY) ## pin all requirements anew, with hashes
+	@$(PIN) requirements.in -o requirements.txt
+	@$(PIN) -c requirements.txt layers/dependencies/requirements.in -o layers/dependencies/requirements.txt
+	@echo uv | $(PIN) -c requirements.txt - -o requirements-uv.txt
+
+clean: ## remove what was built and installed
+	rm -rf $(VENV) .aws-sam .signalbox

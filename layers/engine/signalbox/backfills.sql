@@ -1,0 +1,149 @@
+-- count_succeeded: how many of these slots have nothing left to do
+SELECT count(DISTINCT slot) FROM signalbox.job_history
+WHERE job_type = %(task)s AND slot = ANY (%(slots)s) AND status = 'succeeded' AND NOT more;
+
+-- create: the backfill and all its slots; what has succeeded before is skipped unless forced
+WITH made AS (
+    INSERT INTO signalbox.backfills
+        (task, range_from, range_to, rate_per_minute, force, params, requested_by, reason)
+    VALUES (%(task)s, %(range_from)s, %(range_to)s, %(rate)s, %(force)s, %(params)s, %(requested_by)s, %(reason)s)
+    RETURNING id
+), planned AS (
+    INSERT INTO signalbox.backfill_slots (backfill_id, slot, status, finished_at)
+    SELECT made.id, wanted, verdict.status, CASE WHEN verdict.status = 'skipped' THEN now() END
+    FROM made
+    CROSS JOIN unnest(%(slots)s::timestamptz[]) AS wanted
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN NOT %(force)s AND EXISTS (
+            SELECT FROM signalbox.job_history
+            WHERE job_type = %(task)s AND slot = wanted AND status = 'succeeded' AND NOT more
+        ) THEN 'skipped' ELSE 'pending' END AS status
+    ) AS verdict
+)
+SELECT id FROM made;
+
+-- find: one backfill with its slots counted
+SELECT id::text, task, range_from, range_to, rate_per_minute, force, params, status, reason, requested_by, created_at,
+    finished_at, slots
+FROM signalbox.backfill_progress WHERE id = %(id)s::uuid;
+
+-- list_newest: backfills, newest first
+SELECT id::text, task, range_from, range_to, rate_per_minute, force, params, status, reason, requested_by, created_at,
+    finished_at, slots
+FROM signalbox.backfill_progress
+WHERE status = coalesce(%(status)s, status)
+ORDER BY created_at DESC LIMIT %(limit)s;
+
+-- list_running: those that may start slots, oldest first
+SELECT id FROM signalbox.backfills WHERE status = 'running' ORDER BY created_at;
+
+-- pause: no further slot is started
+UPDATE signalbox.backfills SET status = 'paused', reason = coalesce(%(reason)s, reason), updated_at = now()
+WHERE id = %(id)s::uuid AND status = ANY (%(sources)s)
+RETURNING id;
+
+-- resume: goes on, with the failed slots tried anew
+WITH resumed AS (
+    UPDATE signalbox.backfills
+    SET status = 'running', reason = coalesce(%(reason)s, reason), updated_at = now(), finished_at = NULL
+    WHERE id = %(id)s::uuid AND status = ANY (%(sources)s)
+    RETURNING id
+), again AS (
+    UPDATE signalbox.backfill_slots AS s SET status = 'pending', attempts = 0, finished_at = NULL
+    FROM resumed WHERE s.backfill_id = resumed.id AND s.status = 'failed'
+)
+SELECT id FROM resumed;
+
+-- cancel: what has not started never will
+WITH cancelled AS (
+    UPDATE signalbox.backfills
+    SET status = 'cancelled', reason = coalesce(%(reason)s, reason), updated_at = now(), finished_at = now()
+    WHERE id = %(id)s::uuid AND status = ANY (%(sources)s)
+    RETURNING id
+), dropped AS (
+    UPDATE signalbox.backfill_slots AS s SET status = 'cancelled', finished_at = now()
+    FROM cancelled WHERE s.backfill_id = cancelled.id AND s.status = 'pending'
+)
+SELECT id FROM cancelled;
+
+-- take: as many pending slots, oldest first, as the rate of the last minute leaves room for
+-- The backfill's row is locked, so that two drivers at once can't both see the same room; one that finds it locked
+-- leaves it to the other.
+WITH ours AS (
+    SELECT id, rate_per_minute FROM signalbox.backfills
+    WHERE id = %(id)s::uuid AND status = 'running'
+    FOR UPDATE SKIP LOCKED
+), room AS (
+    SELECT ours.id, least(
+        -- Five seconds short of a minute: the driver comes once a minute, and not to the millisecond.
+        ours.rate_per_minute - count(*) FILTER (WHERE s.dispatched_at > clock_timestamp() - interval '55 seconds'),
+        %(at_once)s::int - count(*) FILTER (WHERE s.status = 'dispatched')
+    ) AS places
+    FROM ours LEFT JOIN signalbox.backfill_slots AS s ON s.backfill_id = ours.id
+    GROUP BY ours.id, ours.rate_per_minute
+), next AS (
+    SELECT s.backfill_id, s.slot
+    FROM signalbox.backfill_slots AS s
+    WHERE s.backfill_id = (SELECT id FROM room) AND s.status = 'pending'
+    ORDER BY s.slot
+    LIMIT greatest(0, (SELECT places FROM room))
+)
+UPDATE signalbox.backfill_slots AS s
+SET status = 'dispatched', dispatched_at = clock_timestamp(), attempts = s.attempts + 1
+-- Another driver may have taken the same slots since our snapshot: look at the row as it is now.
+FROM next WHERE s.backfill_id = next.backfill_id AND s.slot = next.slot AND s.status = 'pending'
+RETURNING s.slot;
+
+-- put_back: slots that were taken and could not be handed over
+UPDATE signalbox.backfill_slots
+SET status = 'pending', dispatched_at = NULL, attempts = attempts - 1
+WHERE backfill_id = %(id)s::uuid AND slot = ANY (%(slots)s) AND status = 'dispatched';
+
+-- recover_lost: slots whose invocation never came back: as the ledger says, or out again, or failed in the end
+UPDATE signalbox.backfill_slots AS s
+SET status = verdict.status, run_id = coalesce(verdict.run_id, s.run_id),
+    finished_at = CASE WHEN verdict.status <> 'pending' THEN now() END
+FROM (
+    SELECT o.slot, done.id AS run_id,
+        CASE WHEN done.id IS NOT NULL THEN 'succeeded'
+            WHEN o.attempts >= %(most_attempts)s THEN 'failed'
+            ELSE 'pending' END AS status
+    FROM signalbox.backfill_slots AS o
+    LEFT JOIN LATERAL (
+        SELECT id FROM signalbox.job_history AS h
+        WHERE h.job_type = %(task)s AND h.slot = o.slot AND h.status = 'succeeded' AND NOT h.more
+            AND h.started_at >= o.dispatched_at
+        LIMIT 1
+    ) AS done ON true
+    WHERE o.backfill_id = %(id)s::uuid AND o.status = 'dispatched'
+        AND o.dispatched_at < clock_timestamp() - %(lost_after)s
+        -- A run at work, or one that followed it, is not lost however long it takes.
+        AND NOT EXISTS (
+            SELECT FROM signalbox.job_history AS h
+            WHERE h.job_type = %(task)s AND h.slot = o.slot
+                AND (h.status = 'running' OR h.started_at > clock_timestamp() - %(lost_after)s AND h.more)
+        )
+) AS verdict
+WHERE s.backfill_id = %(id)s::uuid AND s.slot = verdict.slot AND s.status = 'dispatched';
+
+-- settle: what a slot's run came to; a retry may still turn a failure into a success, never the other way
+UPDATE signalbox.backfill_slots
+SET status = %(status)s, run_id = %(run_id)s, finished_at = now()
+WHERE backfill_id = %(id)s::uuid AND slot = %(slot)s AND status IN ('pending', 'dispatched', 'failed');
+
+-- settle_if_done: the slot had succeeded before its invocation came
+UPDATE signalbox.backfill_slots AS s
+SET status = 'skipped', finished_at = now()
+WHERE s.backfill_id = %(id)s::uuid AND s.slot = %(slot)s AND s.status IN ('pending', 'dispatched')
+    AND EXISTS (
+        SELECT FROM signalbox.job_history
+        WHERE job_type = %(task)s AND slot = %(slot)s AND status = 'succeeded' AND NOT more
+    );
+
+-- complete: closes a backfill whose last slot has ended
+UPDATE signalbox.backfills AS b SET status = 'completed', finished_at = now(), updated_at = now()
+WHERE b.id = %(id)s::uuid AND b.status = 'running'
+    AND NOT EXISTS (
+        SELECT FROM signalbox.backfill_slots AS s
+        WHERE s.backfill_id = b.id AND s.status IN ('pending', 'dispatched')
+    );

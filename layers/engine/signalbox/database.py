@@ -1,0 +1,130 @@
+"""The one database connection of an execution environment: opened when first needed, checked, reopened when gone.
+
+No pool, because an execution environment serves one invocation at a time. No session state that a proxy would have to
+pin: no prepared statements, no session advisory locks.
+"""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Callable, Mapping
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.rows import TupleRow
+
+from signalbox.errors import DatabaseUnavailable
+
+Connection = psycopg.Connection[TupleRow]
+
+# Where the runtimes and the usual systems keep the public authorities, Amazon's (and so RDS Proxy's) among them.
+CA_BUNDLES = ("/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/cert.pem")
+
+
+class Database:
+    """Owns the connection. `locate` gives the DSN, `fresh` asking it to forget one that was refused."""
+
+    def __init__(
+        self,
+        locate: Callable[[bool], str],
+        *,
+        ca_bundle: str | None = None,
+        application: str = "signalbox",
+        inspect: Callable[[Connection], None] = lambda _: None,
+    ) -> None:
+        self._locate = locate
+        self._ca_bundle = ca_bundle
+        self._application = application
+        self._inspect = inspect
+        self._connection: Connection | None = None
+
+    def connection(self) -> Connection:
+        """The connection, alive as far as can be told without a round trip."""
+        if self._connection is None or _has_gone(self._connection):
+            self.close()
+            self._connection = self._open()
+        return self._connection
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _open(self) -> Connection:
+        try:
+            connection = self._connect(fresh=False)
+        except psycopg.OperationalError as error:
+            if not _is_refusal_of_password(error):
+                raise DatabaseUnavailable(_why(error)) from None
+            # The secret was rotated since this environment read it.
+            connection = self._connect_anew()
+        try:
+            self._inspect(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _connect_anew(self) -> Connection:
+        try:
+            return self._connect(fresh=True)
+        except psycopg.OperationalError as error:
+            raise DatabaseUnavailable(_why(error)) from None
+
+    def _connect(self, *, fresh: bool) -> Connection:
+        conninfo = secure(self._locate(fresh), self._ca_bundle)
+        return psycopg.connect(
+            conninfo,
+            autocommit=True,
+            prepare_threshold=None,
+            application_name=self._application,
+            connect_timeout=5,
+            # A server that vanished without a word (a failover, a dropped NAT entry) is noticed within half a minute.
+            keepalives_idle=10,
+            keepalives_interval=5,
+            keepalives_count=3,
+        )
+
+
+def secure(dsn: str, ca_bundle: str | None) -> str:
+    """The DSN with the server's certificate verified, unless the host is this machine or the DSN says otherwise."""
+    given = {name: str(value) for name, value in conninfo_to_dict(dsn).items() if value is not None}
+    if _is_local(given) or "sslmode" in given:
+        return make_conninfo("", **given)
+    return make_conninfo("", **{**given, "sslmode": "verify-full", "sslrootcert": ca_bundle or _system_bundle()})
+
+
+def _is_local(given: Mapping[str, str]) -> bool:
+    hosts = (given.get("hostaddr") or given.get("host") or "").split(",")
+    return all(not h or h.startswith(("/", "@", "127.")) or h in ("localhost", "::1") for h in hosts)
+
+
+def _system_bundle() -> str:
+    from pathlib import Path
+
+    for path in CA_BUNDLES:
+        if Path(path).is_file():
+            return path
+    raise DatabaseUnavailable(
+        f"no CA bundle to verify the database's certificate with: none of {', '.join(CA_BUNDLES)} exists; "
+        "set SIGNALBOX_CA_BUNDLE to one"
+    )
+
+
+def _has_gone(connection: Connection) -> bool:
+    """An idle connection has nothing to read: what can be read is the server's farewell."""
+    if connection.closed or connection.broken:
+        return True
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN | select.POLLHUP | select.POLLERR)
+    return bool(poll.poll(0))
+
+
+def _is_refusal_of_password(error: psycopg.OperationalError) -> bool:
+    # libpq reports a refused log-in without its SQLSTATE, so the server's fixed English text is all there is.
+    return "password authentication failed" in str(error)
+
+
+def _why(error: psycopg.OperationalError) -> str:
+    """libpq's message holds host, port, user and reason, and never the password."""
+    return f"the database can't be reached: {' '.join(str(error).split())}"

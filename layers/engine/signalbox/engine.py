@@ -1,0 +1,76 @@
+"""The engine as a function's handler sees it: started once from the environment, then asked with one payload a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from signalbox import migrations
+from signalbox.clients import Clients
+from signalbox.database import Connection, Database
+from signalbox.errors import PayloadRefused
+from signalbox.invocation import Invocation, Tools
+from signalbox.log import make_logger
+from signalbox.packs import Pack, load_packs
+from signalbox.payload import OperationPayload, TaskPayload, read_payload
+from signalbox.registry import Registry
+from signalbox.runs import run_task
+from signalbox.secret import DatabaseAddress
+from signalbox.settings import Settings
+
+FunctionName = Literal["archiver", "poller"]
+_POLLER_PARAMS = ("force_retry", "backfill_hours", "limit")
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """One per execution environment."""
+
+    tools: Tools
+    packs: tuple[Pack, ...]
+
+    @staticmethod
+    def start(environ: Mapping[str, str]) -> Engine:
+        """Reads and checks the settings; opens nothing yet."""
+        settings = Settings.read(environ)
+        packs = load_packs(settings.packs)
+        clients = Clients()
+
+        def require_current(connection: Connection) -> None:
+            migrations.require_current(connection, packs)
+
+        database = Database(
+            DatabaseAddress(settings, clients),
+            ca_bundle=settings.ca_bundle,
+            application=environ.get("AWS_LAMBDA_FUNCTION_NAME", "signalbox"),
+            inspect=require_current,
+        )
+        registry = Registry(task for pack in packs for task in pack.tasks)
+        return Engine(Tools(settings, registry, database, clients, make_logger(settings.stack)), packs)
+
+    def archive(self, event: object, invocation: Invocation) -> dict[str, Any]:
+        """The archiver's payloads: a task, or one of the operator's operations."""
+        if isinstance(event, dict) and "operation" in event:
+            from signalbox.operations import operate
+
+            return operate(self, read_payload(OperationPayload, event), invocation)
+        return self._run(read_payload(TaskPayload, event), "archiver", invocation)
+
+    def poll(self, event: object, invocation: Invocation) -> dict[str, Any]:
+        """The poller's payload: the params stand beside the fields that every task's payload has."""
+        if not isinstance(event, dict):
+            return self._run(read_payload(TaskPayload, event), "poller", invocation)
+        fields = {name: value for name, value in event.items() if name not in _POLLER_PARAMS}
+        beside = {name: event[name] for name in _POLLER_PARAMS if name in event}
+        params = fields.get("params", {})
+        if beside:
+            fields["params"] = (params if isinstance(params, dict) else {}) | beside
+        return self._run(read_payload(TaskPayload, {"task": "poll_data"} | fields), "poller", invocation)
+
+    def _run(self, payload: TaskPayload, function: FunctionName, invocation: Invocation) -> dict[str, Any]:
+        task = self.tools.registry.find(payload.task)
+        if task.function != function:
+            stack = self.tools.settings.stack
+            raise PayloadRefused(f"task '{task.name}' is run by {stack}-{task.function}, not by {stack}-{function}")
+        return run_task(self.tools, payload, invocation)

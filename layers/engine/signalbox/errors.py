@@ -1,0 +1,64 @@
+"""The engine's errors: one tree, in which the type decides whether trying again can help.
+
+A message says what is wrong, which thing it concerns and what to do next; it never holds a payload or a secret.
+"""
+
+
+class SignalboxError(Exception):
+    """Anything the engine itself raises."""
+
+
+class Refused(SignalboxError):
+    """The same request would be refused again: mend it first."""
+
+
+class Unavailable(SignalboxError):
+    """Nothing is wrong with the request: the same one may succeed later."""
+
+
+class ScheduleRefused(Refused):
+    """A schedule expression that EventBridge would not take, or that never fires."""
+
+
+class PayloadRefused(Refused):
+    """A payload that is not of the shape its entry point takes."""
+
+
+class TaskUnknown(Refused):
+    """No pack in this stack registers a task of that name."""
+
+
+class TaskDisabled(Refused):
+    """The task is registered, and switched off in this stack."""
+
+
+class ParamsRefused(Refused):
+    """The task does not take these params."""
+
+
+class SettingsRefused(Refused):
+    """The function's environment is incomplete or wrong; all faults are listed together."""
+
+
+class BackfillRefused(Refused):
+    """A backfill that can't be made, or a step its state does not allow."""
+
+
+class SchemaMismatch(Refused):
+    """The database's schema is not the one this code works with."""
+
+
+class MigrationRefused(Refused):
+    """A migration that may not be applied: changed after the fact, or older than the database."""
+
+
+class DatabaseUnavailable(Unavailable):
+    """The database can't be reached, or went away."""
+
+
+class MigratorBusy(Unavailable):
+    """Another migrator holds the lock."""
+
+
+class RunLost(Unavailable):
+    """The lease passed to another worker while this one was at work."""

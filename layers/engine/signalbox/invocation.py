@@ -1,0 +1,60 @@
+"""One invocation of a function, and what its execution environment keeps from one to the next."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from datetime import datetime
+from os import urandom
+
+from signalbox.clients import Clients
+from signalbox.database import Database
+from signalbox.handoff import Handoff
+from signalbox.log import Logger
+from signalbox.registry import Registry
+from signalbox.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """What Lambda says of one invocation."""
+
+    request_id: str
+    clock: datetime  # read once, by the handler
+    ends_at: float  # on the monotonic clock
+    token: str = field(default_factory=lambda: urandom(4).hex())
+
+    @staticmethod
+    def of(request_id: str, clock: datetime, seconds_left: float) -> Invocation:
+        return Invocation(request_id, clock, time.monotonic() + seconds_left)
+
+    @property
+    def seconds_left(self) -> float:
+        return max(0.0, self.ends_at - time.monotonic())
+
+    @property
+    def worker_id(self) -> str:
+        """Unique to this attempt: Lambda repeats the request id when it retries, and may deliver one twice at once."""
+        return f"{self.request_id}/{self.token}"
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What the runs of an execution environment share."""
+
+    settings: Settings
+    registry: Registry
+    database: Database
+    clients: Clients
+    log: Logger
+
+    @property
+    def handoff(self) -> Handoff:
+        return Handoff(self.clients, self.settings.stack)
+
+    def enabled(self) -> Registry:
+        """The tasks that this stack runs."""
+        disabled = self.settings.disabled_tasks
+        if not disabled:
+            return self.registry
+        return Registry(task for task in self.registry if task.name not in disabled)

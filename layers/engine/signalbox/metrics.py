@@ -1,0 +1,44 @@
+"""Metrics in the embedded format: CloudWatch reads them out of the log, so that counting costs no call.
+
+Each is given twice, for the stack and for the task, because an alarm can't add up over a dimension.
+"""
+
+from __future__ import annotations
+
+from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
+
+NAMESPACE = "Signalbox"
+
+
+class TaskMetrics:
+    """What one run counts for one task; written out once, when the run has ended."""
+
+    def __init__(self, stack: str, task: str) -> None:
+        self._stack, self._task = stack, task
+        self._counted: list[tuple[str, MetricUnit, float]] = []
+
+    def count(self, name: str, value: float = 1) -> None:
+        self._counted.append((name, MetricUnit.Count, value))
+
+    def milliseconds(self, name: str, value: float) -> None:
+        self._counted.append((name, MetricUnit.Milliseconds, value))
+
+    def seconds(self, name: str, value: float) -> None:
+        self._counted.append((name, MetricUnit.Seconds, value))
+
+    def of(self, task: str) -> TaskMetrics:
+        """Metrics that one task's run counts for another task."""
+        return TaskMetrics(self._stack, task)
+
+    def write(self) -> None:
+        """Prints what was counted, if anything was, and starts anew."""
+        if not self._counted:
+            return
+        # Ephemeral: the usual kind keeps one set for the whole process, and a run may count for several tasks.
+        metrics = EphemeralMetrics(namespace=NAMESPACE, service=self._stack)
+        metrics.add_dimensions(service=self._stack)
+        metrics.add_dimension("task", self._task)
+        for name, unit, value in self._counted:
+            metrics.add_metric(name, unit, value)
+        metrics.flush_metrics()
+        self._counted.clear()

@@ -1,0 +1,34 @@
+-- newest_versions: how far each pack's schema is, and which code it still serves
+SELECT pack, max(version), max(serves) FROM signalbox.schema_migrations GROUP BY pack;
+
+-- list_applied: every migration that this database has had, in order
+SELECT pack, version, name, serves, checksum FROM signalbox.schema_migrations ORDER BY pack, version;
+
+-- list_tables: what stands in the engine's schema, when its record of migrations does not
+SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = 'signalbox' ORDER BY tablename;
+
+-- set_lock_wait: how long to wait for another migrator, in this transaction
+SELECT set_config('lock_timeout', %s, true);
+
+-- lock: one migrator at a time, on a number of our own
+SELECT pg_advisory_xact_lock(7446441017);
+
+-- create_record: the record of migrations, which no migration can make for itself
+CREATE SCHEMA IF NOT EXISTS signalbox;
+CREATE TABLE IF NOT EXISTS signalbox.schema_migrations (
+    pack text NOT NULL,
+    version integer NOT NULL,
+    name text NOT NULL,
+    serves integer NOT NULL,
+    checksum text NOT NULL,
+    applied_at timestamptz NOT NULL DEFAULT now(),
+    applied_by text NOT NULL,
+    PRIMARY KEY (pack, version)
+);
+
+-- create_schema: a pack's own room
+CREATE SCHEMA IF NOT EXISTS {pack};
+
+-- record: a migration was applied
+INSERT INTO signalbox.schema_migrations (pack, version, name, serves, checksum, applied_by)
+VALUES (%s, %s, %s, %s, %s, %s);

@@ -1,0 +1,134 @@
+-- serves: 1
+-- The ledger of runs, the leases on slots, and backfills.
+
+CREATE TABLE signalbox.job_locks (
+    id text PRIMARY KEY,
+    worker_id text NOT NULL,
+    locked_at timestamptz NOT NULL,
+    expires_at timestamptz NOT NULL
+);
+COMMENT ON TABLE signalbox.job_locks IS
+    'A lease on a slot, id "{task}:{slot}", or on a whole task, id "{task}". Taken over once expired; given back with the run.';
+
+CREATE TABLE signalbox.job_history (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    job_type text NOT NULL,
+    slot timestamptz NOT NULL,
+    reference_time timestamptz,
+    trigger text NOT NULL,
+    status text NOT NULL,
+    items bigint NOT NULL DEFAULT 0,
+    more boolean NOT NULL DEFAULT false,
+    step integer NOT NULL DEFAULT 0,
+    request jsonb,
+    reason text,
+    error jsonb,
+    worker_id text NOT NULL,
+    started_at timestamptz NOT NULL,
+    finished_at timestamptz,
+    duration_ms bigint GENERATED ALWAYS AS (floor(extract(epoch FROM finished_at - started_at) * 1000)::bigint) STORED,
+    CONSTRAINT trigger_known
+        CHECK (trigger IN ('schedule', 'manual', 'backfill', 'catch_up', 'continuation')),
+    CONSTRAINT run_status_known
+        CHECK (status IN ('running', 'succeeded', 'failed', 'skipped', 'missed')),
+    CONSTRAINT items_counted CHECK (items >= 0),
+    CONSTRAINT finished_at_iff_final CHECK ((status = 'running') = (finished_at IS NULL)),
+    CONSTRAINT finished_after_started CHECK (finished_at >= started_at),
+    CONSTRAINT error_iff_failed CHECK ((status = 'failed') = (error IS NOT NULL)),
+    CONSTRAINT reason_where_not_run CHECK (status NOT IN ('skipped', 'missed') OR reason IS NOT NULL),
+    CONSTRAINT more_only_after_success CHECK (NOT more OR status = 'succeeded')
+);
+COMMENT ON TABLE signalbox.job_history IS 'The ledger: one row a run, and one for each slot that came without a run.';
+COMMENT ON COLUMN signalbox.job_history.more IS
+    'Work is left for this slot: it counts as done only once a run has succeeded with nothing left.';
+COMMENT ON COLUMN signalbox.job_history.reference_time IS 'The now of the run, all through it.';
+COMMENT ON COLUMN signalbox.job_history.request IS
+    'What was asked for beside task and time, so that a lost run can be asked for again.';
+COMMENT ON COLUMN signalbox.job_history.step IS 'How many continuations of the slot came before this run.';
+
+-- Has this slot succeeded? What happened to each slot?
+CREATE INDEX runs_of_slot ON signalbox.job_history (job_type, slot);
+-- Pruning by age, and the newest runs of a task.
+CREATE INDEX runs_by_age ON signalbox.job_history (job_type, started_at);
+-- The sweep looks at these alone, and there are never many.
+CREATE INDEX runs_at_work ON signalbox.job_history (job_type, slot) WHERE status = 'running';
+-- The sweep again: runs that were lost, and chains that broke off, of the last hours.
+CREATE INDEX runs_to_resume ON signalbox.job_history (finished_at)
+    WHERE more OR (status = 'failed' AND error ->> 'type' = 'WorkerLost');
+-- A slot is missed once, however many reconcilers look.
+CREATE UNIQUE INDEX slot_missed_once ON signalbox.job_history (job_type, slot) WHERE status = 'missed';
+
+CREATE FUNCTION signalbox.refuse_rewrite() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION '% row % is final (%): it can''t become %', TG_TABLE_NAME, OLD.id, OLD.status, NEW.status
+        USING ERRCODE = 'check_violation';
+END $$;
+
+-- The WHEN keeps the legal path, running to final, free of a function call.
+CREATE TRIGGER final_runs_stay BEFORE UPDATE OF status ON signalbox.job_history
+    FOR EACH ROW WHEN (OLD.status <> 'running') EXECUTE FUNCTION signalbox.refuse_rewrite();
+
+CREATE TABLE signalbox.task_schedules (
+    task text PRIMARY KEY,
+    schedule text NOT NULL,
+    known_since timestamptz NOT NULL,
+    changed boolean NOT NULL DEFAULT false
+);
+COMMENT ON TABLE signalbox.task_schedules IS
+    'Since when a task has had its schedule: no slot before that can have been missed.';
+
+CREATE TABLE signalbox.backfills (
+    id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+    task text NOT NULL,
+    range_from timestamptz NOT NULL,
+    range_to timestamptz NOT NULL,
+    rate_per_minute integer NOT NULL,
+    force boolean NOT NULL DEFAULT false,
+    params jsonb NOT NULL DEFAULT '{}',
+    status text NOT NULL DEFAULT 'running',
+    reason text,
+    requested_by text,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    updated_at timestamptz NOT NULL DEFAULT now(),
+    finished_at timestamptz,
+    CONSTRAINT backfill_status_known CHECK (status IN ('running', 'paused', 'cancelled', 'completed')),
+    CONSTRAINT backfill_finished_iff_final
+        CHECK ((status IN ('cancelled', 'completed')) = (finished_at IS NOT NULL)),
+    CONSTRAINT backfill_range_in_order CHECK (range_from <= range_to),
+    CONSTRAINT backfill_rate_positive CHECK (rate_per_minute > 0)
+);
+
+CREATE TABLE signalbox.backfill_slots (
+    backfill_id uuid NOT NULL REFERENCES signalbox.backfills ON DELETE CASCADE,
+    slot timestamptz NOT NULL,
+    status text NOT NULL DEFAULT 'pending',
+    attempts integer NOT NULL DEFAULT 0,
+    run_id bigint,
+    dispatched_at timestamptz,
+    finished_at timestamptz,
+    PRIMARY KEY (backfill_id, slot),
+    CONSTRAINT backfill_slot_status_known
+        CHECK (status IN ('pending', 'dispatched', 'succeeded', 'failed', 'skipped', 'cancelled')),
+    CONSTRAINT backfill_slot_finished_iff_final
+        CHECK ((status IN ('pending', 'dispatched')) = (finished_at IS NULL))
+);
+-- The next slots of a backfill, and those whose invocation got lost.
+CREATE INDEX backfill_slots_open ON signalbox.backfill_slots (backfill_id, slot) WHERE status IN ('pending', 'dispatched');
+
+CREATE VIEW signalbox.backfill_progress AS
+SELECT b.id, b.task, b.range_from, b.range_to, b.rate_per_minute, b.force, b.params, b.status, b.reason,
+    b.requested_by, b.created_at, b.finished_at, counted.slots
+FROM signalbox.backfills AS b
+CROSS JOIN LATERAL (
+    SELECT jsonb_build_object(
+        'total', count(*),
+        'pending', count(*) FILTER (WHERE s.status = 'pending'),
+        'dispatched', count(*) FILTER (WHERE s.status = 'dispatched'),
+        'succeeded', count(*) FILTER (WHERE s.status = 'succeeded'),
+        'failed', count(*) FILTER (WHERE s.status = 'failed'),
+        'skipped', count(*) FILTER (WHERE s.status = 'skipped'),
+        'cancelled', count(*) FILTER (WHERE s.status = 'cancelled')
+    ) AS slots
+    FROM signalbox.backfill_slots AS s WHERE s.backfill_id = b.id
+) AS counted;
+COMMENT ON VIEW signalbox.backfill_progress IS 'Each backfill with its slots counted by status.';

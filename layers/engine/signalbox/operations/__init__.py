@@ -1,0 +1,43 @@
+"""The operator's operations: what the command line asks the archiver, so that nobody needs a way to the database.
+
+Like tasks they are named by strings and imported when first asked for. They leave no row in the ledger.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from signalbox.errors import PayloadRefused
+from signalbox.payload import OperationPayload, read_payload
+from signalbox.registry import nearest
+
+if TYPE_CHECKING:
+    from signalbox.engine import Engine
+    from signalbox.invocation import Invocation
+
+# Each is a function of its name in its module, with a params model of its name in capitals: list_runs, ListRuns.
+OPERATIONS = {
+    "list_tasks": "signalbox.operations.tasks",
+    "list_runs": "signalbox.operations.runs",
+    "show_slots": "signalbox.operations.slots",
+    "create_backfill": "signalbox.operations.backfills",
+    "list_backfills": "signalbox.operations.backfills",
+    "show_backfill": "signalbox.operations.backfills",
+    "pause_backfill": "signalbox.operations.backfills",
+    "resume_backfill": "signalbox.operations.backfills",
+    "cancel_backfill": "signalbox.operations.backfills",
+    "examine": "signalbox.operations.examine",
+}
+
+
+def operate(engine: Engine, payload: OperationPayload, invocation: Invocation) -> dict[str, Any]:
+    """Answers one operation."""
+    name = payload.operation
+    if name not in OPERATIONS:
+        raise PayloadRefused(f"operation '{name}' is not known{nearest(name, OPERATIONS)}")
+    module = import_module(OPERATIONS[name])
+    model = getattr(module, "".join(word.capitalize() for word in name.split("_")))
+    params = read_payload(model, payload.params, f"params of operation '{name}'")
+    answer: dict[str, Any] = getattr(module, name)(engine, params, invocation)
+    return {"operation": name, **answer}

@@ -1,0 +1,127 @@
+"""Backfills, as an operator orders, watches and stops them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from signalbox import backfills
+from signalbox.backfills import Backfill, Order
+from signalbox.budget import Budget
+from signalbox.engine import Engine
+from signalbox.errors import TaskDisabled
+from signalbox.invocation import Invocation
+from signalbox.payload import Instant, Payload
+from signalbox.row import as_json
+from signalbox.runs import check_params
+
+
+class CreateBackfill(Payload):
+    """What to run again, how fast, and why."""
+
+    task: str
+    first: Instant = Field(alias="from")
+    last: Instant = Field(alias="to")
+    rate_per_minute: int = Field(60, ge=1, le=6000)
+    params: dict[str, Any] = Field(default_factory=dict)
+    force: bool = False
+    dry_run: bool = False
+    requested_by: str | None = Field(None, max_length=200)
+    reason: str | None = Field(None, max_length=1000)
+
+
+class ListBackfills(Payload):
+    status: Literal["running", "paused", "cancelled", "completed"] | None = None
+    limit: int = Field(50, ge=1, le=1000)
+
+
+class ShowBackfill(Payload):
+    id: str
+
+
+class _Step(Payload):
+    id: str
+    reason: str | None = Field(None, max_length=1000)
+
+
+class PauseBackfill(_Step):
+    """The slots at work finish; no further one is started."""
+
+
+class ResumeBackfill(_Step):
+    """Goes on with a paused one; tries the failed slots of a completed one again."""
+
+
+class CancelBackfill(_Step):
+    """For good."""
+
+
+def create_backfill(engine: Engine, params: CreateBackfill, invocation: Invocation) -> dict[str, Any]:
+    """Writes the plan and starts its first slots; a dry run answers what the plan would be."""
+    order, connection = _order(engine, params), engine.tools.database.connection()
+    if params.dry_run:
+        return {"dry_run": backfills.preview(connection, order, invocation.clock)}
+    created = backfills.create(connection, order, invocation.clock)
+    _advance(engine, invocation)
+    return _answer(backfills.find(connection, created.id))
+
+
+def list_backfills(engine: Engine, params: ListBackfills, _: Invocation) -> dict[str, Any]:
+    found = backfills.list_newest(engine.tools.database.connection(), params.status, params.limit)
+    return {"backfills": [_shown(backfill) for backfill in found]}
+
+
+def show_backfill(engine: Engine, params: ShowBackfill, _: Invocation) -> dict[str, Any]:
+    return _answer(backfills.find(engine.tools.database.connection(), params.id))
+
+
+def pause_backfill(engine: Engine, params: PauseBackfill, _: Invocation) -> dict[str, Any]:
+    return _answer(backfills.pause(engine.tools.database.connection(), params.id, params.reason))
+
+
+def resume_backfill(engine: Engine, params: ResumeBackfill, invocation: Invocation) -> dict[str, Any]:
+    connection = engine.tools.database.connection()
+    backfills.resume(connection, params.id, params.reason)
+    _advance(engine, invocation)
+    return _answer(backfills.find(connection, params.id))
+
+
+def cancel_backfill(engine: Engine, params: CancelBackfill, _: Invocation) -> dict[str, Any]:
+    return _answer(backfills.cancel(engine.tools.database.connection(), params.id, params.reason))
+
+
+def _order(engine: Engine, params: CreateBackfill) -> Order:
+    task = engine.tools.registry.find(params.task)
+    if task.name in engine.tools.settings.disabled_tasks:
+        raise TaskDisabled(f"task '{task.name}' is disabled in this stack, so its slots can't be run again")
+    check_params(task, params.params)
+    return Order(
+        task=task,
+        first=params.first,
+        last=params.last,
+        rate_per_minute=params.rate_per_minute,
+        params=params.params,
+        force=params.force,
+        requested_by=params.requested_by,
+        reason=params.reason,
+    )
+
+
+def _advance(engine: Engine, invocation: Invocation) -> None:
+    """The first slots start at once; the rest follow each minute."""
+    tools = engine.tools
+    budget = Budget(invocation.ends_at - tools.settings.budget_margin_seconds)
+    backfills.advance(tools.database, tools.handoff, tools.enabled(), budget, tools.log)
+
+
+def _answer(backfill: Backfill) -> dict[str, Any]:
+    return {"backfill": _shown(backfill)}
+
+
+def _shown(backfill: Backfill) -> dict[str, Any]:
+    shown = as_json({name: getattr(backfill, name) for name in Backfill.__slots__})
+    return {_NAMES.get(name, name): value for name, value in shown.items()}
+
+
+_NAMES = {"range_from": "from", "range_to": "to"}

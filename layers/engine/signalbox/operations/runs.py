@@ -1,0 +1,37 @@
+"""The ledger's runs, newest first, a page at a time."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from psycopg.rows import dict_row
+from pydantic import Field
+
+from signalbox.engine import Engine
+from signalbox.invocation import Invocation
+from signalbox.payload import Instant, Payload
+from signalbox.queries import load_queries
+from signalbox.row import as_json
+
+SQL = load_queries(__file__)
+
+
+class ListRuns(Payload):
+    """Filters; all that are given must hold."""
+
+    task: str | None = None
+    status: Literal["running", "succeeded", "failed", "skipped", "missed"] | None = None
+    trigger: Literal["schedule", "manual", "backfill", "catch_up", "continuation"] | None = None
+    since: Instant | None = None
+    until: Instant | None = None
+    limit: int = Field(50, ge=1, le=1000)
+    before_id: int | None = Field(None, ge=1)
+
+
+def list_runs(engine: Engine, params: ListRuns, _: Invocation) -> dict[str, Any]:
+    if params.task is not None:
+        engine.tools.registry.find(params.task)
+    with engine.tools.database.connection().cursor(row_factory=dict_row) as cursor:
+        rows = cursor.execute(SQL["list_runs"], params.model_dump()).fetchall()
+    last = rows[-1]["id"] if len(rows) == params.limit else None
+    return {"runs": [as_json(row) for row in rows], "next": last}

@@ -1,0 +1,68 @@
+"""What became of each slot of each task: the ledger folded to one word a slot, beside what the schedule expects."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import Any
+
+from signalbox.engine import Engine
+from signalbox.errors import PayloadRefused
+from signalbox.invocation import Invocation
+from signalbox.payload import Instant, Payload
+from signalbox.queries import load_queries
+from signalbox.registry import Registry, Task
+from signalbox.schedule import Schedule
+
+SQL = load_queries(__file__)
+MOST_SLOTS = 20_000
+
+
+class ShowSlots(Payload):
+    """A stretch of time, the last day unless given; all scheduled tasks, or one."""
+
+    task: str | None = None
+    since: Instant | None = None
+    until: Instant | None = None
+
+
+def show_slots(engine: Engine, params: ShowSlots, invocation: Invocation) -> dict[str, Any]:
+    until = params.until or invocation.clock
+    since = params.since or until - timedelta(days=1)
+    if since > until:
+        raise PayloadRefused(f"since {since.isoformat()} is after until {until.isoformat()}")
+    return {
+        "since": since.isoformat(),
+        "until": until.isoformat(),
+        "tasks": [_row(engine, task, since, until) for task in _wanted(engine.tools.registry, params.task)],
+    }
+
+
+def _wanted(registry: Registry, name: str | None) -> list[Task]:
+    return [registry.find(name)] if name else [task for task in registry if task.schedule]
+
+
+def _row(engine: Engine, task: Task, since: datetime, until: datetime) -> dict[str, Any]:
+    values = {"task": task.name, "since": since, "until": until}
+    found = engine.tools.database.connection().execute(SQL["fold_slots"], values).fetchall()
+    slots = {slot.astimezone(UTC): (status, items, runs) for slot, status, items, runs in found}
+    for fire in _expected(task, since, until):
+        slots.setdefault(fire, ("due", 0, 0))
+    return {
+        "task": task.name,
+        "schedule": task.schedule,
+        "slots": [
+            {"slot": slot.isoformat(), "status": status, "items": int(items), "runs": runs}
+            for slot, (status, items, runs) in sorted(slots.items())
+        ],
+    }
+
+
+def _expected(task: Task, since: datetime, until: datetime) -> list[datetime]:
+    if task.schedule is None:
+        return []
+    fires = Schedule.parse(task.schedule).between(since - timedelta(microseconds=1), until)
+    slots = list(islice(fires, MOST_SLOTS + 1))
+    if len(slots) > MOST_SLOTS:
+        raise PayloadRefused(f"task '{task.name}' has more than {MOST_SLOTS:,} slots in that time: ask for less of it")
+    return slots

@@ -1,0 +1,247 @@
+"""A run: one task for one slot, from its payload to the ledger.
+
+    resolve → claim → perform → record → continue
+
+A slot that has succeeded, or that another worker holds, is skipped, and that is a success. A task that fails gives its
+lease back and raises, so that the invocation's retry can run the slot. A worker that vanishes leaves its lease to run
+out; the next claim, or the sweep, then ends its row.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from importlib import import_module
+from typing import Any
+
+import psycopg
+from pydantic import BaseModel
+
+from signalbox import ledger
+from signalbox.budget import Budget
+from signalbox.context import Context, Done, Outcome, Skipped
+from signalbox.errors import DatabaseUnavailable, ParamsRefused, PayloadRefused, Refused, TaskDisabled
+from signalbox.fault import describe
+from signalbox.invocation import Invocation, Tools
+from signalbox.ledger import Attempt, Claim, Ending, RunStatus, Slot, Trigger
+from signalbox.metrics import TaskMetrics
+from signalbox.payload import TaskPayload, read_payload
+from signalbox.registry import Task
+
+# How often the end of a run is written down before it is left to the sweep, a second apart: a restart of the
+# database takes a moment, and a lost ending costs the slot the rest of its lease.
+RECORD_TRIES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One payload on its way: what was asked for, and which slot that is."""
+
+    tools: Tools
+    invocation: Invocation
+    payload: TaskPayload
+    task: Task
+    now: datetime
+    slot: Slot
+    metrics: TaskMetrics
+
+    @property
+    def attempt(self) -> Attempt:
+        margin = self.tools.settings.lease_margin_seconds
+        return Attempt(
+            worker_id=self.invocation.worker_id,
+            trigger=self.payload.trigger,
+            lease=timedelta(seconds=self.invocation.seconds_left + margin),
+            reference_time=self.now,
+            step=self.payload.step,
+            force=self.payload.force,
+            request=self.payload.request,
+        )
+
+    def log(self, event: str, claim: Claim, **extra: Any) -> None:
+        """Notes an event of this run, with the ids by which it is found."""
+        ids = {"task": self.task.name, "slot": self.slot.instant.isoformat(), "run_id": claim.run_id}
+        ids["worker_id"] = self.invocation.worker_id
+        self.tools.log.info(event, extra=ids | extra, stacklevel=3)
+
+
+def run_task(tools: Tools, payload: TaskPayload, invocation: Invocation) -> dict[str, Any]:
+    """Runs what the payload asks for and answers what happened; raises where the task failed or can't be run."""
+    run = _resolve(tools, payload, invocation)
+    try:
+        params = _accept(run)
+        claim = _claim(run)
+        if claim.status is not RunStatus.RUNNING:
+            return _leave(run, claim)
+        outcome = _perform(run, claim, params)
+        return _finish(run, claim, outcome)
+    finally:
+        run.metrics.write()
+
+
+def _resolve(tools: Tools, payload: TaskPayload, invocation: Invocation) -> Run:
+    task = tools.registry.find(payload.task)
+    now = payload.now(invocation.clock)
+    slot = Slot(task, task.slot_of(now))
+    return Run(tools, invocation, payload, task, now, slot, TaskMetrics(tools.settings.stack, task.name))
+
+
+def _accept(run: Run) -> BaseModel | None:
+    """The checked params. What is refused from here on concerns a slot, so the ledger gets a row for it."""
+    try:
+        if run.task.name in run.tools.settings.disabled_tasks:
+            raise TaskDisabled(
+                f"task '{run.task.name}' is disabled in this stack: take it out of SIGNALBOX_DISABLED_TASKS to run it"
+            )
+        return check_params(run.task, run.payload.params)
+    except Refused as error:
+        connection, request_id = run.tools.database.connection(), run.invocation.request_id
+        ledger.record_refusal(connection, run.slot, run.attempt, request_id, describe(error))
+        _measure(run, RunStatus.FAILED, 0)
+        raise
+
+
+def check_params(task: Task, given: dict[str, Any]) -> BaseModel | None:
+    """The params as the task's own model has them, or an error that names the task and every fault."""
+    model: type[BaseModel] | None = getattr(import_module(task.module), "Params", None)
+    if model is None:
+        if given:
+            raise ParamsRefused(f"task '{task.name}' takes no params, and got {', '.join(sorted(given))}")
+        return None
+    try:
+        return read_payload(model, given, f"params of task '{task.name}'")
+    except PayloadRefused as error:
+        raise ParamsRefused(str(error)) from None
+
+
+def _claim(run: Run) -> Claim:
+    claim = ledger.claim(run.tools.database.connection(), run.slot, run.attempt)
+    event = "run.claimed" if claim.status is RunStatus.RUNNING else f"run.{claim.status}"
+    run.log(event, claim, trigger=run.payload.trigger, step=run.payload.step)
+    return claim
+
+
+def _leave(run: Run, claim: Claim) -> dict[str, Any]:
+    """The slot is not ours to run, and the claim has recorded why."""
+    if backfill_id := run.payload.backfill_id:
+        from signalbox import backfills
+
+        backfills.settle_if_done(run.tools.database.connection(), backfill_id, run.slot)
+    _measure(run, claim.status, 0)
+    return _answer(run, claim, Ending(claim.status, reason=claim.reason))
+
+
+def _perform(run: Run, claim: Claim, params: BaseModel | None) -> Outcome:
+    perform: Callable[[Context], Outcome] = getattr(import_module(run.task.module), run.task.name)
+    try:
+        return perform(_context(run, params))
+    except Exception as error:
+        _record_failure(run, claim, error)
+        raise
+
+
+def _context(run: Run, params: BaseModel | None) -> Context:
+    tools, invocation = run.tools, run.invocation
+    return Context(
+        task=run.task.name,
+        slot=run.slot.instant,
+        now=run.now,
+        params=params,
+        budget=Budget(invocation.ends_at - tools.settings.budget_margin_seconds),
+        database=tools.database,
+        clients=tools.clients,
+        handoff=tools.handoff,
+        log=tools.log,
+        metrics=run.metrics,
+        registry=tools.enabled(),
+        worker_id=invocation.worker_id,
+    )
+
+
+def _finish(run: Run, claim: Claim, outcome: Outcome) -> dict[str, Any]:
+    ending = _ending(run, outcome)
+    _record(run, claim, ending)
+    if ending.more and ending.reason is None:
+        _continue(run)
+    return _answer(run, claim, ending)
+
+
+def _ending(run: Run, outcome: Outcome) -> Ending:
+    if isinstance(outcome, Skipped):
+        return Ending(RunStatus.SKIPPED, reason=outcome.reason)
+    outcome = _cap(run, outcome)
+    return Ending(RunStatus.SUCCEEDED, items=outcome.items, more=outcome.more, reason=outcome.reason)
+
+
+def _cap(run: Run, outcome: Done) -> Done:
+    limit = run.tools.settings.max_continuations
+    if not outcome.more or run.payload.step < limit:
+        return outcome
+    return replace(outcome, reason=f"work is left after {limit} continuations, the most that a slot may have")
+
+
+def _record(run: Run, claim: Claim, ending: Ending) -> None:
+    """Ends the run, through a restart of the database if need be."""
+    for tries_left in reversed(range(RECORD_TRIES)):
+        try:
+            duration = _record_once(run, claim, ending)
+            break
+        except (psycopg.OperationalError, DatabaseUnavailable):
+            if not tries_left:
+                raise
+            time.sleep(1)
+    run.log("run.ended", claim, status=ending.status, items=ending.items, more=ending.more, duration_ms=duration)
+    _measure(run, ending.status, ending.items, duration)
+
+
+def _record_once(run: Run, claim: Claim, ending: Ending) -> int:
+    connection, worker_id = run.tools.database.connection(), run.invocation.worker_id
+    backfill_id = run.payload.backfill_id
+    if backfill_id is None:
+        return ledger.record(connection, run.slot, claim, worker_id, ending)
+    from signalbox import backfills
+
+    with connection.transaction():
+        duration = ledger.record(connection, run.slot, claim, worker_id, ending)
+        backfills.settle(connection, backfill_id, run.slot, claim, ending)
+        return duration
+
+
+def _record_failure(run: Run, claim: Claim, error: Exception) -> None:
+    """The task's own error is the one to raise; a row that can't be ended now is swept later."""
+    try:
+        _record(run, claim, Ending(RunStatus.FAILED, error=describe(error)))
+    except Exception:
+        run.tools.log.exception("run.abandoned", extra={"run_id": claim.run_id})
+
+
+def _continue(run: Run) -> None:
+    step = run.payload.step + 1
+    run.tools.handoff.rerun(run.task, run.now, Trigger.CONTINUATION, run.payload.request, step=step)
+
+
+def _measure(run: Run, status: RunStatus, items: int, duration_ms: int | None = None) -> None:
+    run.metrics.count(f"Runs{status.capitalize()}")
+    if duration_ms is None:
+        return
+    run.metrics.count("TaskItems", items)
+    run.metrics.milliseconds("TaskDuration", duration_ms)
+    if run.payload.trigger is Trigger.SCHEDULE:
+        run.metrics.seconds("Lateness", max(0.0, (run.invocation.clock - run.now).total_seconds()))
+
+
+def _answer(run: Run, claim: Claim, ending: Ending) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "task": run.task.name,
+        "slot": run.slot.instant.isoformat(),
+        "status": str(ending.status),
+        "items": ending.items,
+        "run_id": claim.run_id,
+    }
+    if ending.reason is not None:
+        answer["reason"] = ending.reason
+    if ending.more:
+        answer["more"] = True
+    return answer

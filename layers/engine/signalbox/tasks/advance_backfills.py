@@ -1,0 +1,11 @@
+"""Starts the next slots of each running backfill, once a minute, and takes back those whose invocation got lost."""
+
+from __future__ import annotations
+
+from signalbox import backfills
+from signalbox.context import Context, Done
+
+
+def advance_backfills(context: Context) -> Done:
+    """Items are the slots that were started."""
+    return Done(backfills.advance(context.database, context.handoff, context.registry, context.budget, context.log))

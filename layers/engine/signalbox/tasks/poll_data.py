@@ -1,0 +1,21 @@
+"""Looks for new upstream data each quarter of an hour. Its sources come with a pack."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from signalbox.context import Context, Skipped
+from signalbox.payload import Payload
+
+
+class Params(Payload):
+    """As the poller's payload gives them."""
+
+    force_retry: bool = False
+    backfill_hours: int = Field(0, ge=0)
+    limit: int | None = Field(None, ge=1)
+
+
+def poll_data(_: Context) -> Skipped:
+    """Says that no pack has brought a source."""
+    return Skipped("no upstream is configured")

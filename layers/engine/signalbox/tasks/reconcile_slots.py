@@ -1,0 +1,92 @@
+"""Compares the ledger with what each schedule should have fired, each quarter of an hour.
+
+A slot without any row is recorded as missed, once. Then each task's policy decides: all of its missed slots run, or
+the latest, or none; never one that is later than the task allows. A catch-up run is told its slot, and the ledger
+keeps it from running twice however often it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from pydantic import Field
+
+from signalbox.context import Context, Done
+from signalbox.ledger import Trigger
+from signalbox.payload import Payload
+from signalbox.queries import load_queries
+from signalbox.registry import CatchUp, Overlap, Task
+from signalbox.schedule import Schedule
+
+SQL = load_queries(__file__)
+# EventBridge and Lambda may deliver late; until then a slot is late, not missed.
+GRACE = timedelta(minutes=10)
+# Runs handed over for one task at a time: the rest follow a quarter of an hour later.
+MOST_CATCH_UPS = 100
+
+
+class Params(Payload):
+    """How far back to look."""
+
+    lookback_hours: int = Field(168, ge=1, le=24 * 90)
+
+
+def reconcile_slots(context: Context) -> Done:
+    """Items are the slots found missed."""
+    missed = 0
+    for task in context.registry:
+        if task.schedule is None:
+            continue
+        if context.budget.spent:
+            return Done(missed, more=True)
+        missed += _record_missed(context, task)
+        _catch_up(context, task)
+    return Done(missed)
+
+
+def missing(expected: Iterable[datetime], present: Iterable[datetime]) -> list[datetime]:
+    """The slots that should be in the ledger and are not, in order."""
+    return sorted(set(expected) - set(present))
+
+
+def _record_missed(context: Context, task: Task) -> int:
+    since, until = _window(context, task), context.now - GRACE
+    present = context.db.execute(SQL["list_slots"], {"task": task.name, "since": since, "until": until}).fetchall()
+    expected = Schedule.parse(task.schedule or "").between(since, until)
+    slots = missing(expected, (row[0].astimezone(UTC) for row in present))
+    if not slots:
+        return 0
+    values = {"task": task.name, "slots": slots, "now": context.now, "worker_id": context.worker_id}
+    recorded = context.db.execute(SQL["record_missed"], values).rowcount
+    context.log.warning("slots.missed", extra={"task": task.name, "count": recorded, "latest": slots[-1].isoformat()})
+    metrics = context.metrics.of(task.name)
+    metrics.count("MissedSlots", recorded)
+    metrics.write()
+    return recorded
+
+
+def _window(context: Context, task: Task) -> datetime:
+    """Slots after this are looked for: not before the task had its schedule, nor among rows that may be pruned."""
+    values = {"task": task.name, "schedule": task.schedule, "now": context.now}
+    row = context.db.execute(SQL["note_schedule"], values).fetchone()
+    known_since = row[0].astimezone(UTC) if row else context.now
+    lookback = min(timedelta(hours=context.params.lookback_hours), task.retention / 2)
+    # One moment earlier, as the first slot itself counts.
+    return max(known_since - timedelta(microseconds=1), context.now - lookback)
+
+
+def _catch_up(context: Context, task: Task) -> None:
+    if task.catch_up is CatchUp.SKIP:
+        return
+    most = 1 if task.catch_up is CatchUp.LATEST or task.overlap is Overlap.FORBID else MOST_CATCH_UPS
+    values = {
+        "task": task.name,
+        "since": context.now - task.max_lateness,
+        "until": context.now,
+        "latest": task.catch_up is CatchUp.LATEST,
+        "most": most,
+    }
+    for (slot,) in context.db.execute(SQL["list_due"], values).fetchall():
+        context.handoff.rerun(task, slot.astimezone(UTC), Trigger.CATCH_UP)
+        context.log.info("slot.caught_up", extra={"task": task.name, "slot": slot.isoformat()})

@@ -1,0 +1,35 @@
+-- end_lost: runs that no living lease belongs to
+-- A claim writes its lease and its row in one transaction, so a run just begun can't be seen without its lease.
+UPDATE signalbox.job_history AS run
+SET status = 'failed', finished_at = greatest(clock_timestamp(), run.started_at),
+    error = jsonb_build_object('type', 'WorkerLost', 'message', 'the worker stopped without a word and its lease ran out')
+WHERE run.status = 'running'
+    AND NOT EXISTS (
+        SELECT FROM signalbox.job_locks AS held
+        WHERE held.worker_id = run.worker_id AND held.expires_at > clock_timestamp()
+    )
+RETURNING run.id, run.job_type, run.slot;
+
+-- drop_expired: leases that nobody gave back
+DELETE FROM signalbox.job_locks WHERE expires_at <= clock_timestamp();
+
+-- list_resumable: slots whose last run was lost, or left work that no continuation took up
+-- A backfill gives out its own lost slots again.
+SELECT last.job_type, last.reference_time, last.request, last.step, last.more
+FROM signalbox.job_history AS last
+WHERE (last.more OR (last.status = 'failed' AND last.error ->> 'type' = 'WorkerLost'))
+    AND last.finished_at > clock_timestamp() - %(lookback)s
+    AND (NOT last.more OR (last.reason IS NULL AND last.finished_at < clock_timestamp() - %(patience)s))
+    AND (last.request #> '{origin,backfill_id}') IS NULL
+    AND NOT EXISTS (
+        SELECT FROM signalbox.job_history AS newer
+        WHERE newer.job_type = last.job_type AND newer.slot = last.slot AND newer.id > last.id
+            AND newer.status NOT IN ('skipped', 'missed')
+    )
+    AND (
+        SELECT count(*) FROM signalbox.job_history AS loss
+        WHERE loss.job_type = last.job_type AND loss.slot = last.slot
+            AND loss.status = 'failed' AND loss.error ->> 'type' = 'WorkerLost'
+    ) < %(most_losses)s
+ORDER BY last.id
+LIMIT 100;

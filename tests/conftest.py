@@ -1,0 +1,111 @@
+"""One PostgreSQL for each test process, one fresh database for each test.
+
+SIGNALBOX_TEST_DATABASE names another server (14 or later) by a DSN whose role may create databases.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from local.postgres import EmbeddedPostgres
+from signalbox import migrations
+from signalbox.packs import ENGINE
+from tests.support.invoke_recorder import InvokeRecorder
+from tests.support.stage import Stage
+
+_numbers = count()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A DSN of the server that this process tests against."""
+    if given := os.environ.get("SIGNALBOX_TEST_DATABASE"):
+        yield given
+        return
+    version = int(os.environ.get("SIGNALBOX_TEST_POSTGRES", "18"))
+    postgres = EmbeddedPostgres(tmp_path_factory.mktemp("server"), durable=False, version=version)
+    try:
+        yield postgres.start()
+    finally:
+        postgres.stop()
+
+
+@pytest.fixture(scope="session")
+def template(server: str) -> Iterator[str]:
+    """A migrated database to copy from: a copy takes a tenth of the time of the migrations."""
+    with _new_database(server) as dsn:
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            migrations.apply(connection, [ENGINE], "tests")
+        yield dsn
+
+
+@pytest.fixture
+def dsn(server: str, template: str) -> Iterator[str]:
+    """A fresh, migrated database."""
+    with _new_database(server, template=psycopg.conninfo.conninfo_to_dict(template)["dbname"]) as fresh:
+        yield fresh
+
+
+@pytest.fixture
+def empty_dsn(server: str) -> Iterator[str]:
+    """A fresh database without any schema of ours."""
+    with _new_database(server) as fresh:
+        yield fresh
+
+
+@pytest.fixture
+def db(dsn: str) -> Iterator[psycopg.Connection]:
+    """A second pair of eyes on the test's database."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("SET timezone = 'UTC'")
+        yield connection
+
+
+@pytest.fixture
+def invokes(monkeypatch: pytest.MonkeyPatch) -> Iterator[InvokeRecorder]:
+    """What was handed to Lambda, over a real socket."""
+    with InvokeRecorder() as recorder:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", recorder.url)
+        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        yield recorder
+
+
+@pytest.fixture
+def stage(dsn: str, invokes: InvokeRecorder) -> Iterator[Stage]:
+    """An engine on the test's database."""
+    with Stage(dsn, invokes) as stage:
+        yield stage
+
+
+class _new_database:  # noqa: N801 - reads as a verb where it is used
+    def __init__(self, server: str, template: object = "template1") -> None:
+        self.server, self.template = server, str(template)
+        self.name = f"test_{os.getpid()}_{next(_numbers)}"
+
+    def __enter__(self) -> str:
+        statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+        self._run(statement.format(sql.Identifier(self.name), sql.Identifier(self.template)))
+        return make_conninfo(self.server, dbname=self.name)
+
+    def __exit__(self, *_: object) -> None:
+        self._run(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(self.name)))
+
+    def _run(self, statement: sql.Composed) -> None:
+        with psycopg.connect(self.server, autocommit=True) as connection:
+            connection.execute(statement)
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The top of the repository."""
+    return Path(__file__).parents[1]

@@ -1,0 +1,263 @@
+"""Backfills: planned without effect, run at their rate, stopped and resumed, and true after any crash."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from threading import Thread
+from typing import Any
+
+import psycopg
+import pytest
+
+from signalbox.errors import BackfillRefused, ParamsRefused, PayloadRefused, TaskUnknown
+from tests.support.invoke_recorder import InvokeRecorder
+from tests.support.ledger_rows import count, runs_of, succeeded_run
+from tests.support.stage import NOON, Stage
+
+QUARTER = timedelta(minutes=15)
+DAY = timedelta(days=1)
+
+
+@pytest.fixture(autouse=True)
+def effects(db: psycopg.Connection) -> None:
+    db.execute("CREATE TABLE effects (task text, slot timestamptz, now timestamptz, worker_id text)")
+    db.execute("CREATE TABLE troubles (it int)")
+
+
+def create(stage: Stage, task: str = "note_run", hours: float = 1, **params: Any) -> dict[str, Any]:
+    first = (NOON - timedelta(hours=hours)).isoformat()
+    params = {"task": task, "from": first, "to": (NOON - QUARTER).isoformat()} | params
+    return stage.operate("create_backfill", **params)
+
+
+def advance(stage: Stage) -> dict[str, Any]:
+    return stage.invoke("advance_backfills", NOON, force=True)
+
+
+def a_minute_passes(db: psycopg.Connection) -> None:
+    db.execute("UPDATE signalbox.backfill_slots SET dispatched_at = dispatched_at - interval '1 minute'")
+
+
+def show(stage: Stage, made: dict[str, Any]) -> dict[str, Any]:
+    shown: dict[str, Any] = stage.operate("show_backfill", id=made["backfill"]["id"])["backfill"]
+    return shown
+
+
+def test_a_dry_run_says_what_would_happen_and_does_nothing(stage: Stage, db: psycopg.Connection) -> None:
+    succeeded_run(db, "note_run", NOON - 2 * QUARTER)
+    answer = create(stage, rate_per_minute=2, dry_run=True)
+    assert answer["dry_run"] == {
+        "task": "note_run",
+        "slots": 4,
+        "already_succeeded": 1,
+        "to_run": 3,
+        "first": (NOON - 4 * QUARTER).isoformat(),
+        "last": (NOON - QUARTER).isoformat(),
+        "minutes": 2,
+    }
+    assert count(db, "signalbox.backfills") == 0
+    assert not stage.invokes.received
+
+
+def test_each_slot_runs_once_as_if_it_were_then(stage: Stage, db: psycopg.Connection) -> None:
+    made = create(stage, requested_by="an operator", reason="a bug was mended")
+    assert {answer["status"] for answer in stage.deliver()} == {"succeeded"}
+    advance(stage)
+
+    rows = runs_of(db, "note_run")
+    assert [row["slot"] for row in rows] == [NOON - n * QUARTER for n in (4, 3, 2, 1)]
+    assert {row["trigger"] for row in rows} == {"backfill"}
+    assert [row["reference_time"] for row in rows] == [row["slot"] for row in rows]
+    shown = show(stage, made)
+    assert shown["status"] == "completed"
+    assert shown["slots"] == {
+        "total": 4, "pending": 0, "dispatched": 0, "succeeded": 4, "failed": 0, "skipped": 0, "cancelled": 0,
+    }  # fmt: skip
+    assert (shown["requested_by"], shown["reason"]) == ("an operator", "a bug was mended")
+
+
+def test_no_more_slots_start_in_a_minute_than_the_rate_allows(stage: Stage, db: psycopg.Connection) -> None:
+    create(stage, rate_per_minute=3)
+    advance(stage)
+    assert len(stage.invokes.received) == 3
+    a_minute_passes(db)
+    advance(stage)
+    assert len(stage.invokes.received) == 4
+
+
+def test_two_drivers_at_once_start_no_slot_twice(stage: Stage, db: psycopg.Connection, dsn: str) -> None:
+    create(stage, hours=24, rate_per_minute=1)
+    db.execute("UPDATE signalbox.backfills SET rate_per_minute = 1000")
+    stages = [Stage(dsn, stage.invokes) for _ in range(4)]
+    drivers = [Thread(target=advance, args=(driver,)) for driver in stages]
+    for driver in drivers:
+        driver.start()
+    for driver in drivers:
+        driver.join()
+    for other in stages:
+        other.engine.tools.database.close()
+    started = [payload["reference_time"] for payload in stage.invokes.payloads]
+    assert len(started) == 96
+    assert len(set(started)) == 96
+
+
+def test_slots_that_have_succeeded_are_skipped_unless_forced(stage: Stage, db: psycopg.Connection) -> None:
+    succeeded_run(db, "note_run", NOON - QUARTER)
+    made = create(stage)
+    stage.deliver()
+    assert show(stage, made)["slots"]["skipped"] == 1
+    assert count(db, "effects") == 3
+
+    create(stage, force=True)
+    stage.deliver()
+    assert count(db, "effects") == 7
+
+
+def test_a_slot_that_succeeded_in_the_meantime_is_skipped(stage: Stage, db: psycopg.Connection) -> None:
+    made = create(stage)
+    succeeded_run(db, "note_run", NOON - QUARTER)
+    stage.deliver()
+    assert count(db, "effects") == 3
+    assert show(stage, made)["slots"]["skipped"] == 1
+
+
+def test_a_paused_backfill_starts_nothing_until_it_is_resumed(stage: Stage, db: psycopg.Connection) -> None:
+    made = create(stage, rate_per_minute=1)
+    paused = stage.operate("pause_backfill", id=made["backfill"]["id"], reason="too much load")
+    assert (paused["backfill"]["status"], paused["backfill"]["reason"]) == ("paused", "too much load")
+    a_minute_passes(db)
+    advance(stage)
+    assert len(stage.invokes.received) == 1
+    stage.operate("resume_backfill", id=made["backfill"]["id"])
+    assert len(stage.invokes.received) == 2
+
+
+def test_a_cancelled_backfill_lets_what_has_started_finish_and_starts_no_more(
+    stage: Stage, db: psycopg.Connection
+) -> None:
+    made = create(stage, rate_per_minute=1)
+    stage.operate("cancel_backfill", id=made["backfill"]["id"])
+    a_minute_passes(db)
+    advance(stage)
+    stage.deliver()
+    shown = show(stage, made)
+    assert (shown["status"], shown["slots"]["succeeded"], shown["slots"]["cancelled"]) == ("cancelled", 1, 3)
+    with pytest.raises(BackfillRefused, match="is cancelled: only one that is"):
+        stage.operate("resume_backfill", id=made["backfill"]["id"])
+
+
+def test_failed_slots_are_shown_and_resuming_tries_them_again(stage: Stage, db: psycopg.Connection) -> None:
+    db.execute("INSERT INTO troubles VALUES (1)")
+    made = create(stage, "fail_once", hours=1)
+    [payload] = stage.invokes.payloads
+    stage.invokes.received.clear()
+    with pytest.raises(Exception, match="has a row"):
+        stage.send(payload)
+    advance(stage)
+    assert (show(stage, made)["status"], show(stage, made)["slots"]["failed"]) == ("completed", 1)
+
+    db.execute("DELETE FROM troubles")
+    stage.operate("resume_backfill", id=made["backfill"]["id"])
+    stage.deliver()
+    advance(stage)
+    assert (show(stage, made)["status"], show(stage, made)["slots"]["succeeded"]) == ("completed", 1)
+    with pytest.raises(BackfillRefused, match="nothing to resume"):
+        stage.operate("resume_backfill", id=made["backfill"]["id"])
+
+
+def test_lambdas_own_retry_turns_a_failed_slot_into_a_succeeded_one(stage: Stage, db: psycopg.Connection) -> None:
+    db.execute("INSERT INTO troubles VALUES (1)")
+    made = create(stage, "fail_once", hours=1)
+    [payload] = stage.invokes.payloads
+    stage.invokes.received.clear()
+    with pytest.raises(Exception, match="has a row"):
+        stage.send(payload)
+    db.execute("DELETE FROM troubles")
+    stage.send(payload)
+    assert show(stage, made)["slots"] | {"total": 1, "succeeded": 1, "failed": 0} == show(stage, made)["slots"]
+
+
+def test_a_slot_whose_invocation_got_lost_is_given_out_again(stage: Stage, db: psycopg.Connection) -> None:
+    made = create(stage)
+    stage.invokes.received.clear()
+    db.execute("UPDATE signalbox.backfill_slots SET dispatched_at = dispatched_at - interval '14 minutes'")
+    advance(stage)
+    assert not stage.invokes.received
+    a_minute_passes(db)
+    a_minute_passes(db)
+    advance(stage)
+    assert [answer["status"] for answer in stage.deliver()] == ["succeeded"] * 4
+    assert show(stage, made)["slots"]["succeeded"] == 4
+
+
+def test_a_slot_that_never_comes_back_fails_in_the_end(stage: Stage, db: psycopg.Connection) -> None:
+    made = create(stage)
+    db.execute("UPDATE signalbox.backfill_slots SET attempts = 5, dispatched_at = now() - interval '1 hour'")
+    advance(stage)
+    assert (show(stage, made)["status"], show(stage, made)["slots"]["failed"]) == ("completed", 4)
+
+
+def test_a_slot_that_lambda_does_not_take_stays_pending(stage: Stage, db: psycopg.Connection) -> None:
+    stage.invokes.refusing = True
+    made = create(stage)
+    assert show(stage, made)["slots"]["pending"] == 4
+    stage.invokes.refusing = False
+    advance(stage)
+    assert len(stage.deliver()) == 4
+
+
+def test_slots_of_a_task_that_forbids_overlap_run_one_after_the_other(stage: Stage, db: psycopg.Connection) -> None:
+    create(stage, "note_alone")
+    advance(stage)
+    assert len(stage.invokes.received) == 1
+    stage.deliver()
+    advance(stage)
+    assert len(stage.invokes.received) == 1
+
+
+def test_a_slot_with_work_left_is_open_until_its_last_continuation(stage: Stage, db: psycopg.Connection) -> None:
+    db.execute("CREATE TABLE marks AS SELECT id, 0 AS marked FROM generate_series(1, 100) AS id")
+    made = create(stage, "mark_rows", hours=24)
+    payload = stage.invokes.received.popleft()[1]
+    assert stage.send(payload, seconds=10)["more"] is True
+    assert show(stage, made)["slots"]["dispatched"] == 1
+    assert [answer["items"] for answer in stage.deliver()] == [100]
+    assert show(stage, made)["slots"]["succeeded"] == 1
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "words"),
+    [
+        ({"task": "note_rum"}, TaskUnknown, "did you mean 'note_run'?"),
+        ({"task": "greet", "params": {"name": "a"}}, BackfillRefused, "has no schedule"),
+        ({"task": "greet"}, ParamsRefused, "field 'name' is missing"),
+        ({"to": "2026-03-09T00:00:00Z"}, BackfillRefused, "before it begins"),
+        ({"to": "2026-03-10T12:30:00Z"}, BackfillRefused, "name a range in the past"),
+        ({"from": "2026-03-10T11:44:00Z", "to": "2026-03-10T11:44:30Z"}, BackfillRefused, "has no slot between"),
+        ({"from": "2016-03-10T11:44:00Z"}, BackfillRefused, "more than 100,000 slots"),
+        ({"rate_per_minute": 0}, PayloadRefused, "field 'rate_per_minute'"),
+        ({"from": "2026-03-10"}, PayloadRefused, "has no time zone"),
+    ],
+)
+def test_an_order_that_makes_no_sense_is_refused_whole(
+    stage: Stage, db: psycopg.Connection, params: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error) as caught:
+        create(stage, **params)
+    assert words in str(caught.value)
+    assert count(db, "signalbox.backfills") == 0
+
+
+@pytest.mark.parametrize("backfill_id", ["nonsense", "00000000-0000-0000-0000-000000000000"])
+def test_an_unknown_backfill_is_named(stage: Stage, backfill_id: str) -> None:
+    with pytest.raises(BackfillRefused, match=f"no backfill has the id '{backfill_id}'"):
+        stage.operate("pause_backfill", id=backfill_id)
+
+
+def test_a_backfill_of_a_task_that_is_gone_does_not_stop_the_others(
+    stage: Stage, db: psycopg.Connection, invokes: InvokeRecorder
+) -> None:
+    create(stage, rate_per_minute=1)
+    db.execute("UPDATE signalbox.backfills SET task = 'gone', created_at = created_at - interval '1 hour'")
+    create(stage, "note_alone")
+    assert [payload["task"] for payload in invokes.payloads] == ["note_run", "note_alone"]

@@ -1,0 +1,147 @@
+"""Missed slots: found, recorded once, and caught up as each task's policy says."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.support.ledger_rows import abandoned_run, count, failed_run, missed_slot, runs_of, succeeded_run
+from tests.support.stage import NOON, Stage
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture(autouse=True)
+def effects(db: psycopg.Connection) -> None:
+    db.execute("CREATE TABLE effects (task text, slot timestamptz, now timestamptz, worker_id text)")
+
+
+def reconcile(stage: Stage, at: datetime = NOON + timedelta(minutes=30), **fields: Any) -> dict[str, Any]:
+    return stage.invoke("reconcile_slots", at, force=True, **fields)
+
+
+def missed(db: psycopg.Connection, task: str) -> list[datetime]:
+    return [row["slot"] for row in runs_of(db, task) if row["status"] == "missed"]
+
+
+def test_a_slot_without_any_row_is_recorded_as_missed_once(stage: Stage, db: psycopg.Connection) -> None:
+    for hours in (5, 3, 1, 0):
+        succeeded_run(db, "fail_once", NOON - hours * HOUR)
+
+    first, second = reconcile(stage), reconcile(stage)
+
+    assert missed(db, "fail_once") == [NOON - 4 * HOUR, NOON - 2 * HOUR]
+    assert first["items"] == 2
+    assert second["items"] == 0
+
+
+def test_a_run_that_failed_or_is_at_work_was_not_missed(stage: Stage, db: psycopg.Connection) -> None:
+    succeeded_run(db, "fail_once", NOON - 2 * HOUR)
+    failed_run(db, "fail_once", NOON - HOUR)
+    abandoned_run(db, "fail_once", NOON, lease=HOUR)
+    reconcile(stage)
+    assert missed(db, "fail_once") == []
+
+
+def test_a_slot_is_late_before_it_is_missed(stage: Stage, db: psycopg.Connection) -> None:
+    succeeded_run(db, "fail_once", NOON - HOUR)
+    reconcile(stage, NOON + timedelta(minutes=9))
+    assert missed(db, "fail_once") == []
+    reconcile(stage, NOON + timedelta(minutes=10))
+    assert missed(db, "fail_once") == [NOON]
+
+
+def test_nothing_was_missed_before_a_task_had_its_schedule(stage: Stage, db: psycopg.Connection) -> None:
+    reconcile(stage)
+    assert count(db, "signalbox.job_history WHERE status = 'missed'") == 0
+    reconcile(stage, NOON + 3 * HOUR)
+    assert missed(db, "fail_once") == [NOON + HOUR, NOON + 2 * HOUR]
+
+
+def test_a_changed_schedule_starts_anew(stage: Stage, db: psycopg.Connection) -> None:
+    reconcile(stage, NOON)
+    succeeded_run(db, "fail_once", NOON + timedelta(minutes=20))
+    db.execute("UPDATE signalbox.task_schedules SET schedule = 'cron(20 * * * ? *)' WHERE task = 'fail_once'")
+    reconcile(stage, NOON + 5 * HOUR + timedelta(minutes=1))
+    reconcile(stage, NOON + 7 * HOUR + timedelta(minutes=30))
+    assert missed(db, "fail_once") == [NOON + 6 * HOUR, NOON + 7 * HOUR]
+
+
+def test_a_run_by_hand_of_an_old_slot_does_not_make_those_after_it_missed(stage: Stage, db: psycopg.Connection) -> None:
+    succeeded_run(db, "fail_once", NOON - 9 * HOUR, trigger="manual")
+    reconcile(stage)
+    assert missed(db, "fail_once") == []
+
+
+def test_all_missed_slots_are_caught_up_oldest_first(stage: Stage, db: psycopg.Connection) -> None:
+    succeeded_run(db, "catch_all", NOON - 4 * HOUR)
+    succeeded_run(db, "catch_all", NOON)
+
+    reconcile(stage)
+    answers = stage.deliver(NOON + HOUR)
+
+    assert [answer["slot"] for answer in answers] == [(NOON - n * HOUR).isoformat() for n in (3, 2, 1)]
+    caught_up = [row for row in runs_of(db, "catch_all") if row["trigger"] == "catch_up"]
+    assert [row["status"] for row in caught_up] == ["succeeded"] * 3
+    assert [row["reference_time"] for row in caught_up] == [NOON - n * HOUR for n in (3, 2, 1)]
+    reconcile(stage)
+    assert stage.deliver() == []
+
+
+def test_of_the_latest_only_the_newest_missed_slot_runs(stage: Stage, db: psycopg.Connection) -> None:
+    succeeded_run(db, "catch_latest", NOON - 4 * HOUR)
+    reconcile(stage)
+    assert [answer["slot"] for answer in stage.deliver(NOON + HOUR)] == [NOON.isoformat()]
+
+
+def test_of_the_latest_none_runs_once_a_later_slot_has(stage: Stage, db: psycopg.Connection) -> None:
+    succeeded_run(db, "catch_latest", NOON - 4 * HOUR)
+    succeeded_run(db, "catch_latest", NOON)
+    reconcile(stage)
+    assert len(missed(db, "catch_latest")) == 3
+    assert stage.deliver() == []
+
+
+def test_where_the_policy_is_to_skip_nothing_runs(stage: Stage, db: psycopg.Connection) -> None:
+    succeeded_run(db, "fail_once", NOON - 4 * HOUR)
+    reconcile(stage)
+    assert len(missed(db, "fail_once")) == 4
+    assert stage.deliver() == []
+
+
+def test_a_slot_missed_for_longer_than_the_task_allows_is_recorded_and_not_run(
+    stage: Stage, db: psycopg.Connection
+) -> None:
+    succeeded_run(db, "catch_all", NOON - 27 * HOUR)
+    reconcile(stage)
+    assert len(missed(db, "catch_all")) == 27
+    assert len(stage.invokes.received) == 24
+
+
+def test_a_catch_up_that_lambda_did_not_take_is_asked_for_again(stage: Stage, db: psycopg.Connection) -> None:
+    succeeded_run(db, "catch_all", NOON - 2 * HOUR)
+    stage.invokes.refusing = True
+    with pytest.raises(Exception, match="could not be handed to signalbox-archiver"):
+        reconcile(stage)
+    assert len(missed(db, "catch_all")) == 2
+    stage.invokes.refusing = False
+    reconcile(stage)
+    assert len(stage.deliver()) == 2
+
+
+def test_a_slot_that_could_not_overlap_runs_once_the_task_is_free(stage: Stage, db: psycopg.Connection) -> None:
+    missed_slot(db, "catch_all", NOON - HOUR)
+    succeeded_run(db, "catch_all", NOON)
+    reconcile(stage)
+    assert [answer["status"] for answer in stage.deliver(NOON)] == ["succeeded"]
+
+
+def test_a_task_that_is_disabled_misses_nothing(dsn: str, stage: Stage, db: psycopg.Connection) -> None:
+    succeeded_run(db, "reconcile_slots", NOON - 4 * HOUR)
+    with Stage(dsn, stage.invokes, disabled_tasks="sweep_runs,catch_all") as other:
+        succeeded_run(db, "catch_all", NOON - 4 * HOUR)
+        reconcile(other)
+    assert missed(db, "catch_all") == []

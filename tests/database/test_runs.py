@@ -1,0 +1,236 @@
+"""A run from its payload to the ledger, on a real database."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from signalbox.errors import ParamsRefused, PayloadRefused, TaskDisabled, TaskUnknown
+from signalbox.ledger import RunStatus
+from tests.support.invoke_recorder import InvokeRecorder
+from tests.support.ledger_rows import abandoned_run, count, runs_of
+from tests.support.stage import NOON, Stage
+from tests.support.tasks.fail_once import Trouble
+
+EFFECTS = "CREATE TABLE effects (task text, slot timestamptz, now timestamptz, worker_id text)"
+
+
+@pytest.fixture(autouse=True)
+def effects(db: psycopg.Connection) -> None:
+    db.execute(EFFECTS)
+
+
+def test_a_run_answers_what_happened_and_leaves_one_row(stage: Stage, db: psycopg.Connection) -> None:
+    answer = stage.invoke("note_run", scheduled_time="2026-03-10T11:47:00Z")
+
+    [row] = runs_of(db, "note_run")
+    assert answer == {
+        "task": "note_run",
+        "slot": "2026-03-10T11:45:00+00:00",
+        "status": "succeeded",
+        "items": 1,
+        "run_id": row["id"],
+    }
+    assert (row["trigger"], row["status"], row["items"]) == ("schedule", "succeeded", 1)
+    assert row["duration_ms"] >= 0
+    assert row["finished_at"] >= row["started_at"]
+    assert count(db, "signalbox.job_locks") == 0
+
+
+def test_now_is_the_reference_time_else_the_scheduled_time_else_the_clock(stage: Stage, db: psycopg.Connection) -> None:
+    stage.invoke("note_run", NOON)
+    stage.invoke("note_run", NOON, scheduled_time="2026-03-10T11:30:05Z")
+    stage.invoke("note_run", NOON, scheduled_time="2026-03-10T11:30:05Z", reference_time="2026-03-09T08:01:00+01:00")
+
+    seen = [row[0] for row in db.execute("SELECT now FROM effects ORDER BY now DESC").fetchall()]
+    assert seen == [
+        NOON,
+        datetime(2026, 3, 10, 11, 30, 5, tzinfo=UTC),
+        datetime(2026, 3, 9, 7, 1, tzinfo=UTC),
+    ]
+    assert [row["trigger"] for row in runs_of(db, "note_run")] == ["manual", "schedule", "manual"]
+
+
+def test_a_slot_that_has_succeeded_is_skipped(stage: Stage, db: psycopg.Connection) -> None:
+    first = stage.invoke("note_run", NOON)
+    again = stage.invoke("note_run", NOON + timedelta(minutes=14))
+
+    assert again["status"] == "skipped"
+    assert again["reason"] == f"the slot has already succeeded, in run {first['run_id']}"
+    assert count(db, "effects") == 1
+    assert count(db, "signalbox.job_locks") == 0
+
+
+def test_force_runs_a_slot_that_has_succeeded(stage: Stage, db: psycopg.Connection) -> None:
+    stage.invoke("note_run", NOON)
+    assert stage.invoke("note_run", NOON, force=True)["status"] == "succeeded"
+    assert count(db, "effects") == 2
+
+
+def test_a_failed_run_gives_its_lease_back_and_its_retry_runs(stage: Stage, db: psycopg.Connection) -> None:
+    db.execute("CREATE TABLE troubles AS SELECT 1")
+    with pytest.raises(Trouble):
+        stage.invoke("fail_once", NOON)
+    assert count(db, "signalbox.job_locks") == 0
+    assert count(db, "effects") == 0
+    db.execute("DELETE FROM troubles")
+
+    assert stage.invoke("fail_once", NOON)["status"] == "succeeded"
+
+    failed, succeeded = runs_of(db, "fail_once")
+    assert failed["status"] == "failed"
+    assert failed["error"]["type"] == "Trouble"
+    assert failed["error"]["message"] == "the table 'troubles' has a row"
+    assert failed["error"]["at"].startswith("fail_once.py:")
+    assert succeeded["status"] == "succeeded"
+    assert count(db, "effects") == 1
+
+
+def test_a_lease_that_ran_out_is_taken_over_and_its_run_ended(stage: Stage, db: psycopg.Connection) -> None:
+    abandoned_run(db, "note_run", NOON, lease=timedelta(seconds=-1))
+
+    assert stage.invoke("note_run", NOON)["status"] == "succeeded"
+
+    lost, ours = runs_of(db, "note_run")
+    assert (lost["status"], lost["error"]["type"]) == ("failed", "WorkerLost")
+    assert ours["status"] == "succeeded"
+
+
+def test_a_slot_that_another_worker_holds_is_skipped(stage: Stage, db: psycopg.Connection) -> None:
+    abandoned_run(db, "note_run", NOON, lease=timedelta(minutes=1))
+
+    answer = stage.invoke("note_run", NOON)
+
+    assert (answer["status"], answer["reason"]) == ("skipped", "the slot is being run by another worker")
+    assert count(db, "effects") == 0
+    assert count(db, "signalbox.job_locks") == 1
+
+
+def test_two_slots_of_a_task_may_run_at_once_where_the_task_allows_it(stage: Stage, db: psycopg.Connection) -> None:
+    abandoned_run(db, "note_run", NOON - timedelta(minutes=15), lease=timedelta(minutes=1))
+    assert stage.invoke("note_run", NOON)["status"] == "succeeded"
+
+
+def test_a_slot_is_missed_while_another_slot_of_a_task_that_forbids_it_is_at_work(
+    stage: Stage, db: psycopg.Connection
+) -> None:
+    earlier = NOON - timedelta(minutes=15)
+    abandoned_run(db, "note_alone", earlier, lease=timedelta(minutes=1), whole_task=True)
+
+    answer = stage.invoke("note_alone", NOON)
+    assert answer["status"] == "missed"
+    assert count(db, "effects") == 0
+    assert count(db, "signalbox.job_locks") == 2
+
+    db.execute("DELETE FROM signalbox.job_locks")
+    assert stage.invoke("note_alone", NOON)["status"] == "succeeded"
+    assert count(db, "signalbox.job_locks") == 0
+
+
+def test_a_late_worker_cannot_end_a_run_that_was_given_up(stage: Stage, db: psycopg.Connection) -> None:
+    from signalbox import ledger
+    from signalbox.errors import RunLost
+    from signalbox.ledger import Attempt, Ending, Slot, Trigger
+
+    slot = Slot(stage.engine.tools.registry.find("note_run"), NOON)
+    late = Attempt("late", Trigger.MANUAL, timedelta(microseconds=1), NOON)
+    claim = ledger.claim(db, slot, late)
+    assert claim.status is RunStatus.RUNNING
+    assert stage.invoke("note_run", NOON)["status"] == "succeeded"
+
+    with pytest.raises(RunLost, match="no longer this worker's"):
+        ledger.record(db, slot, claim, "late", Ending(RunStatus.SUCCEEDED, items=99))
+    assert [row["items"] for row in runs_of(db, "note_run")] == [0, 1]
+
+
+def test_a_final_run_cannot_be_rewritten(stage: Stage, db: psycopg.Connection) -> None:
+    stage.invoke("note_run", NOON)
+    with pytest.raises(psycopg.errors.CheckViolation, match="is final"):
+        db.execute("UPDATE signalbox.job_history SET status = 'running', finished_at = NULL")
+
+
+@pytest.mark.parametrize(
+    ("event", "error", "words"),
+    [
+        ([], PayloadRefused, "payload must be a JSON object, and is an array"),
+        (None, PayloadRefused, "and is null"),
+        ({}, PayloadRefused, "field 'task' is missing"),
+        ({"task": 7}, PayloadRefused, "field 'task'"),
+        ({"task": "note_rum"}, TaskUnknown, "did you mean 'note_run'?"),
+        ({"task": "note_run", "referense_time": "x"}, PayloadRefused, "did you mean 'reference_time'?"),
+        ({"task": "note_run", "reference_time": "2026-03-10T12:00:00"}, PayloadRefused, "has no time zone"),
+        ({"task": "note_run", "reference_time": "yesterday"}, PayloadRefused, "is no ISO-8601 time"),
+        ({"task": "note_run", "reference_time": 1773144000}, PayloadRefused, "must be text, an ISO-8601 time"),
+        ({"task": "note_run", "reference_time": "2126-03-10T12:00:00Z"}, PayloadRefused, "is in the future"),
+        ({"task": "note_run", "scheduled_time": "2026-03-10T12:30:00Z"}, PayloadRefused, "is in the future"),
+        ({"task": "note_run", "force": "yes"}, PayloadRefused, "field 'force'"),
+        ({"task": "note_run", "params": []}, PayloadRefused, "field 'params'"),
+        ({"task": "poll_data"}, PayloadRefused, "is run by signalbox-poller, not by signalbox-archiver"),
+        ({"operation": "list_rums"}, PayloadRefused, "did you mean 'list_runs'?"),
+    ],
+)
+def test_a_payload_that_names_no_slot_is_refused_without_a_row(
+    stage: Stage, db: psycopg.Connection, event: object, error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error) as caught:
+        stage.send(event)
+    assert words in str(caught.value)
+    assert count(db, "signalbox.job_history") == 0
+
+
+@pytest.mark.parametrize(
+    ("task", "params", "words"),
+    [
+        ("note_run", {"x": 1}, "task 'note_run' takes no params, and got x"),
+        ("greet", {}, "field 'name' is missing"),
+        ("greet", {"name": "a", "tmes": 2}, "did you mean 'times'?"),
+        ("greet", {"name": "a", "times": "2"}, "field 'times'"),
+    ],
+)
+def test_params_that_a_task_does_not_take_leave_one_failed_row_however_often_they_are_delivered(
+    stage: Stage, db: psycopg.Connection, task: str, params: dict[str, Any], words: str
+) -> None:
+    for _ in range(3):  # Lambda repeats the request id when it retries
+        with pytest.raises(ParamsRefused) as caught:
+            stage.invoke(task, NOON, request_id="the-same", params=params)
+        assert words in str(caught.value)
+    [row] = runs_of(db, task)
+    assert (row["status"], row["error"]["type"]) == ("failed", "ParamsRefused")
+
+
+def test_a_task_that_is_disabled_here_is_refused_with_a_row(
+    dsn: str, invokes: InvokeRecorder, db: psycopg.Connection
+) -> None:
+    with Stage(dsn, invokes, disabled_tasks="note_run") as stage, pytest.raises(TaskDisabled, match="is disabled"):
+        stage.invoke("note_run")
+    assert [row["status"] for row in runs_of(db, "note_run")] == ["failed"]
+
+
+def test_the_poller_takes_its_params_beside_the_usual_fields(stage: Stage, db: psycopg.Connection) -> None:
+    invocation = stage.invocation()
+    answer = stage.engine.poll({"force_retry": True, "backfill_hours": 6, "limit": None}, invocation)
+    assert answer["task"] == "poll_data"
+    assert (answer["status"], answer["reason"]) == ("skipped", "no upstream is configured")
+    assert stage.engine.poll({}, stage.invocation())["status"] == "skipped"
+    assert [row["status"] for row in runs_of(db, "poll_data")] == ["skipped", "skipped"]
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        ({"backfill_hours": -1}, "field 'backfill_hours'"),
+        ({"limit": 0}, "field 'limit'"),
+        ({"force_retry": "no"}, "field 'force_retry'"),
+    ],
+)
+def test_the_poller_refuses_bad_values_by_name(stage: Stage, event: dict[str, Any], words: str) -> None:
+    with pytest.raises(ParamsRefused, match=words):
+        stage.engine.poll(event, stage.invocation())
+
+
+def test_the_poller_runs_no_task_of_the_archiver(stage: Stage) -> None:
+    with pytest.raises(PayloadRefused, match="is run by signalbox-archiver"):
+        stage.engine.poll({"task": "sweep_runs"}, stage.invocation())

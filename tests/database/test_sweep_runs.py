@@ -1,0 +1,99 @@
+"""Runs whose worker vanished: ended, and asked for again with all they were asked for."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.types.json import Jsonb
+
+from tests.support.ledger_rows import abandoned_run, count, lost_run, runs_of, succeeded_run
+from tests.support.stage import NOON, Stage
+
+GONE = timedelta(seconds=-1)
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture(autouse=True)
+def effects(db: psycopg.Connection) -> None:
+    db.execute("CREATE TABLE effects (task text, slot timestamptz, now timestamptz, worker_id text)")
+
+
+def sweep(stage: Stage) -> dict[str, Any]:
+    return stage.invoke("sweep_runs", NOON, force=True)
+
+
+def test_a_run_whose_lease_ran_out_is_ended_and_its_slot_runs_again(stage: Stage, db: psycopg.Connection) -> None:
+    abandoned_run(db, "note_run", NOON, lease=GONE)
+
+    assert sweep(stage)["items"] == 2
+    assert [answer["status"] for answer in stage.deliver()] == ["succeeded"]
+
+    lost, again = runs_of(db, "note_run")
+    assert (lost["status"], lost["error"]["type"]) == ("failed", "WorkerLost")
+    assert (again["status"], again["trigger"], again["reference_time"]) == ("succeeded", "catch_up", NOON)
+    assert sweep(stage)["items"] == 0
+    assert not stage.invokes.received
+
+
+def test_a_run_at_work_is_left_alone(stage: Stage, db: psycopg.Connection) -> None:
+    abandoned_run(db, "note_run", NOON, lease=HOUR)
+    assert sweep(stage)["items"] == 0
+    assert [row["status"] for row in runs_of(db, "note_run")] == ["running"]
+    assert count(db, "signalbox.job_locks") == 1
+
+
+def test_a_lost_run_is_asked_for_with_its_params(stage: Stage, db: psycopg.Connection) -> None:
+    abandoned_run(db, "greet", NOON, lease=GONE, request=Jsonb({"params": {"name": "a", "times": 3}, "force": True}))
+    sweep(stage)
+    [payload] = stage.invokes.payloads
+    assert payload == {
+        "task": "greet",
+        "reference_time": NOON.isoformat(),
+        "params": {"name": "a", "times": 3},
+        "force": True,
+        "origin": {"trigger": "catch_up", "step": 0},
+    }
+    assert [answer["items"] for answer in stage.deliver()] == [3]
+
+
+def test_a_slot_that_kills_its_workers_is_left_alone_after_three(stage: Stage, db: psycopg.Connection) -> None:
+    lost_run(db, "note_run", NOON)
+    lost_run(db, "note_run", NOON)
+    abandoned_run(db, "note_run", NOON, lease=GONE)
+    sweep(stage)
+    assert not stage.invokes.received
+
+
+def test_a_continuation_that_lambda_never_got_is_asked_for_again(stage: Stage, db: psycopg.Connection) -> None:
+    succeeded_run(db, "mark_rows", NOON, more=True, step=2, ago=timedelta(minutes=6))
+    sweep(stage)
+    [payload] = stage.invokes.payloads
+    assert payload["origin"] == {"trigger": "continuation", "step": 3}
+
+
+def test_a_continuation_has_time_to_begin(stage: Stage, db: psycopg.Connection) -> None:
+    succeeded_run(db, "mark_rows", NOON, more=True, ago=timedelta(minutes=4))
+    sweep(stage)
+    assert not stage.invokes.received
+
+
+def test_a_chain_that_reached_its_cap_is_left_alone(stage: Stage, db: psycopg.Connection) -> None:
+    succeeded_run(db, "mark_rows", NOON, more=True, step=100, reason="work is left after 100 continuations")
+    sweep(stage)
+    assert not stage.invokes.received
+
+
+def test_a_chain_that_has_gone_on_is_left_alone(stage: Stage, db: psycopg.Connection) -> None:
+    succeeded_run(db, "mark_rows", NOON, more=True)
+    succeeded_run(db, "mark_rows", NOON, step=1)
+    sweep(stage)
+    assert not stage.invokes.received
+
+
+def test_leases_that_nobody_gave_back_are_dropped(stage: Stage, db: psycopg.Connection) -> None:
+    db.execute("INSERT INTO signalbox.job_locks VALUES ('other:2026-03-10T12', 'v0', now() - interval '2 h', now())")
+    sweep(stage)
+    assert count(db, "signalbox.job_locks") == 0

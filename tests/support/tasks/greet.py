@@ -1,0 +1,15 @@
+"""Takes params."""
+
+from __future__ import annotations
+
+from signalbox.context import Context, Done
+from signalbox.payload import Payload
+
+
+class Params(Payload):
+    name: str
+    times: int = 1
+
+
+def greet(context: Context) -> Done:
+    return Done(items=context.params.times)

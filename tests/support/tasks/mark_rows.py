@@ -1,0 +1,18 @@
+"""Marks the rows of `marks`, a batch a transaction, as far as the budget goes."""
+
+from __future__ import annotations
+
+from signalbox.context import Context, Done, drain
+
+BATCH = 20_000
+
+
+def mark_rows(context: Context) -> Done:
+    def mark() -> int:
+        return context.db.execute(
+            "UPDATE marks SET marked = marked + 1 WHERE id IN "
+            "(SELECT id FROM marks WHERE marked = 0 ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED)",
+            (BATCH,),
+        ).rowcount
+
+    return drain(context.budget, mark, size=BATCH)
