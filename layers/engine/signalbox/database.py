@@ -95,7 +95,7 @@ def secure(dsn: str, ca_bundle: str | None) -> str:
 
 
 def _is_local(given: Mapping[str, str]) -> bool:
-    hosts = (given.get("hostaddr") or given.get("host") or "").split(",")
+    hosts = (given.get("host") or given.get("hostaddr") or "").split(",")
     return all(not h or h.startswith(("/", "@", "127.")) or h in ("localhost", "::1") for h in hosts)
 
 

@@ -23,5 +23,14 @@ TEST_TASKS = (
         schedule="cron(0 * * * ? *)",
         catch_up=CatchUp.LATEST,
     ),
+    Task("stop_halfway", "is killed half way", f"{_HERE}.stop_halfway", schedule="cron(0 * * * ? *)"),
+    Task("wait_for_crowd", "outlasts the others", f"{_HERE}.wait_for_crowd", schedule="cron(0 * * * ? *)"),
+    Task(
+        "stop_alone",
+        "as stop_halfway, one slot at a time",
+        f"{_HERE}.stop_halfway",
+        schedule="cron(0 * * * ? *)",
+        overlap=Overlap.FORBID,
+    ),
     Task("greet", "takes params", f"{_HERE}.greet"),
 )

@@ -1,0 +1,154 @@
+"""What an operator sees of runs: logs, metrics and the answers of the operations."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.support.ledger_rows import abandoned_run, failed_run, missed_slot, succeeded_run
+from tests.support.stage import NOON, Stage
+from tests.support.tasks.fail_once import Trouble
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture(autouse=True)
+def effects(db: psycopg.Connection) -> None:
+    db.execute("CREATE TABLE effects (task text, slot timestamptz, now timestamptz, worker_id text)")
+    db.execute("CREATE TABLE troubles (it int)")
+
+
+def printed(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_a_run_counts_its_items_duration_and_lateness_for_the_stack_and_for_the_task(
+    stage: Stage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stage.invoke("note_run", NOON, scheduled_time=(NOON - timedelta(seconds=90)).isoformat())
+    [metrics] = [line for line in printed(capsys) if "_aws" in line]
+    directive = metrics["_aws"]["CloudWatchMetrics"][0]
+    assert directive["Namespace"] == "Signalbox"
+    assert sorted(map(sorted, directive["Dimensions"])) == [["service"], ["service", "task"]]
+    assert (metrics["service"], metrics["task"]) == ("signalbox", "note_run")
+    assert metrics["RunsSucceeded"] == [1]
+    assert metrics["TaskItems"] == [1]
+    assert metrics["Lateness"] == [90]
+    assert "TaskDuration" in metrics
+
+
+@pytest.mark.parametrize(("task", "metric"), [("fail_once", "RunsFailed"), ("note_run", "RunsSkipped")])
+def test_runs_are_counted_by_status(
+    stage: Stage, db: psycopg.Connection, capsys: pytest.CaptureFixture[str], task: str, metric: str
+) -> None:
+    db.execute("INSERT INTO troubles VALUES (1)")
+    succeeded_run(db, "note_run", NOON)
+    with suppress(Trouble):
+        stage.invoke(task, NOON)
+    assert [line[metric] for line in printed(capsys) if "_aws" in line] == [[1]]
+
+
+def test_missed_slots_are_counted_for_the_task_that_missed_them(
+    stage: Stage, db: psycopg.Connection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    succeeded_run(db, "fail_once", NOON - 3 * HOUR)
+    stage.invoke("reconcile_slots", NOON + timedelta(minutes=30))
+    counted = {line["task"]: line["MissedSlots"] for line in printed(capsys) if "MissedSlots" in line}
+    assert counted == {"fail_once": [3]}
+
+
+def test_each_event_of_a_run_carries_its_ids_and_never_its_params(
+    stage: Stage, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = stage.invoke("greet", NOON, params={"name": "sesame"})
+    events = {record.getMessage(): vars(record) for record in caplog.records}
+    assert set(events) == {"run.claimed", "run.ended"}
+    for event in events.values():
+        assert (event["task"], event["run_id"], event["slot"]) == ("greet", answer["run_id"], NOON.isoformat())
+    assert "sesame" not in str(events)
+    assert "sesame" not in capsys.readouterr().out
+
+
+def test_list_tasks_shows_each_with_its_policies(stage: Stage) -> None:
+    tasks = {task["name"]: task for task in stage.operate("list_tasks")["tasks"]}
+    assert tasks["prune_history"] == {
+        "name": "prune_history",
+        "summary": "delete runs older than their task's retention, and what is left of old backfills and leases",
+        "function": "archiver",
+        "schedule": "cron(30 2 * * ? *)",
+        "catch_up": "latest",
+        "max_lateness_seconds": 86400,
+        "overlap": "allow",
+        "retention_days": 90,
+        "enabled": True,
+    }
+    assert tasks["greet"]["schedule"] is None
+
+
+def test_list_runs_pages_through_the_ledger_newest_first(stage: Stage, db: psycopg.Connection) -> None:
+    made = [succeeded_run(db, "note_run", NOON - n * HOUR) for n in range(5)]
+    first = stage.operate("list_runs", limit=3)
+    assert [run["id"] for run in first["runs"]] == made[:1:-1]
+    rest = stage.operate("list_runs", limit=3, before_id=first["next"])
+    assert [run["id"] for run in rest["runs"]] == made[1::-1]
+    assert rest["next"] is None
+
+
+def test_list_runs_filters(stage: Stage, db: psycopg.Connection) -> None:
+    succeeded_run(db, "note_run", NOON)
+    failed = failed_run(db, "fail_once", NOON - HOUR, trigger="manual")
+    for filters in (
+        {"task": "fail_once"},
+        {"status": "failed"},
+        {"trigger": "manual"},
+        {"until": "2026-03-10T11:30:00Z"},
+    ):
+        runs = stage.operate("list_runs", **filters)["runs"]
+        assert [run["id"] for run in runs] == [failed]
+        assert runs[0]["error"]["type"] == "Trouble"
+    assert stage.operate("list_runs", since="2026-03-10T12:30:00Z")["runs"] == []
+
+
+def test_show_slots_folds_the_ledger_to_one_word_a_slot(stage: Stage, db: psycopg.Connection) -> None:
+    hours = {
+        name: NOON - n * HOUR for n, name in enumerate(["again", "part", "failed", "lost", "work", "missed", "due"])
+    }
+    failed_run(db, "fail_once", hours["again"])
+    succeeded_run(db, "fail_once", hours["again"], items=7)
+    succeeded_run(db, "fail_once", hours["part"], more=True)
+    failed_run(db, "fail_once", hours["failed"])
+    abandoned_run(db, "fail_once", hours["work"], lease=HOUR)
+    missed_slot(db, "fail_once", hours["missed"])
+    missed_slot(db, "fail_once", hours["lost"])
+    succeeded_run(db, "fail_once", hours["lost"], trigger="catch_up")
+
+    shown = stage.operate("show_slots", task="fail_once", since=hours["due"].isoformat(), until=NOON.isoformat())
+
+    [row] = shown["tasks"]
+    assert [(slot["slot"], slot["status"]) for slot in reversed(row["slots"])] == [
+        (hours["again"].isoformat(), "succeeded"),
+        (hours["part"].isoformat(), "partial"),
+        (hours["failed"].isoformat(), "failed"),
+        (hours["lost"].isoformat(), "succeeded"),
+        (hours["work"].isoformat(), "running"),
+        (hours["missed"].isoformat(), "missed"),
+        (hours["due"].isoformat(), "due"),
+    ]
+    assert row["slots"][-1]["items"] == 7
+    assert row["slots"][-1]["runs"] == 2
+
+
+def test_examine_says_how_the_database_stands(stage: Stage, db: psycopg.Connection) -> None:
+    abandoned_run(db, "note_run", NOON, lease=timedelta(seconds=-1))
+    failed_run(db, "fail_once", NOON)
+    missed_slot(db, "fail_once", NOON)
+    examined = stage.operate("examine")
+    assert examined["schema"] == {"versions": {"signalbox": 1}, "pending": []}
+    assert examined["locks"] == {"held": 0, "expired": 1}
+    assert examined["runs"] == {"running": 1, "failed_last_day": 1, "missed_last_day": 1}
+    assert examined["database"]["latency_ms"] > 0

@@ -1,0 +1,42 @@
+"""The registry: names are found or explained, and no task is imported before it runs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from signalbox.errors import TaskUnknown
+from signalbox.ledger import TRANSITIONS, RunStatus
+from signalbox.registry import Registry, Task
+from signalbox.tasks import TASKS
+
+
+def test_an_unknown_task_is_answered_with_the_nearest() -> None:
+    with pytest.raises(TaskUnknown, match="task 'swep_run' is not registered; did you mean 'sweep_runs'"):
+        Registry(TASKS).find("swep_run")
+
+
+def test_where_no_name_is_near_all_are_listed() -> None:
+    with pytest.raises(TaskUnknown, match="known are advance_backfills, poll_data, prune_history"):
+        Registry(TASKS).find("xyzzy")
+
+
+def test_a_name_registered_twice_is_refused_with_both_places() -> None:
+    twice = [Task("a", "one", "pack.one"), Task("a", "other", "pack.other")]
+    with pytest.raises(ValueError, match=r"\'a\' is registered twice: in pack\.one and in pack\.other"):
+        Registry(twice)
+
+
+def test_registering_a_task_imports_nothing_of_it() -> None:
+    code = (
+        "import sys; from signalbox.packs import registry_of; registry_of([]);"
+        "print([m for m in sys.modules if m.startswith('signalbox.tasks.')])"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed.strip() == "[]"
+
+
+def test_only_a_run_at_work_can_become_anything() -> None:
+    assert {status for status, targets in TRANSITIONS.items() if targets} == {RunStatus.RUNNING}

@@ -1,0 +1,77 @@
+"""Settings: read once, checked together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from signalbox.errors import SettingsRefused
+from signalbox.packs import load_packs
+from signalbox.settings import Settings
+
+LEAST = {"SIGNALBOX_STACK": "s", "SIGNALBOX_DATABASE_URL": "postgresql:///x"}
+
+
+def test_the_least_that_a_function_needs_is_a_stack_and_a_database() -> None:
+    settings = Settings.read(LEAST | {"SIGNALBOX_PACKS": "", "SIGNALBOX_DATABASE_PORT": " "})
+    assert settings == Settings(stack="s", database_url="postgresql:///x")
+
+
+def test_every_setting_is_read(tmp_path: Path) -> None:
+    bundle = tmp_path / "ca.pem"
+    bundle.touch()
+    settings = Settings.read(
+        {
+            "SIGNALBOX_STACK": "s",
+            "SIGNALBOX_DATABASE_SECRET_ARN": "arn",
+            "SIGNALBOX_DATABASE_HOST": "h",
+            "SIGNALBOX_DATABASE_PORT": "6543",
+            "SIGNALBOX_DATABASE_NAME": "n",
+            "SIGNALBOX_CA_BUNDLE": str(bundle),
+            "SIGNALBOX_PACKS": "forecasts, passports",
+            "SIGNALBOX_DISABLED_TASKS": "poll_data,sweep_runs",
+            "SIGNALBOX_MAX_CONTINUATIONS": "0",
+            "SIGNALBOX_BUDGET_MARGIN_SECONDS": "1",
+            "SIGNALBOX_LEASE_MARGIN_SECONDS": "2",
+        }
+    )
+    assert settings == Settings(
+        stack="s",
+        database_secret_arn="arn",
+        database_host="h",
+        database_port=6543,
+        database_name="n",
+        ca_bundle=str(bundle),
+        packs=("forecasts", "passports"),
+        disabled_tasks=frozenset({"poll_data", "sweep_runs"}),
+        max_continuations=0,
+        budget_margin_seconds=1,
+        lease_margin_seconds=2,
+    )
+
+
+def test_all_faults_are_listed_together() -> None:
+    with pytest.raises(SettingsRefused) as caught:
+        Settings.read(
+            {
+                "SIGNALBOX_DATABASE_PORT": "70000",
+                "SIGNALBOX_CA_BUNDLE": "/nowhere.pem",
+                "SIGNALBOX_PACKS": "fore casts",
+                "SIGNALBOX_MAX_CONTINUATIONS": "-1",
+            }
+        )
+    for words in (
+        "SIGNALBOX_STACK is not set",
+        "SIGNALBOX_DATABASE_PORT is '70000', not a whole number from 1 to 65535",
+        "SIGNALBOX_CA_BUNDLE names '/nowhere.pem', where there is no file",
+        "SIGNALBOX_PACKS holds 'fore casts', which is no name",
+        "SIGNALBOX_MAX_CONTINUATIONS is '-1'",
+        "neither SIGNALBOX_DATABASE_SECRET_ARN nor SIGNALBOX_DATABASE_URL is set",
+    ):
+        assert words in str(caught.value)
+
+
+def test_a_pack_whose_layer_is_missing_is_named() -> None:
+    with pytest.raises(SettingsRefused, match="pack 'no_such_pack' is named in SIGNALBOX_PACKS but its layer"):
+        load_packs(["no_such_pack"])
