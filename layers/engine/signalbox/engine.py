@@ -13,7 +13,7 @@ from signalbox.errors import PayloadRefused
 from signalbox.invocation import Invocation, Tools
 from signalbox.log import make_logger
 from signalbox.packs import Pack, load_packs
-from signalbox.payload import OperationPayload, TaskPayload, read_payload
+from signalbox.payload import TaskPayload, read_payload
 from signalbox.registry import Registry
 from signalbox.runs import run_task
 from signalbox.secret import DatabaseAddress
@@ -54,7 +54,7 @@ class Engine:
         if isinstance(event, dict) and "operation" in event:
             from signalbox.operations import operate
 
-            return operate(self, read_payload(OperationPayload, event), invocation)
+            return operate(self, event, invocation)
         return self._run(read_payload(TaskPayload, event), "archiver", invocation)
 
     def poll(self, event: object, invocation: Invocation) -> dict[str, Any]:

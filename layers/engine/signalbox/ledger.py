@@ -103,23 +103,14 @@ class Attempt:
 
 def claim(connection: Connection, slot: Slot, attempt: Attempt) -> Claim:
     """Takes the slot, unless it has succeeded before, is held by another worker or may not overlap."""
-    # One message of several statements: a single round trip, and each statement sees what it waited for.
-    with psycopg.ClientCursor(connection) as cursor:
-        try:
-            cursor.execute(SQL["claim"], _claim_values(slot, attempt))
-        except (
-            psycopg.errors.UndefinedColumn,
-            psycopg.errors.UndefinedTable,
-            psycopg.errors.DatatypeMismatch,
-        ) as error:
-            raise SchemaMismatch(
-                f"the ledger is not as this code knows it ({error.diag.message_primary}): another version wrote it; "
-                "run `signalbox doctor`, then the migrator"
-            ) from None
-        while cursor.description is None:
-            cursor.nextset()
-        row = cursor.fetchone()
-    assert row is not None  # noqa: S101 - the statement inserts exactly one row
+    try:
+        row = connection.execute(SQL["claim"], _claim_values(slot, attempt)).fetchone()
+    except (psycopg.errors.UndefinedColumn, psycopg.errors.UndefinedTable, psycopg.errors.UndefinedFunction) as error:
+        raise SchemaMismatch(
+            f"the ledger is not as this code knows it ({error.diag.message_primary}): another version wrote it; "
+            "run `signalbox doctor`, then the migrator"
+        ) from None
+    assert row is not None  # noqa: S101 - the function answers exactly one row
     return Claim(row[0], RunStatus(row[1]), row[2])
 
 
@@ -138,7 +129,7 @@ def record(connection: Connection, slot: Slot, claim: Claim, worker_id: str, end
             "error": None if ending.error is None else Jsonb(ending.error),
         },
     ).fetchone()
-    if row is None:
+    if row is None or row[0] is None:
         raise RunLost(
             f"run {claim.run_id} of {slot.lock} is no longer this worker's: its lease ran out and it was given up; "
             "nothing more was recorded for it"
@@ -169,7 +160,6 @@ def _claim_values(slot: Slot, attempt: Attempt) -> dict[str, Any]:
     return {
         "job_type": slot.task.name,
         "slot": slot.instant,
-        "lock": slot.lock,
         "locks": slot.locks,
         "worker_id": attempt.worker_id,
         "lease": attempt.lease,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
 import psycopg
@@ -39,6 +38,8 @@ class Migration:
 
     @property
     def checksum(self) -> str:
+        from hashlib import sha256
+
         return sha256(self.sql.encode()).hexdigest()
 
     @property

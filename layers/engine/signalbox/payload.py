@@ -6,13 +6,13 @@ Checked to the last field, because a misspelt `reference_time` that were quietly
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from difflib import get_close_matches
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from signalbox.errors import PayloadRefused
 from signalbox.ledger import Trigger
+from signalbox.registry import nearest
 
 # Further ahead than any clock should be off; a slot run early would be taken for done when its time comes.
 CLOCK_SKEW = timedelta(minutes=5)
@@ -93,13 +93,6 @@ class TaskPayload(Payload):
         return now
 
 
-class OperationPayload(Payload):
-    """Asks for one of the operator's operations, as the command line does."""
-
-    operation: str = Field(min_length=1)
-    params: dict[str, Any] = Field(default_factory=dict)
-
-
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -118,9 +111,7 @@ def fault_of(model: type[BaseModel], fault: dict[str, Any]) -> str:
     """One line for one fault, without the value: it may be a secret."""
     field = ".".join(str(part) for part in fault["loc"])
     if fault["type"] == "extra_forbidden":
-        close = get_close_matches(field, model.model_fields, n=1)
-        takes = f"did you mean '{close[0]}'?" if close else f"known are {', '.join(model.model_fields) or 'none'}"
-        return f"unknown field '{field}' ({takes})"
+        return f"field '{field}' is not known{nearest(field, model.model_fields)}"
     if fault["type"] == "missing":
         return f"field '{field}' is missing"
     return f"field '{field}': {fault['msg'].removeprefix('Value error, ')}"

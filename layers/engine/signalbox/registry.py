@@ -86,4 +86,4 @@ def nearest(name: str, known: Iterable[str]) -> str:
     names = sorted(known)
     if close := get_close_matches(name, names, n=1):
         return f"; did you mean '{close[0]}'?"
-    return f"; known are {', '.join(names)}"
+    return f"; known are {', '.join(names)}" if names else "; none is taken here"

@@ -60,11 +60,9 @@ class Run:
             request=self.payload.request,
         )
 
-    def log(self, event: str, claim: Claim, **extra: Any) -> None:
-        """Notes an event of this run, with the ids by which it is found."""
-        ids = {"task": self.task.name, "slot": self.slot.instant.isoformat(), "run_id": claim.run_id}
-        ids["worker_id"] = self.invocation.worker_id
-        self.tools.log.info(event, extra=ids | extra, stacklevel=3)
+    def ids(self, claim: Claim) -> dict[str, Any]:
+        """By which the events of this run are found."""
+        return {"slot": self.slot.instant.isoformat(), "run_id": claim.run_id, "worker_id": self.invocation.worker_id}
 
 
 def run_task(tools: Tools, payload: TaskPayload, invocation: Invocation) -> dict[str, Any]:
@@ -99,7 +97,8 @@ def _accept(run: Run) -> BaseModel | None:
     except Refused as error:
         connection, request_id = run.tools.database.connection(), run.invocation.request_id
         ledger.record_refusal(connection, run.slot, run.attempt, request_id, describe(error))
-        _measure(run, RunStatus.FAILED, 0)
+        run.metrics.count("RunsFailed")
+        run.metrics.tell("run.refused", slot=run.slot.instant.isoformat(), error=type(error).__name__)
         raise
 
 
@@ -118,8 +117,8 @@ def check_params(task: Task, given: dict[str, Any]) -> BaseModel | None:
 
 def _claim(run: Run) -> Claim:
     claim = ledger.claim(run.tools.database.connection(), run.slot, run.attempt)
-    event = "run.claimed" if claim.status is RunStatus.RUNNING else f"run.{claim.status}"
-    run.log(event, claim, trigger=run.payload.trigger, step=run.payload.step)
+    if claim.status is RunStatus.RUNNING:
+        run.tools.log.debug("run.claimed", extra={"task": run.task.name, **run.ids(claim)})
     return claim
 
 
@@ -129,8 +128,9 @@ def _leave(run: Run, claim: Claim) -> dict[str, Any]:
         from signalbox import backfills
 
         backfills.settle_if_done(run.tools.database.connection(), backfill_id, run.slot)
-    _measure(run, claim.status, 0)
-    return _answer(run, claim, Ending(claim.status, reason=claim.reason))
+    ending = Ending(claim.status, reason=claim.reason)
+    _measure(run, claim, ending)
+    return _answer(run, claim, ending)
 
 
 def _perform(run: Run, claim: Claim, params: BaseModel | None) -> Outcome:
@@ -192,8 +192,7 @@ def _record(run: Run, claim: Claim, ending: Ending) -> None:
             if not tries_left:
                 raise
             time.sleep(1)
-    run.log("run.ended", claim, status=ending.status, items=ending.items, more=ending.more, duration_ms=duration)
-    _measure(run, ending.status, ending.items, duration)
+    _measure(run, claim, ending, duration)
 
 
 def _record_once(run: Run, claim: Claim, ending: Ending) -> int:
@@ -222,11 +221,12 @@ def _continue(run: Run) -> None:
     run.tools.handoff.rerun(run.task, run.now, Trigger.CONTINUATION, run.payload.request, step=step)
 
 
-def _measure(run: Run, status: RunStatus, items: int, duration_ms: int | None = None) -> None:
-    run.metrics.count(f"Runs{status.capitalize()}")
+def _measure(run: Run, claim: Claim, ending: Ending, duration_ms: int | None = None) -> None:
+    run.metrics.count(f"Runs{ending.status.capitalize()}")
+    run.metrics.tell(f"run.{ending.status}", **run.ids(claim), trigger=str(run.payload.trigger), reason=ending.reason)
     if duration_ms is None:
         return
-    run.metrics.count("TaskItems", items)
+    run.metrics.count("TaskItems", ending.items)
     run.metrics.milliseconds("TaskDuration", duration_ms)
     if run.payload.trigger is Trigger.SCHEDULE:
         run.metrics.seconds("Lateness", max(0.0, (run.invocation.clock - run.now).total_seconds()))

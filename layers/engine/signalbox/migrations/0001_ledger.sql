@@ -68,6 +68,85 @@ END $$;
 CREATE TRIGGER final_runs_stay BEFORE UPDATE OF status ON signalbox.job_history
     FOR EACH ROW WHEN (OLD.status <> 'running') EXECUTE FUNCTION signalbox.refuse_rewrite();
 
+CREATE FUNCTION signalbox.worker_lost() RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
+    SELECT '{"type": "WorkerLost", "message": "the worker stopped without a word and its lease ran out"}'::jsonb
+$$;
+
+-- Functions, not statements sent each time: the steps of a claim must each see what the one before had to wait for,
+-- in one round trip, and a session plans them once.
+
+CREATE FUNCTION signalbox.claim_run(
+    of_task text, of_slot timestamptz, wanted text[], by_worker text, lease interval, why text,
+    as_of timestamptz, at_step integer, forced boolean, asked jsonb,
+    OUT run_id bigint, OUT verdict text, OUT because text
+) LANGUAGE plpgsql AS $$
+DECLARE
+    taken integer;
+    done bigint;
+BEGIN
+    -- Whoever is just giving the lease back is waited for here, and what they recorded is seen below.
+    INSERT INTO signalbox.job_locks AS held (id, worker_id, locked_at, expires_at)
+    SELECT lock, by_worker, clock_timestamp(), clock_timestamp() + lease FROM unnest(wanted) AS lock
+    ON CONFLICT (id) DO UPDATE
+    SET worker_id = excluded.worker_id, locked_at = excluded.locked_at, expires_at = excluded.expires_at
+    WHERE held.expires_at <= clock_timestamp();
+    GET DIAGNOSTICS taken = ROW_COUNT;
+    SELECT id INTO done FROM signalbox.job_history
+    WHERE job_type = of_task AND slot = of_slot AND status = 'succeeded' AND NOT more
+    LIMIT 1;
+    IF taken = cardinality(wanted) AND (done IS NULL OR forced) THEN
+        -- Whoever held the lease before and let it run out did not finish.
+        UPDATE signalbox.job_history AS lost
+        SET status = 'failed', finished_at = greatest(clock_timestamp(), lost.started_at),
+            error = signalbox.worker_lost()
+        WHERE lost.job_type = of_task AND lost.slot = of_slot AND lost.status = 'running';
+        verdict := 'running';
+        INSERT INTO signalbox.job_history
+            (job_type, slot, reference_time, trigger, step, request, worker_id, started_at, status)
+        VALUES (of_task, of_slot, as_of, why, at_step, asked, by_worker, clock_timestamp(), verdict)
+        RETURNING id INTO run_id;
+        RETURN;
+    END IF;
+    verdict := 'skipped';
+    IF done IS NOT NULL AND NOT forced THEN
+        because := format('the slot has already succeeded, in run %s', done);
+    ELSIF EXISTS (
+        SELECT FROM signalbox.job_locks WHERE id = wanted[cardinality(wanted)] AND worker_id <> by_worker
+    ) THEN
+        because := 'the slot is being run by another worker';
+    ELSE
+        verdict := 'missed';
+        because := 'another slot of the task is being run, and its runs may not overlap';
+    END IF;
+    DELETE FROM signalbox.job_locks WHERE id = ANY (wanted) AND worker_id = by_worker;
+    INSERT INTO signalbox.job_history
+        (job_type, slot, reference_time, trigger, step, request, worker_id, started_at, finished_at, status, reason)
+    VALUES (of_task, of_slot, as_of, why, at_step, asked, by_worker, now(), now(), verdict, because)
+    ON CONFLICT (job_type, slot) WHERE status = 'missed' DO UPDATE SET reason = excluded.reason
+    RETURNING id INTO run_id;
+END $$;
+COMMENT ON FUNCTION signalbox.claim_run IS
+    'Takes the leases wanted, the slot''s own last, and opens a run; or records why there is none.';
+
+CREATE FUNCTION signalbox.end_run(
+    which bigint, by_worker text, locks text[], becomes text, counted bigint, has_more boolean, because text, fault jsonb
+) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    took bigint;
+BEGIN
+    UPDATE signalbox.job_history
+    SET status = becomes, items = counted, more = has_more, reason = because, error = fault,
+        finished_at = greatest(clock_timestamp(), started_at)
+    WHERE id = which AND status = 'running' AND worker_id = by_worker
+    RETURNING duration_ms INTO took;
+    IF FOUND THEN
+        DELETE FROM signalbox.job_locks WHERE id = ANY (locks) AND worker_id = by_worker;
+    END IF;
+    RETURN took;
+END $$;
+COMMENT ON FUNCTION signalbox.end_run IS
+    'Ends a run and gives its leases back; answers its milliseconds, or null where it was given up in the meantime.';
+
 CREATE TABLE signalbox.task_schedules (
     task text PRIMARY KEY,
     schedule text NOT NULL,

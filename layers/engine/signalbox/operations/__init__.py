@@ -8,8 +8,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pydantic import Field
+
 from signalbox.errors import PayloadRefused
-from signalbox.payload import OperationPayload, read_payload
+from signalbox.payload import Payload, read_payload
 from signalbox.registry import nearest
 
 if TYPE_CHECKING:
@@ -31,8 +33,16 @@ OPERATIONS = {
 }
 
 
-def operate(engine: Engine, payload: OperationPayload, invocation: Invocation) -> dict[str, Any]:
+class OperationPayload(Payload):
+    """Asks for one of the operator's operations, as the command line does."""
+
+    operation: str = Field(min_length=1)
+    params: dict[str, Any] = Field(default_factory=dict)
+
+
+def operate(engine: Engine, event: object, invocation: Invocation) -> dict[str, Any]:
     """Answers one operation."""
+    payload = read_payload(OperationPayload, event)
     name = payload.operation
     if name not in OPERATIONS:
         raise PayloadRefused(f"operation '{name}' is not known{nearest(name, OPERATIONS)}")

@@ -2,7 +2,7 @@
 -- A claim writes its lease and its row in one transaction, so a run just begun can't be seen without its lease.
 UPDATE signalbox.job_history AS run
 SET status = 'failed', finished_at = greatest(clock_timestamp(), run.started_at),
-    error = jsonb_build_object('type', 'WorkerLost', 'message', 'the worker stopped without a word and its lease ran out')
+    error = signalbox.worker_lost()
 WHERE run.status = 'running'
     AND NOT EXISTS (
         SELECT FROM signalbox.job_locks AS held
