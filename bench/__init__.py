@@ -1,0 +1,1 @@
+"""Benchmarks: ratios measured in one run, against the floor that each names."""

@@ -1,0 +1,32 @@
+"""`make bench`: each benchmark prints what it measured, against what, and the ratio beside its bound."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from bench import bytecode, run, start
+from bench.database import bench_database
+from bench.ratio import Ratio
+
+BENCHMARKS: dict[str, Callable[[str], list[Ratio]]] = {
+    "start": start.measure,
+    "run": run.measure,
+    "bytecode": bytecode.measure,
+}
+
+
+def main(names: list[str]) -> int:
+    unknown = set(names) - set(BENCHMARKS)
+    if unknown:
+        print(f"no benchmark is named {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}", file=sys.stderr)
+        return 2
+    with bench_database() as dsn:
+        for name in names or BENCHMARKS:
+            for ratio in BENCHMARKS[name](dsn):
+                print(ratio, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

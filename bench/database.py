@@ -1,0 +1,27 @@
+"""A durable, migrated PostgreSQL for the time of the benchmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import psycopg
+
+from local.postgres import EmbeddedPostgres
+from signalbox import migrations
+from signalbox.packs import ENGINE
+
+
+@contextmanager
+def bench_database() -> Iterator[str]:
+    with TemporaryDirectory(prefix="signalbox-bench-") as home:
+        postgres = EmbeddedPostgres(Path(home))
+        dsn = postgres.start()
+        try:
+            with psycopg.connect(dsn, autocommit=True) as connection:
+                migrations.apply(connection, [ENGINE], "bench")
+            yield dsn
+        finally:
+            postgres.stop()

@@ -1,0 +1,51 @@
+"""A measurement beside its floor. Rounds alternate between the two, so that a busy machine burdens both alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+from time import perf_counter
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """What was measured, what it is compared with, and the most that the comparison may come to."""
+
+    what: str
+    floor: str
+    ours_ms: float
+    floor_ms: float
+    bound: float | None = None
+
+    def __str__(self) -> str:
+        ratio = self.ours_ms / self.floor_ms
+        verdict = (
+            "" if self.bound is None else f", bound {self.bound:.2f}: {'met' if ratio <= self.bound else 'MISSED'}"
+        )
+        return (
+            f"{self.what}: {self.ours_ms:.3g} ms\n  against {self.floor}: {self.floor_ms:.3g} ms\n"
+            f"  ratio {ratio:.2f}{verdict}"
+        )
+
+
+def alternate(rounds: int, *measured: Callable[[], float]) -> list[float]:
+    """The median of each, in milliseconds, after a round to warm up; each call answers its own seconds."""
+    for once in measured:
+        once()
+    taken: list[list[float]] = [[] for _ in measured]
+    for _ in range(rounds):
+        for times, once in zip(taken, measured, strict=True):
+            times.append(once())
+    return [median(times) * 1000 for times in taken]
+
+
+def timed(act: Callable[[], object]) -> Callable[[], float]:
+    """The act, answering how many seconds it took."""
+
+    def measure() -> float:
+        began = perf_counter()
+        act()
+        return perf_counter() - began
+
+    return measure

@@ -1,0 +1,75 @@
+"""(c) A run of an empty task, from its payload to its answer, against three bare round trips on the same connection.
+
+A run is two statements that commit: its claim and its end. So the floor that it can be held to is three round trips
+that each commit one row; three that read nothing are shown too, to say what durability costs.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from types import ModuleType
+
+from bench.ratio import Ratio, alternate, timed
+from signalbox.context import Context, Done
+from signalbox.database import Connection
+from signalbox.engine import Engine
+from signalbox.invocation import Invocation
+from signalbox.registry import Task
+
+ROUNDS = 500
+NEWEST = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def measure(dsn: str) -> list[Ratio]:
+    with redirect_stdout(io.StringIO()):  # what a run logs is written, and not shown
+        engine = _engine(dsn)
+        connection = engine.tools.database.connection()
+        connection.execute("CREATE TABLE IF NOT EXISTS bare (n int)")
+        ours, writes, reads = alternate(
+            ROUNDS,
+            timed(_runner(engine)),
+            timed(lambda: _three(connection, "INSERT INTO bare VALUES (1)")),
+            timed(lambda: _three(connection, "SELECT 1")),
+        )
+        engine.tools.database.close()
+    what = "(c) a run of an empty task"
+    return [
+        Ratio(what, "three round trips that each commit a row", ours, writes, 1.5),
+        Ratio(what, "three round trips that do nothing", ours, reads),
+    ]
+
+
+def _engine(dsn: str) -> Engine:
+    module = ModuleType("bench_empty_task")
+    module.empty_task = _empty_task  # type: ignore[attr-defined]
+    sys.modules[module.__name__] = module
+    engine = Engine.start({"SIGNALBOX_STACK": "bench", "SIGNALBOX_DATABASE_URL": dsn})
+    task = Task("empty_task", "does nothing", module.__name__, schedule="cron(* * * * ? *)")
+    engine.tools.registry.tasks = {**engine.tools.registry.tasks, task.name: task}
+    return engine
+
+
+def _runner(engine: Engine) -> Callable[[], None]:
+    minutes = count()
+
+    def run() -> None:
+        at = NEWEST - timedelta(minutes=next(minutes))
+        answer = engine.archive({"task": "empty_task"}, Invocation.of("bench", at, 60))
+        if answer["status"] != "succeeded":
+            raise RuntimeError(f"the run did not succeed: {answer}")
+
+    return run
+
+
+def _empty_task(_: Context) -> Done:
+    return Done()
+
+
+def _three(connection: Connection, statement: str) -> None:
+    for _ in range(3):
+        connection.execute(statement.encode())
