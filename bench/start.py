@@ -51,7 +51,7 @@ def _write_pack(folder: Path, tasks: int) -> str:
     for number in range(tasks):
         (folder / name / "tasks" / f"task_{number}.py").write_text(f"def task_{number}(_): ...\n")
     rows = "".join(
-        f"    Task('task_{number}', 'one of many', '{name}.tasks.task_{number}', schedule='cron({number} * * * ? *)'),\n"
+        f"    Task('task_{number}', 'one', '{name}.tasks.task_{number}', schedule='cron({number} * * * ? *)'),\n"
         for number in range(tasks)
     )
     (folder / name / "pack.py").write_text(

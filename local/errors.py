@@ -9,10 +9,6 @@ class StackRunning(LaptopError):
     """A stack already runs in this home folder."""
 
 
-class StackNotRunning(LaptopError):
-    """No stack runs in this home folder."""
-
-
 class PortTaken(LaptopError):
     """Another program listens on the port that the stack was asked to use."""
 

@@ -101,7 +101,7 @@ class EmbeddedPostgres:
     def _launch(self) -> subprocess.Popen[bytes]:
         folder = _socket_folder(self.data)
         _make_outside_folder(self.data)
-        settings = {**self._settings, "unix_socket_directories": str(folder)}
+        settings = {**self._settings, "unix_socket_directories": f'"{folder}"'}
         options = [f"-c{name}={value}" for name, value in settings.items()]
         with self._log.open("ab") as log:
             # A process group of its own: a Ctrl-C in the terminal must not stop it before those who use it.
@@ -199,8 +199,9 @@ def _environment() -> dict[str, str]:
 
 
 def _socket_folder(data: Path) -> Path:
-    """The data folder, or where its path is too long for a socket, a short one that leaves with the server."""
-    if len(os.fsencode(data / _SOCKET)) <= _LONGEST_SOCKET:
+    """The data folder; where its path is too long for a socket, or would read as two in a DSN, a short one elsewhere
+    that leaves with the server."""
+    if len(os.fsencode(data / _SOCKET)) <= _LONGEST_SOCKET and "," not in str(data):
         return data
     return Path(tempfile.gettempdir()) / f"signalbox-{hashlib.sha256(os.fsencode(data)).hexdigest()[:12]}"
 
