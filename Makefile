@@ -1,6 +1,8 @@
 # Everything a person does with this repository. Needs CPython 3.11 or newer, make and git; the rest it installs
 # into .venv. `make help` lists the targets.
-PYTHON ?= python3
+# The first that is new enough; `make PYTHON=…` names another.
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -9,14 +11,14 @@ PIN := $(UV) compile -q --upgrade --universal --python-version 3.11 --generate-h
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fix demo up down test check format lint types template imports bench build requirements clean
+.PHONY: help setup fix demo up down test check format lint types template imports docs bench build requirements clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 $(READY): requirements-uv.txt requirements.txt pyproject.toml
 	@echo "setting up $(VENV) (once; under a minute)"
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than 3.11; name a newer one: make PYTHON=python3.13 …"; exit 1; }
+	@test -n "$(PYTHON)" || { echo "no Python 3.11 or newer found on the PATH; name one: make PYTHON=/path/to/python3.13 …"; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install -qq --require-hashes -r requirements-uv.txt
 	@$(UV) sync -q --require-hashes --python $(BIN)/python requirements.txt
@@ -57,6 +59,9 @@ template: $(READY) ## lint the template
 
 imports: $(READY) ## functions → packs → engine, and nothing the other way
 	@$(BIN)/lint-imports --no-logo
+
+docs: $(READY) ## write the generated parts of the documents anew
+	@$(BIN)/python -m docs.generate
 
 bench: $(READY) ## print the benchmarks, as ratios in one run
 	@$(BIN)/python -m bench

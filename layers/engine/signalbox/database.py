@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import select
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -100,8 +101,6 @@ def _is_local(given: Mapping[str, str]) -> bool:
 
 
 def _system_bundle() -> str:
-    from pathlib import Path
-
     for path in CA_BUNDLES:
         if Path(path).is_file():
             return path

@@ -84,6 +84,6 @@ def nearest(name: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches
 
     names = sorted(known)
-    if close := get_close_matches(name, names, n=1):
+    if close := get_close_matches(name, names, n=1, cutoff=0.4):
         return f"; did you mean '{close[0]}'?"
     return f"; known are {', '.join(names)}" if names else "; none is taken here"

@@ -1,0 +1,76 @@
+"""Writes the parts of the documents that the code knows better: `make docs`. A test fails while they differ.
+
+Each part stands between `<!-- generated: name -->` and `<!-- end -->`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+
+from signalbox import backfills, ledger
+from signalbox.packs import registry_of
+
+DOCS = Path(__file__).parent
+_PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def tasks() -> str:
+    """One row a task, as it is registered."""
+    rows = [
+        f"| `{task.name}` | {task.summary} | {task.function} | `{task.schedule}` | {task.catch_up} | "
+        f"{_span(task.max_lateness)} | {task.overlap} | {_span(task.retention)} |"
+        for task in registry_of([])
+    ]
+    head = "| task | does | function | schedule | catch-up | at most | overlap | rows kept |\n" + "| --- " * 8 + "|"
+    return "\n".join([head, *rows])
+
+
+def runs() -> str:
+    return _diagram(ledger.TRANSITIONS, born=["running", "skipped", "missed"])
+
+
+def backfill() -> str:
+    return _diagram(backfills.TRANSITIONS, born=["running"])
+
+
+PARTS: dict[str, Callable[[], str]] = {"tasks": tasks, "runs": runs, "backfills": backfill}
+
+
+def filled(text: str) -> str:
+    """The document with its generated parts as the code has them now."""
+    return _PART.sub(lambda part: f"{part[1]}{PARTS[part[2]]()}\n{part[3]}", text)
+
+
+def main() -> int:
+    for path in sorted(DOCS.glob("*.md")):
+        text = path.read_text("utf-8")
+        if text != filled(text):
+            path.write_text(filled(text), "utf-8")
+            print(f"{path.name}: written")
+    return 0
+
+
+def _diagram(transitions: Mapping[StrEnum, frozenset[StrEnum]], born: list[str]) -> str:
+    lines = [f"    [*] --> {state}" for state in born]
+    for state, targets in transitions.items():
+        lines += [f"    {state} --> {target}" for target in sorted(targets)]
+        lines += [] if targets else [f"    {state} --> [*]"]
+    return "\n".join(["```mermaid", "stateDiagram-v2", *lines, "```"])
+
+
+def _span(span: timedelta) -> str:
+    minutes = int(span.total_seconds() // 60)
+    for size, unit in ((1440, "day"), (60, "hour")):
+        if minutes % size == 0:
+            count = minutes // size
+            return f"{count} {unit}{'' if count == 1 else 's'}"
+    return f"{minutes} minutes"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,112 @@
+"""What moto's CloudFormation leaves out of a stack, made through the AWS API from the same template: one short list.
+
+The values of the properties come from CloudFormation itself, which is asked for them by outputs that the deployed
+template has beside its own; so a reference means here what it means everywhere else in the template. A test deploys
+each kind without its completion: an entry that moto has made unnecessary fails it, and goes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from local.aws import client
+
+if TYPE_CHECKING:
+    from mypy_boto3_lambda import LambdaClient
+    from mypy_boto3_sqs import SQSClient
+
+_OUTPUT = "LaptopCompletes"
+
+Template = Mapping[str, Any]
+Properties = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One kind of resource that is left out, whole or in part."""
+
+    type: str
+    why: str
+    complete: Callable[[str, str, Properties], None]  # endpoint, physical id ("" where there is none), properties
+    properties: Collection[str] = ()  # those left out, where the rest is made
+
+
+def _configure_function(endpoint: str, name: str, properties: Properties) -> None:
+    lambda_: LambdaClient = client("lambda", endpoint)
+    lambda_.update_function_configuration(FunctionName=name, **properties)
+
+
+def _configure_event_invocation(endpoint: str, _: str, properties: Properties) -> None:
+    lambda_: LambdaClient = client("lambda", endpoint)
+    lambda_.put_function_event_invoke_config(**properties)
+
+
+def _attach_queue_policy(endpoint: str, _: str, properties: Properties) -> None:
+    sqs: SQSClient = client("sqs", endpoint)
+    for queue in properties["Queues"]:
+        policy = json.dumps(properties["PolicyDocument"])
+        sqs.set_queue_attributes(QueueUrl=queue, Attributes={"Policy": policy})
+
+
+COMPLETIONS = (
+    Completion(
+        "AWS::Lambda::Function",
+        "moto creates functions without these settings: they would find no layer, and log as text",
+        _configure_function,
+        ("Layers", "LoggingConfig"),
+    ),
+    Completion(
+        "AWS::Lambda::EventInvokeConfig",
+        "moto skips it: failed asynchronous invocations would leave no trace",
+        _configure_event_invocation,
+    ),
+    Completion(
+        "AWS::SQS::QueuePolicy",
+        "moto skips it: rules could not send to their dead-letter queue",
+        _attach_queue_policy,
+    ),
+)
+
+_BY_TYPE = {completion.type: completion for completion in COMPLETIONS}
+
+
+def with_questions(template: Template) -> dict[str, Any]:
+    """The template with one output more for each resource to complete, which asks for its properties."""
+    questions = {
+        f"{_OUTPUT}{name}": question
+        for name, resource in template["Resources"].items()
+        if (question := _question(name, resource))
+    }
+    return {**template, "Outputs": {**(template.get("Outputs") or {}), **questions}}
+
+
+def _question(name: str, resource: Template) -> dict[str, Any] | None:
+    completion = _BY_TYPE.get(resource["Type"])
+    properties = resource.get("Properties", {})
+    if completion is None or not (asked := _left_out(completion, properties)):
+        return None
+    question: dict[str, Any] = {"Value": {"Fn::ToJsonString": {"Id": {"Ref": name}, "Properties": asked}}}
+    return {**question, "Condition": resource["Condition"]} if "Condition" in resource else question
+
+
+def _left_out(completion: Completion, properties: Properties) -> Properties:
+    if not completion.properties:
+        return properties
+    return {name: value for name, value in properties.items() if name in completion.properties}
+
+
+def complete(endpoint: str, template: Template, outputs: Mapping[str, str]) -> None:
+    """Make what was left out, from the outputs that answer the questions."""
+    for name, resource in template["Resources"].items():
+        if answer := outputs.get(f"{_OUTPUT}{name}"):
+            answered = json.loads(answer)
+            _BY_TYPE[resource["Type"]].complete(endpoint, answered.get("Id", ""), answered["Properties"])
+
+
+def is_completed(resource_type: str) -> bool:
+    """Does the list make this kind as a whole?"""
+    completion = _BY_TYPE.get(resource_type)
+    return completion is not None and not completion.properties

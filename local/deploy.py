@@ -1,0 +1,184 @@
+"""`sam deploy` for the laptop: the template packaged, transformed, uploaded and created by moto's CloudFormation.
+
+Everything that can be refused is refused before anything is made. What moto leaves out is completed; what neither
+makes is an error that names the resource.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from local import completion, transform
+from local.aws import client
+from local.errors import DeployFailed
+from local.package import BUCKET, Artifact
+from signalbox.errors import ScheduleRefused, TaskUnknown
+from signalbox.registry import Registry
+from signalbox.schedule import Schedule
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_s3 import S3Client
+
+RegistryOf = Callable[[Sequence[str]], Registry]
+_TEMPLATE, _QUESTIONS = "{}.template", "{}.questions.template"
+_VARIABLE = re.compile(r"<[\w.-]+>")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A stack as it will be created."""
+
+    stack: str
+    template: transform.Template
+    parameters: Mapping[str, str]
+    artifacts: Sequence[Artifact]
+
+
+def plan(path: Path, stack: str, given: Mapping[str, str], registry_of: RegistryOf) -> Plan:
+    """Read, package and transform the template, and refuse what can't work. Nothing is made yet."""
+    template = transform.read_template(path)
+    artifacts = transform.package(template, path.resolve().parent)
+    parameters = transform.parameters_of(template, given)
+    transformed = transform.transform(template, parameters)
+    packs = [pack.strip() for pack in parameters.get("Packs", "").split(",") if pack.strip()]
+    _refuse(_unknown_tasks(transformed, registry_of(packs)))
+    _refuse(_unreadable_schedules(transformed))
+    return Plan(stack, transformed, parameters, tuple(artifacts.values()))
+
+
+def deploy(plan: Plan, endpoint: str) -> None:
+    """Create the stack and complete it."""
+    _upload(plan, endpoint)
+    cloudformation: CloudFormationClient = client("cloudformation", endpoint)
+    try:
+        _create(cloudformation, plan)
+        _require_complete(cloudformation, plan)
+        completion.complete(endpoint, plan.template, _outputs(cloudformation, plan.stack))
+        _forget_questions(cloudformation, plan)
+    except (ClientError, BotoCoreError) as error:
+        raise DeployFailed(f"stack {plan.stack} can't be created: {_message(error)}") from None
+
+
+def tasks_fired(template: transform.Template) -> list[tuple[str, str]]:
+    """Each rule's logical name with each task that one of its targets is to run."""
+    return [
+        (name, task)
+        for name, rule in _rules(template)
+        for target in rule.get("Targets", [])
+        if (task := _task_of(target))
+    ]
+
+
+def _refuse(faults: Iterator[str]) -> None:
+    if fault := "; ".join(faults):
+        raise DeployFailed(fault)
+
+
+def _unknown_tasks(template: transform.Template, registry: Registry) -> Iterator[str]:
+    for rule, task in tasks_fired(template):
+        try:
+            registry.find(task)
+        except TaskUnknown as error:
+            yield f"rule {rule} fires a task that does not exist: {error}"
+
+
+def _unreadable_schedules(template: transform.Template) -> Iterator[str]:
+    """EventBridge refuses them; moto would take anything."""
+    for name, rule in _rules(template):
+        expression = rule.get("ScheduleExpression")
+        try:
+            if isinstance(expression, str):
+                Schedule.parse(expression)
+        except ScheduleRefused as error:
+            yield f"rule {name}: {error}"
+
+
+def _rules(template: transform.Template) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for name, resource in template["Resources"].items():
+        if resource["Type"] == "AWS::Events::Rule":
+            yield name, resource["Properties"]
+
+
+def _task_of(target: Mapping[str, Any]) -> str | None:
+    """The task in a target's constant or transformed input; None where the input is something else."""
+    text = target.get("Input") or target.get("InputTransformer", {}).get("InputTemplate")
+    if isinstance(text, dict):
+        text = text.get("Fn::Sub")
+    try:
+        given = json.loads(_VARIABLE.sub("null", text))
+    except (TypeError, ValueError):
+        return None
+    task = given.get("task") if isinstance(given, dict) else None
+    return task if isinstance(task, str) else None
+
+
+def _upload(plan: Plan, endpoint: str) -> None:
+    # The templates too, since one in the call itself may have 51,200 bytes only.
+    content = {
+        **{artifact.key: artifact.content for artifact in plan.artifacts},
+        _QUESTIONS.format(plan.stack): json.dumps(completion.with_questions(plan.template)).encode(),
+        _TEMPLATE.format(plan.stack): json.dumps(plan.template).encode(),
+    }
+    s3: S3Client = client("s3", endpoint)
+    s3.create_bucket(Bucket=BUCKET)
+    for key, body in content.items():
+        s3.put_object(Bucket=BUCKET, Key=key, Body=body)
+
+
+def _url(key: str) -> str:
+    return f"https://{BUCKET}.s3.amazonaws.com/{key}"
+
+
+def _forget_questions(cloudformation: CloudFormationClient, plan: Plan) -> None:
+    """Leave the stack with the outputs that its own template has."""
+    cloudformation.update_stack(
+        StackName=plan.stack,
+        TemplateURL=_url(_TEMPLATE.format(plan.stack)),
+        Parameters=[{"ParameterKey": name, "UsePreviousValue": True} for name in plan.parameters],
+    )
+
+
+def _create(cloudformation: CloudFormationClient, plan: Plan) -> None:
+    cloudformation.create_stack(
+        StackName=plan.stack,
+        TemplateURL=_url(_QUESTIONS.format(plan.stack)),
+        Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in plan.parameters.items()],
+        Capabilities=["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"],
+    )
+
+
+def _require_complete(cloudformation: CloudFormationClient, plan: Plan) -> None:
+    status = cloudformation.describe_stacks(StackName=plan.stack)["Stacks"][0]["StackStatus"]
+    if status != "CREATE_COMPLETE":
+        raise DeployFailed(f"stack {plan.stack} is in state {status} after its creation")
+    # moto lists what it has skipped, too: as entries without a name.
+    made = {
+        resource.get("LogicalResourceId")
+        for resource in cloudformation.describe_stack_resources(StackName=plan.stack)["StackResources"]
+    }
+    missing = [
+        f"{name} ({resource['Type']})"
+        for name, resource in plan.template["Resources"].items()
+        if name not in made and "Condition" not in resource and not completion.is_completed(resource["Type"])
+    ]
+    if missing:
+        raise DeployFailed(
+            f"moto's CloudFormation does not make {', '.join(missing)}: add a completion to local/completion.py"
+        )
+
+
+def _outputs(cloudformation: CloudFormationClient, stack: str) -> dict[str, str]:
+    described = cloudformation.describe_stacks(StackName=stack)["Stacks"][0]
+    return {output["OutputKey"]: output["OutputValue"] for output in described.get("Outputs", [])}
+
+
+def _message(error: Exception) -> str:
+    return error.response["Error"]["Message"] if isinstance(error, ClientError) else str(error)

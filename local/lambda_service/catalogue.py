@@ -1,0 +1,81 @@
+"""What is deployed, as the service knows it: functions by name, read when first asked for and again when stale.
+
+Reading costs three calls, so an answer is trusted for a moment; `forget` drops all of them, and the front calls it
+whenever something was deployed through it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import ClientError
+
+from local.lambda_service.faults import FunctionUnknown
+from local.lambda_service.function import LATEST, EventConfig, Function, FunctionName
+
+if TYPE_CHECKING:
+    from local.lambda_service.clients import Clients
+    from local.lambda_service.settings import ServiceSettings
+
+
+class Catalogue:
+    """The deployed functions."""
+
+    def __init__(self, clients: Clients, settings: ServiceSettings) -> None:
+        self._lambda = clients.lambda_
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._known: dict[FunctionName, tuple[float, Function]] = {}
+        self._generation = 0
+
+    def function(self, given: str, qualifier: str | None = None) -> Function:
+        """The function that a name, partial ARN or ARN means."""
+        name = FunctionName.parse(given, qualifier, region=self._settings.region, account=self._settings.account)
+        with self._lock:
+            read_at, function = self._known.get(name, (0.0, None))
+            generation = self._generation
+        if function is not None and time.monotonic() - read_at < self._settings.refresh_seconds:
+            return function
+        function = self._read(name)
+        with self._lock:
+            # What was read before a change must not be remembered after it.
+            if generation == self._generation:
+                self._known[name] = (time.monotonic(), function)
+        return function
+
+    def forget(self) -> None:
+        with self._lock:
+            self._generation += 1
+            self._known.clear()
+
+    def _read(self, name: FunctionName) -> Function:
+        try:
+            configuration = self._lambda.get_function_configuration(
+                FunctionName=name.name, Qualifier=name.qualifier or LATEST
+            )
+            reserved = self._lambda.get_function_concurrency(FunctionName=name.name).get("ReservedConcurrentExecutions")
+        except ClientError as error:
+            raise self._fault(name, error) from error
+        return Function.read(configuration, reserved, self._event_config(name))
+
+    def _event_config(self, name: FunctionName) -> EventConfig:
+        try:
+            answer = self._lambda.get_function_event_invoke_config(FunctionName=name.name)
+        except ClientError as error:
+            if _is_missing(error):
+                return EventConfig()
+            raise
+        return EventConfig.read(answer)
+
+    def _fault(self, name: FunctionName, error: ClientError) -> Exception:
+        if not _is_missing(error):
+            return error
+        arn = f"arn:aws:lambda:{self._settings.region}:{self._settings.account}:function:{name.name}"
+        qualified = f"{arn}:{name.qualifier}" if name.qualifier else arn
+        return FunctionUnknown(f"Function not found: {qualified}")
+
+
+def _is_missing(error: ClientError) -> bool:
+    return error.response["Error"]["Code"] == "ResourceNotFoundException"

@@ -1,0 +1,95 @@
+"""Lambda's Invoke call over HTTP, as the SDKs and the AWS command line make it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import uuid
+from collections.abc import Callable
+from urllib.parse import unquote
+
+from local.lambda_service.faults import LambdaFault, ParameterInvalid
+from local.lambda_service.http_server import Request, Response
+from local.lambda_service.invocation import Result
+from local.lambda_service.service import LARGEST_SYNCHRONOUS, LambdaService, checked_payload
+
+_PATH = re.compile(r"/2015-03-31/functions/([^/]+)/invocations")
+_JSON = ("Content-Type", "application/json")
+
+
+class InvokeApi:
+    """Decodes a call, has the service do it, encodes the answer."""
+
+    def __init__(self, service: LambdaService) -> None:
+        self._service = service
+        self._kinds: dict[str, Callable[[Request, str], Response]] = {
+            "RequestResponse": self._synchronous,
+            "Event": self._asynchronous,
+            "DryRun": self._dry_run,
+        }
+
+    def answer(self, request: Request) -> Response | None:
+        """None for a request that is no Invoke call."""
+        found = _PATH.fullmatch(request.path)
+        if found is None or request.method != "POST":
+            return None
+        try:
+            return self._invoke(request, unquote(found[1]))
+        except LambdaFault as fault:
+            return _refusal(fault)
+
+    def _invoke(self, request: Request, name: str) -> Response:
+        kind = request.headers.get("X-Amz-Invocation-Type") or "RequestResponse"
+        if kind not in self._kinds:
+            raise ParameterInvalid(f"'{kind}' is no invocation type; it is one of {', '.join(self._kinds)}")
+        return self._kinds[kind](request, name)
+
+    def _synchronous(self, request: Request, name: str) -> Response:
+        result = self._service.invoke(
+            name, request.body, qualifier=_qualifier(request), client_context=_client_context(request)
+        )
+        return Response(200, result.payload, _result_headers(request, result))
+
+    def _asynchronous(self, request: Request, name: str) -> Response:
+        request_id = self._service.enqueue(
+            name, request.body, qualifier=_qualifier(request), client_context=_client_context(request)
+        )
+        return Response(202, b"", [("x-amzn-RequestId", request_id)])
+
+    def _dry_run(self, request: Request, name: str) -> Response:
+        self._service.function(name, _qualifier(request))
+        checked_payload(request.body, LARGEST_SYNCHRONOUS)
+        return Response(204, b"", [("x-amzn-RequestId", str(uuid.uuid4()))])
+
+
+def _qualifier(request: Request) -> str | None:
+    return request.query.get("Qualifier")
+
+
+def _client_context(request: Request) -> str | None:
+    given = request.headers.get("X-Amz-Client-Context")
+    if not given:
+        return None
+    try:
+        return base64.b64decode(given, validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        raise ParameterInvalid("Client context must be a valid Base64-encoded JSON object.") from None
+
+
+def _result_headers(request: Request, result: Result) -> list[tuple[str, str]]:
+    headers = [
+        _JSON,
+        ("x-amzn-RequestId", result.request_id),
+        ("X-Amz-Executed-Version", result.executed_version),
+    ]
+    if result.function_error:
+        headers.append(("X-Amz-Function-Error", result.function_error))
+    if request.headers.get("X-Amz-Log-Type") == "Tail":
+        headers.append(("X-Amz-Log-Result", base64.b64encode(result.log_tail).decode()))
+    return headers
+
+
+def _refusal(fault: LambdaFault) -> Response:
+    headers = [_JSON, ("x-amzn-RequestId", str(uuid.uuid4())), ("x-amzn-ErrorType", fault.code)]
+    return Response(fault.status, fault.body(), headers)

@@ -1,0 +1,39 @@
+"""What every template of this project keeps: each function gives a line for each fault that it finds.
+
+They look at resources as they are deployed, so that it makes no difference whether SAM wrote them or a person
+did, and none which pack or lane brought them. tests/contract/test_invariants.py proves that each can fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tests.contract.invariants import functions, permissions, queues, rules
+from tests.support.template import Template
+
+Invariant = Callable[[Template], Iterator[str]]
+
+INVARIANTS: tuple[Invariant, ...] = (
+    rules.pass_the_scheduled_instant,
+    rules.have_a_retry_policy,
+    rules.have_a_dead_letter_queue,
+    rules.fire_on_the_clock,
+    rules.may_invoke_their_function,
+    functions.have_a_log_group_with_retention,
+    functions.report_failed_invocations,
+    functions.are_built_like_their_layers,
+    functions.have_roles_of_their_own,
+    permissions.hold_no_wildcard,
+    permissions.come_from_no_managed_policy_but_sams,
+    queues.are_encrypted,
+    queues.hide_messages_for_six_timeouts,
+    queues.bear_throttling,
+    queues.let_only_their_own_dead_letters_in,
+    queues.are_answered_message_by_message,
+    queues.are_read_with_bounded_concurrency,
+)
+
+
+def name_of(invariant: Invariant) -> str:
+    """As a test's name says it: rules_fire_on_the_clock."""
+    return f"{invariant.__module__.rpartition('.')[2]}_{invariant.__name__}"

@@ -1,0 +1,46 @@
+"""What every policy keeps: named actions, on named resources, for named principals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tests.support.template import Template, statements
+
+# What SAM gives to each function, because it logs, because it is traced, and because it may stand in a VPC.
+SAMS_OWN = {"AWSLambdaBasicExecutionRole", "AWSXrayWriteOnlyAccess", "AWSLambdaVPCAccessExecutionRole"}
+
+
+def hold_no_wildcard(template: Template) -> Iterator[str]:
+    """Of what is allowed; what is denied may well be denied to everybody."""
+    for name, statement in _allowed(template):
+        for key, value in _names(statement):
+            if value in ("*", {"AWS": "*"}) or (key == "Action" and "*" in value):
+                yield f"{name}: allows {key} {value}"
+
+
+def come_from_no_managed_policy_but_sams(template: Template) -> Iterator[str]:
+    """AWS's managed policies are wide, so each is a decision."""
+    for name, role in template.of("AWS::IAM::Role").items():
+        for policy in role.get("ManagedPolicyArns", []):
+            if isinstance(policy, str) and policy.rpartition("/")[2] not in SAMS_OWN:
+                yield f"{name}: has AWS's policy {policy}"
+
+
+def _names(statement: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Each action, resource and principal, of which a statement may have one or a list."""
+    for key in ("Action", "Resource", "Principal"):
+        values = statement.get(key, [])
+        yield from ((key, value) for value in (values if isinstance(values, list) else [values]))
+
+
+def _allowed(template: Template) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each statement that allows something: of roles, managed policies and queue policies."""
+    for name, resource in template.resources.items():
+        properties = resource.get("Properties", {})
+        documents = [policy["PolicyDocument"] for policy in properties.get("Policies", [])]
+        if "PolicyDocument" in properties:
+            documents.append(properties["PolicyDocument"])
+        for document in documents:
+            allowed = (statement for statement in statements(document) if statement["Effect"] == "Allow")
+            yield from ((name, statement) for statement in allowed)

@@ -1,0 +1,146 @@
+"""`sam build` needs no Docker and no Python of Lambda's version, and what it makes is fit for Lambda."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.template import FUNCTION, ROOT, deployed
+
+TOOLS = ("sh", "make", "find", "mkdir", "rm", "cp")
+AARCH64 = 183  # the ELF header's e_machine
+MOST_UNZIPPED = 250 * 1024 * 1024  # Lambda's limit for a function and all its layers
+UNCHECKED_HASH = 1  # the flags of bytecode that is loaded without a look at its source
+OWN = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """A PATH that holds what the build needs and this very Python, wherever else there are others."""
+    folder.mkdir()
+    here = Path(sys.executable).parent
+    (folder / "uv").symlink_to(here / "uv")
+    (folder / "python3").symlink_to(sys.executable)
+    for name in TOOLS:
+        tool = shutil.which(name)
+        assert tool, f"the build needs {name}"
+        (folder / name).symlink_to(tool)
+    kept = {name: value for name, value in os.environ.items() if name.startswith(("SSL_", "UV_", "XDG_", "HOME"))}
+    return kept | {"PATH": str(folder), "UV_PYTHON_INSTALL_DIR": str(folder / "none"), "SAM_CLI_TELEMETRY": "0"}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("build")
+    sam = Path(sys.executable).with_name("sam")
+    done = subprocess.run(
+        [sam, "build", "--template", ROOT / "template.yaml", "--build-dir", folder / "built"],
+        cwd=folder,
+        env=environment(folder / "bin"),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode and "Failed to fetch" in done.stderr:
+        pytest.skip("the package index can't be reached")
+    assert done.returncode == 0, done.stderr
+    return folder / "built"
+
+
+def test_each_function_is_its_folder(built: Path) -> None:
+    for name in deployed().of(FUNCTION):
+        assert [path.name for path in (built / name).iterdir()] == ["handler.py"]
+
+
+def test_the_engines_layer_holds_its_package_with_its_sql(built: Path) -> None:
+    package = ROOT / "layers/engine/signalbox"
+    wanted = {path.relative_to(package.parent) for kind in ("*.py", "*.sql") for path in package.rglob(kind)}
+    layer = built / "EngineLayer/python"
+
+    assert {path.relative_to(layer) for path in layer.rglob("*") if path.suffix in (".py", ".sql")} == wanted
+
+
+def test_each_library_is_for_lambdas_processor_and_python(built: Path) -> None:
+    libraries = [path for path in built.rglob("*.so*") if path.is_file()]
+    modules = [path.name for path in libraries if ".cpython-" in path.name]
+
+    assert modules
+    assert [path for path in libraries if elf_machine(path) != AARCH64] == []
+    assert [name for name in modules if ".cpython-313-aarch64-linux-gnu.so" not in name] == []
+
+
+def test_a_layer_holds_nothing_that_lambda_never_reads(built: Path) -> None:
+    left = [path for path in built.rglob("*") if path.name in ("tests", "RECORD", "bin") or path.suffix == ".pyi"]
+
+    assert left == []
+
+
+def test_a_package_still_knows_its_version(built: Path) -> None:
+    metadata = {path.parent.name.partition("-")[0] for path in built.rglob("*.dist-info/METADATA")}
+
+    assert {"psycopg", "pydantic", "aws_lambda_powertools"} <= metadata
+
+
+def test_a_function_and_its_layers_fit_into_lambda(built: Path) -> None:
+    assert sum(path.stat().st_size for path in built.rglob("*") if path.is_file()) < MOST_UNZIPPED
+
+
+def test_the_makefile_builds_for_the_templates_runtime() -> None:
+    version = re.search(r"^RUNTIME := (.+)$", (ROOT / "layers/Makefile").read_text(), re.MULTILINE)
+
+    assert version
+    assert {function["Runtime"] for function in deployed().of(FUNCTION).values()} == {f"python{version[1]}"}
+
+
+def test_bytecode_of_the_runtimes_version_is_loaded_whatever_the_files_dates(tmp_path: Path) -> None:
+    output, layer = build_layer(tmp_path, runtime=OWN)
+    compiled = list(layer.rglob("*.pyc"))
+
+    assert output == ""
+    assert len(compiled) == len(list(layer.rglob("*.py")))
+    for path in compiled:
+        header = path.read_bytes()[:8]
+        assert header[:4] == importlib.util.MAGIC_NUMBER
+        assert int.from_bytes(header[4:8], "little") == UNCHECKED_HASH
+
+
+def test_bytecode_names_the_folder_that_lambda_unpacks_to(tmp_path: Path) -> None:
+    _, layer = build_layer(tmp_path, runtime=OWN)
+    compiled = next(layer.rglob("errors.*.pyc")).read_bytes()
+
+    assert b"/opt/python/signalbox/errors.py" in compiled
+    assert str(tmp_path).encode() not in compiled
+
+
+def test_without_the_runtimes_python_the_build_says_so_and_leaves_bytecode_out(tmp_path: Path) -> None:
+    output, layer = build_layer(tmp_path, runtime="3.99")
+
+    assert "no Python 3.99" in output
+    assert list(layer.rglob("*.py"))
+    assert list(layer.rglob("*.pyc")) == []
+
+
+def elf_machine(path: Path) -> int:
+    with path.open("rb") as file:
+        return int.from_bytes(file.read(20)[18:20], "little")
+
+
+def build_layer(folder: Path, runtime: str) -> tuple[str, Path]:
+    """Builds the engine's layer alone, as SAM would; what it printed, and where the layer is."""
+    layer = folder / "layer"
+    done = subprocess.run(
+        ["make", "-f", ROOT / "layers/Makefile", "build-EngineLayer", f"RUNTIME={runtime}", f"ARTIFACTS_DIR={layer}"],
+        cwd=ROOT / "layers/engine",
+        env=environment(folder / "bin"),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout, layer

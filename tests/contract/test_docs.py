@@ -1,0 +1,84 @@
+"""What the documents say is so: every name is in them, every command is one, and what is generated is current."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from docs import generate
+from local.cli.parser import build_parser
+from signalbox.packs import registry_of
+from tests.support.template import ROOT
+
+DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+each_document = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+
+
+@each_document
+def test_the_generated_parts_are_as_the_code_has_them(path: Path) -> None:
+    text = path.read_text("utf-8")
+    assert text == generate.filled(text), "run `make docs`"
+
+
+def test_the_documents_name_every_task() -> None:
+    tasks = (ROOT / "docs" / "tasks.md").read_text("utf-8")
+    assert [task.name for task in registry_of([]) if f"`{task.name}`" not in tasks] == []
+
+
+def test_the_documents_name_every_setting_and_parameter() -> None:
+    settings = (ROOT / "docs" / "settings.md").read_text("utf-8")
+    read = re.findall(r'reader\.\w+\("([A-Z_]+)"', (ROOT / "layers/engine/signalbox/settings.py").read_text("utf-8"))
+    parameters = re.findall(r"^  (\w+):$", _section("Parameters"), re.MULTILINE)
+    wanted = [f"SIGNALBOX_{name}" for name in read] + parameters
+    assert len(wanted) > 20
+    assert [name for name in wanted if f"`{name}`" not in settings] == []
+
+
+def test_the_documents_name_every_metric() -> None:
+    code = "".join(path.read_text("utf-8") for path in ROOT.glob("layers/engine/signalbox/**/*.py"))
+    flow = (ROOT / "docs" / "flow.md").read_text("utf-8")
+    metrics = re.findall(r'metrics\.(?:count|seconds|milliseconds)\("(\w+)"', code)
+    assert {"MissedSlots", "TaskDuration"} <= set(metrics)
+    assert [name for name in metrics if f"`{name}`" not in flow] == []
+
+
+@each_document
+def test_each_signalbox_command_is_one_that_the_command_line_takes(path: Path) -> None:
+    parser = build_parser()
+    for command in _commands(path, "signalbox "):
+        parser.parse_args(shlex.split(command)[1:])
+
+
+@each_document
+def test_each_make_target_exists(path: Path) -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    assert {command.split()[1] for command in _commands(path, "make ")} <= targets
+
+
+@each_document
+def test_each_link_leads_somewhere(path: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", path.read_text("utf-8"))
+    assert [link for link in links if not (path.parent / link).exists()] == []
+
+
+def _section(name: str) -> str:
+    template = (ROOT / "template.yaml").read_text("utf-8")
+    found = re.search(rf"^{name}:\n(.*?)^\w", template, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def _commands(path: Path, start: str) -> list[str]:
+    """Commands in console blocks, and in backticks where they are whole."""
+    text = path.read_text("utf-8")
+    lines = [
+        line.strip()
+        for block in re.findall(r"```(?:console|sh)\n(.*?)```", text, re.DOTALL)
+        for line in block.splitlines()
+    ]
+    prompted = [line.removeprefix("$ ").removeprefix(".venv/bin/") for line in lines if line.startswith("$ ")]
+    quoted = [found for found in re.findall(r"`([^`\n]+)`", text) if not set(found) & set("…[{<")]
+    return [re.sub(r"\s+#.*", "", command) for command in prompted + quoted if command.startswith(start)]

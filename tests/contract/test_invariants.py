@@ -1,0 +1,228 @@
+"""Each invariant can fail: a good template, altered in one place, is refused for that and nothing else is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from signalbox.registry import Task
+from tests.contract.invariants import INVARIANTS, Invariant, functions, name_of, permissions, queues, rules
+from tests.support.template import Template, text
+
+ARN_OF_RULES = "arn:${AWS::Partition}:events:${AWS::Region}:${AWS::AccountId}:rule/${AWS::StackName}-*"
+
+
+def resource(kind: str, **properties: Any) -> dict[str, Any]:
+    return {"Type": kind, "Properties": properties}
+
+
+def arn(name: str) -> dict[str, Any]:
+    return {"Fn::GetAtt": [name, "Arn"]}
+
+
+def named(name: str) -> dict[str, Any]:
+    return {"Fn::Sub": f"${{AWS::StackName}}-{name}"}
+
+
+def policy(**statement: Any) -> dict[str, Any]:
+    return {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", **statement}]}
+
+
+GOOD = Template(
+    {
+        "Layer": resource(
+            "AWS::Lambda::LayerVersion", CompatibleRuntimes=["python3.13"], CompatibleArchitectures=["arm64"]
+        ),
+        "Role": resource(
+            "AWS::IAM::Role",
+            ManagedPolicyArns=["arn:aws:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole"],
+            Policies=[{"PolicyDocument": policy(Action="sqs:SendMessage", Resource=arn("Queue"))}],
+        ),
+        "Logs": resource(
+            "AWS::Logs::LogGroup",
+            LogGroupName={"Fn::Sub": "/aws/lambda/${AWS::StackName}-worker"},
+            RetentionInDays=30,
+        ),
+        "Worker": resource(
+            "AWS::Lambda::Function",
+            FunctionName=named("worker"),
+            Role=arn("Role"),
+            Runtime="python3.13",
+            Architectures=["arm64"],
+            Timeout=60,
+            Layers=[{"Ref": "Layer"}],
+            LoggingConfig={"LogFormat": "JSON", "LogGroup": {"Ref": "Logs"}},
+        ),
+        "Invoke": resource(
+            "AWS::Lambda::EventInvokeConfig",
+            FunctionName={"Ref": "Worker"},
+            MaximumRetryAttempts=2,
+            MaximumEventAgeInSeconds=3600,
+            DestinationConfig={"OnFailure": {"Destination": arn("Failed")}},
+        ),
+        "Failed": resource("AWS::SQS::Queue", SqsManagedSseEnabled=True),
+        "FailedPolicy": resource(
+            "AWS::SQS::QueuePolicy",
+            Queues=[{"Ref": "Failed"}],
+            PolicyDocument=policy(
+                Principal={"Service": "events.amazonaws.com"},
+                Action="sqs:SendMessage",
+                Resource=arn("Failed"),
+            ),
+        ),
+        "Dead": resource(
+            "AWS::SQS::Queue",
+            SqsManagedSseEnabled=True,
+            RedriveAllowPolicy={"redrivePermission": "byQueue", "sourceQueueArns": []},
+        ),
+        "Queue": resource(
+            "AWS::SQS::Queue",
+            SqsManagedSseEnabled=True,
+            VisibilityTimeout=360,
+            RedrivePolicy={"deadLetterTargetArn": arn("Dead"), "maxReceiveCount": 5},
+        ),
+        "Mapping": resource(
+            "AWS::Lambda::EventSourceMapping",
+            EventSourceArn=arn("Queue"),
+            FunctionName={"Ref": "Worker"},
+            FunctionResponseTypes=["ReportBatchItemFailures"],
+            ScalingConfig={"MaximumConcurrency": 10},
+        ),
+        "Rule": resource(
+            "AWS::Events::Rule",
+            Name=named("sweep"),
+            ScheduleExpression="cron(0 * * * ? *)",
+            Targets=[
+                {
+                    "Arn": arn("Worker"),
+                    "InputTransformer": {
+                        "InputPathsMap": {"time": "$.time"},
+                        "InputTemplate": '{"task": "sweep", "scheduled_time": <time>}',
+                    },
+                    "RetryPolicy": {"MaximumEventAgeInSeconds": 3600, "MaximumRetryAttempts": 10},
+                    "DeadLetterConfig": {"Arn": arn("Failed")},
+                }
+            ],
+        ),
+        "Permission": resource(
+            "AWS::Lambda::Permission",
+            FunctionName={"Ref": "Worker"},
+            Principal="events.amazonaws.com",
+            SourceArn={"Fn::Sub": ARN_OF_RULES},
+        ),
+    }
+)
+
+INPUT = "Rule.Targets.0.InputTransformer"
+MANAGED = "arn:aws:iam::aws:policy/AdministratorAccess"
+WIDE_STATEMENT = "Role.Policies.0.PolicyDocument.Statement.0"
+
+# What is broken by putting a value in a place (None takes it out), and which resource is then named.
+BROKEN: list[tuple[Invariant, str, Any, str]] = [
+    (rules.pass_the_scheduled_instant, f"{INPUT}.InputPathsMap", {"time": "$.id"}, "Rule"),
+    (rules.pass_the_scheduled_instant, f"{INPUT}.InputTemplate", '{"task": "sweep"}', "Rule"),
+    (rules.pass_the_scheduled_instant, INPUT, None, "Rule"),
+    (rules.have_a_retry_policy, "Rule.Targets.0.RetryPolicy", None, "Rule"),
+    (rules.have_a_retry_policy, "Rule.Targets.0.RetryPolicy", {"MaximumRetryAttempts": 3}, "Rule"),
+    (rules.have_a_dead_letter_queue, "Rule.Targets.0.DeadLetterConfig", None, "Rule"),
+    (rules.have_a_dead_letter_queue, "Rule.Targets.0.DeadLetterConfig", {"Arn": arn("Queue")}, "Rule"),
+    (rules.have_a_dead_letter_queue, "FailedPolicy", None, "Rule"),
+    (rules.fire_on_the_clock, "Rule.ScheduleExpression", "rate(1 hour)", "Rule"),
+    (rules.may_invoke_their_function, "Permission", None, "Rule"),
+    (rules.may_invoke_their_function, "Permission.FunctionName", {"Ref": "Other"}, "Rule"),
+    (rules.may_invoke_their_function, "Permission.Principal", "sns.amazonaws.com", "Rule"),
+    (rules.may_invoke_their_function, "Rule.Name", "sweep", "Rule"),
+    (functions.have_a_log_group_with_retention, "Worker.LoggingConfig", None, "Worker"),
+    (functions.have_a_log_group_with_retention, "Worker.LoggingConfig.LogFormat", "Text", "Worker"),
+    (functions.have_a_log_group_with_retention, "Logs.RetentionInDays", None, "Worker"),
+    (functions.have_a_log_group_with_retention, "Logs.LogGroupName", "/aws/lambda/other", "Worker"),
+    (functions.report_failed_invocations, "Invoke", None, "Worker"),
+    (functions.report_failed_invocations, "Invoke.FunctionName", {"Ref": "Other"}, "Worker"),
+    (functions.report_failed_invocations, "Invoke.DestinationConfig", None, "Worker"),
+    (functions.report_failed_invocations, "Invoke.MaximumRetryAttempts", None, "Worker"),
+    (functions.are_built_like_their_layers, "Worker.Runtime", "python3.12", "Worker"),
+    (functions.are_built_like_their_layers, "Layer.CompatibleArchitectures", ["x86_64"], "Worker"),
+    (functions.have_roles_of_their_own, "Worker.Role", "arn:aws:iam::123456789012:role/admin", "Worker"),
+    (
+        functions.have_roles_of_their_own,
+        "Other",
+        resource("AWS::Lambda::Function", Role=arn("Role")),
+        "Worker",
+    ),
+    (permissions.hold_no_wildcard, f"{WIDE_STATEMENT}.Action", "sqs:*", "Role"),
+    (permissions.hold_no_wildcard, f"{WIDE_STATEMENT}.Action", ["sqs:SendMessage", "*"], "Role"),
+    (permissions.hold_no_wildcard, f"{WIDE_STATEMENT}.Resource", "*", "Role"),
+    (permissions.hold_no_wildcard, "FailedPolicy.PolicyDocument.Statement.0.Principal", "*", "FailedPolicy"),
+    (permissions.come_from_no_managed_policy_but_sams, "Role.ManagedPolicyArns", [MANAGED], "Role"),
+    (queues.are_encrypted, "Queue.SqsManagedSseEnabled", None, "Queue"),
+    (queues.are_encrypted, "Dead.SqsManagedSseEnabled", False, "Dead"),
+    (queues.hide_messages_for_six_timeouts, "Queue.VisibilityTimeout", 359, "Mapping"),
+    (queues.hide_messages_for_six_timeouts, "Queue.VisibilityTimeout", None, "Mapping"),
+    (queues.bear_throttling, "Queue.RedrivePolicy", None, "Mapping"),
+    (queues.bear_throttling, "Queue.RedrivePolicy.maxReceiveCount", 4, "Mapping"),
+    (queues.let_only_their_own_dead_letters_in, "Dead.RedriveAllowPolicy", None, "Queue"),
+    (queues.are_answered_message_by_message, "Mapping.FunctionResponseTypes", None, "Mapping"),
+    (queues.are_read_with_bounded_concurrency, "Mapping.ScalingConfig", None, "Mapping"),
+]
+
+TASK = Task("sweep", "sweeps", "sweep", schedule="cron(0 * * * ? *)")
+MATCHED = GOOD.altered("Worker.FunctionName", named("archiver"))
+
+
+@pytest.mark.parametrize("invariant", INVARIANTS, ids=name_of)
+def test_a_good_template_keeps_that(invariant: Invariant) -> None:
+    assert list(invariant(GOOD)) == []
+
+
+@pytest.mark.parametrize(("invariant", "place", "value", "named_resource"), BROKEN)
+def test_a_template_altered_in_one_place_is_refused(
+    invariant: Invariant, place: str, value: Any, named_resource: str
+) -> None:
+    faults = list(invariant(GOOD.altered(place, value)))
+
+    assert faults
+    assert faults[0].startswith(f"{named_resource}: ")
+
+
+def test_no_invariant_goes_without_a_template_that_breaks_it() -> None:
+    assert {invariant for invariant, *_ in BROKEN} == set(INVARIANTS)
+
+
+def test_a_rule_and_its_task_match() -> None:
+    assert list(_mismatches(MATCHED, TASK)) == []
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "fault"),
+    [
+        (
+            f"{INPUT}.InputTemplate",
+            '{"task": "swepe", "scheduled_time": <time>}',
+            "'swepe' is not registered",
+        ),
+        ("Rule.ScheduleExpression", "cron(5 * * * ? *)", "fires on cron(5 * * * ? *)"),
+        ("Rule.Name", named("broom"), "does not end in -sweep"),
+        ("Worker.FunctionName", named("poller"), "sweep belongs to the archiver"),
+        ("Rule", None, "0 rules fire it"),
+        ("Rule.Targets", GOOD.resources["Rule"]["Properties"]["Targets"] * 2, "2 rules fire it"),
+    ],
+)
+def test_a_rule_that_does_not_match_its_task_is_refused(place: str, value: Any, fault: str) -> None:
+    assert any(fault in found for found in _mismatches(MATCHED.altered(place, value), TASK))
+
+
+def test_a_rule_for_a_task_that_is_not_scheduled_is_refused() -> None:
+    assert any("and 0 should" in found for found in _mismatches(MATCHED, Task("sweep", "sweeps", "sweep")))
+
+
+def test_the_good_template_is_not_altered_by_altering_it() -> None:
+    GOOD.altered("Rule.Name", "other")
+
+    assert text(GOOD.resources["Rule"]["Properties"]["Name"]) == "${AWS::StackName}-sweep"
+
+
+def _mismatches(template: Template, task: Task) -> Iterator[str]:
+    yield from rules.without_task(template, {task.name: task})
+    yield from rules.missing_for(template, {task.name: task})

@@ -1,0 +1,49 @@
+"""A task is a module on the registry's list, no more and no less, and so is its event."""
+
+from __future__ import annotations
+
+import inspect
+from datetime import UTC, datetime
+from importlib import import_module
+
+import pytest
+
+from signalbox.packs import registry_of
+from signalbox.registry import Task
+from signalbox.schedule import Schedule
+from tests.support.template import PACKS, ROOT
+
+TASKS = list(registry_of(PACKS))
+
+each_task = pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+
+
+def test_each_module_beside_the_tasks_is_registered_and_each_task_has_its_module() -> None:
+    modules = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts[2:])
+        for path in ROOT.glob("layers/*/*/tasks/*.py")
+        if path.stem != "__init__"
+    }
+
+    assert {task.module for task in TASKS} == modules
+
+
+@each_task
+def test_a_task_is_the_function_of_its_module_that_bears_its_name(task: Task) -> None:
+    function = getattr(import_module(task.module), task.name)
+
+    assert task.module.rpartition(".")[2] == task.name
+    assert len(inspect.signature(function).parameters) == 1, "a task takes its context and nothing else"
+
+
+@pytest.mark.parametrize("schedule", sorted({task.schedule for task in TASKS if task.schedule}))
+def test_a_tasks_schedule_is_one_that_fires(schedule: str) -> None:
+    now = datetime(2026, 1, 5, 12, tzinfo=UTC)
+
+    assert Schedule.parse(schedule).next_after(now) > now
+
+
+@each_task
+def test_a_task_says_what_it_does(task: Task) -> None:
+    assert task.summary
+    assert not task.summary.endswith(".")

@@ -1,0 +1,94 @@
+"""The list of what moto's CloudFormation leaves out: nothing is missing from it, and nothing is on it needlessly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import pytest
+
+from local import completion
+from local.completion import COMPLETIONS, Completion, is_completed
+from tests.support.deployed import SECRET, Deployed, deploy_to, moto
+from tests.support.small_project import write_small_project
+from tests.support.template import ROOT
+from tests.support.template import deployed as transformed
+
+GIVEN = {"DatabaseSecretArn": SECRET}
+
+
+@pytest.fixture(scope="module")
+def completed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
+    """The template that deploys."""
+    with moto(tmp_path_factory.mktemp("home")) as endpoint:
+        yield deploy_to(endpoint, ROOT / "template.yaml", GIVEN)
+
+
+@pytest.fixture(scope="module")
+def incomplete(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
+    """A project with something of each kind on the list, deployed without the list."""
+    project = write_small_project(tmp_path_factory.mktemp("project"))
+    with moto(tmp_path_factory.mktemp("home")) as endpoint, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(completion, "complete", lambda *_: None)
+        yield deploy_to(endpoint, project, GIVEN)
+
+
+def test_each_resource_of_the_template_is_made_by_moto_or_on_the_list(completed: Deployed) -> None:
+    answer = completed.client("cloudformation").describe_stack_resources(StackName="signalbox")
+    made = {resource.get("LogicalResourceId") for resource in answer["StackResources"]}
+    resources = transformed().resources
+    missing = {name: resource["Type"] for name, resource in resources.items() if name not in made}
+    assert missing
+    assert [kind for kind in missing.values() if not is_completed(kind)] == []
+
+
+def test_the_list_gives_each_function_its_settings_and_its_destination(completed: Deployed) -> None:
+    lambda_ = completed.client("lambda")
+    queue = "arn:aws:sqs:us-east-1:123456789012:signalbox-failed-invocations"
+    for name in ("archiver", "poller", "migrator"):
+        function = lambda_.get_function_configuration(FunctionName=f"signalbox-{name}")
+        assert len(function["Layers"]) == 2
+        assert function["LoggingConfig"]["LogGroup"] == f"/aws/lambda/signalbox-{name}"
+        config = lambda_.get_function_event_invoke_config(FunctionName=f"signalbox-{name}")
+        assert config["DestinationConfig"]["OnFailure"]["Destination"] == queue
+        assert config["MaximumRetryAttempts"] == 2
+
+
+def test_the_list_lets_rules_send_to_the_queue_of_failures(completed: Deployed) -> None:
+    url = completed.outputs()["FailedInvocationsQueueUrl"]
+    held = completed.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["Policy"])
+    assert "events.amazonaws.com" in held["Attributes"]["Policy"]
+
+
+@pytest.mark.parametrize("entry", COMPLETIONS, ids=lambda entry: entry.type)
+def test_moto_still_leaves_out(entry: Completion, incomplete: Deployed) -> None:
+    assert LEFT_OUT[entry.type](incomplete) == set(entry.properties or {entry.type})
+
+
+@pytest.mark.parametrize("entry", COMPLETIONS, ids=lambda entry: entry.type)
+def test_each_entry_says_why(entry: Completion) -> None:
+    assert "moto" in entry.why
+
+
+def _function_settings(deployed: Deployed) -> set[str]:
+    function = deployed.client("lambda").get_function_configuration(FunctionName="signalbox-archiver")
+    as_text = function["LoggingConfig"]["LogFormat"] == "Text"
+    return ({"Layers"} if not function.get("Layers") else set()) | ({"LoggingConfig"} if as_text else set())
+
+
+def _event_invoke_config(deployed: Deployed) -> set[str]:
+    lambda_ = deployed.client("lambda")
+    configs = lambda_.list_function_event_invoke_configs(FunctionName="signalbox-archiver")
+    return set() if configs["FunctionEventInvokeConfigs"] else {"AWS::Lambda::EventInvokeConfig"}
+
+
+def _queue_policy(deployed: Deployed) -> set[str]:
+    url = deployed.outputs()["FailuresUrl"]
+    held = deployed.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["Policy"])
+    return set() if held.get("Attributes", {}).get("Policy") else {"AWS::SQS::QueuePolicy"}
+
+
+LEFT_OUT: Mapping[str, Callable[[Deployed], set[str]]] = {
+    "AWS::Lambda::Function": _function_settings,
+    "AWS::Lambda::EventInvokeConfig": _event_invoke_config,
+    "AWS::SQS::QueuePolicy": _queue_policy,
+}

@@ -1,0 +1,211 @@
+"""What functions log: in CloudWatch Logs, in both formats, whole, and never in an invocation's way."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from local.lambda_service.log_writer import LogWriter
+from local.lambda_service.output import Frames, Lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.support.lambda_stand import Stand
+
+pytest_plugins = ["tests.support.lambda_stand"]
+
+
+def test_an_invocation_is_logged_between_lambdas_own_lines(stand: Stand) -> None:
+    name = stand.deploy("writer", MemorySize=256)
+    answer = stand.invoke(name, {"print": ["out"], "stderr": ["err"], "log": ["message"]})
+    request_id = answer["ResponseMetadata"]["RequestId"]
+    log = stand.log(name)
+    assert log[0].startswith("INIT_START Runtime Version: python:3.")
+    assert log[1] == f"START RequestId: {request_id} Version: $LATEST"
+    assert {"out", "err"} < set(log[2:5])
+    assert any(re.fullmatch(rf"\[INFO\]\t\S+Z\t{request_id}\tmessage", line) for line in log[2:5])
+    assert log[5] == f"END RequestId: {request_id}"
+    report = re.fullmatch(
+        rf"REPORT RequestId: {request_id}\tDuration: [\d.]+ ms\tBilled Duration: \d+ ms\tMemory Size: 256 MB\t"
+        r"Max Memory Used: (\d+) MB\tInit Duration: [\d.]+ ms",
+        log[6],
+    )
+    assert report is not None
+    assert int(report[1]) > 5
+
+
+def test_the_stream_is_the_environments_and_named_as_lambda_names_it(stand: Stand) -> None:
+    name = stand.deploy("surroundings")
+    environments = [stand.call(name)["environment"] for _ in range(2)]
+    assert stand.service.flush_logs()
+    streams = stand.client("logs").describe_log_streams(logGroupName=f"/aws/lambda/{name}")["logStreams"]
+    [stream] = [stream["logStreamName"] for stream in streams]
+    assert re.fullmatch(r"\d{4}/\d\d/\d\d/\[\$LATEST\][0-9a-f]{32}", stream)
+    assert {environment["AWS_LAMBDA_LOG_STREAM_NAME"] for environment in environments} == {stream}
+
+
+def test_a_group_of_its_own_is_used_and_keeps_its_retention(stand: Stand) -> None:
+    logs, group = stand.client("logs"), stand.name("group")
+    logs.create_log_group(logGroupName=group)
+    logs.put_retention_policy(logGroupName=group, retentionInDays=14)
+    name = stand.deploy("writer", LoggingConfig={"LogGroup": group})
+    stand.call(name, {"print": ["found"]})
+    assert stand.service.flush_logs()
+    messages = [event["message"] for event in logs.filter_log_events(logGroupName=group)["events"]]
+    assert "found" in messages
+    [described] = logs.describe_log_groups(logGroupNamePrefix=group)["logGroups"]
+    assert described["retentionInDays"] == 14
+
+
+def test_the_json_format_has_platform_records_and_structured_lines(stand: Stand) -> None:
+    name = stand.deploy("writer", LoggingConfig={"LogFormat": "JSON"})
+    answer = stand.invoke(name, {"log": ["message"], "raise": "no luck"})
+    request_id = answer["ResponseMetadata"]["RequestId"]
+    records = [json.loads(line) for line in stand.log(name)]
+    kinds = [record.get("type") or record["level"] for record in records]
+    assert kinds == ["platform.initStart", "platform.start", "INFO", "ERROR", "platform.report"]
+    assert records[1]["record"] == {"requestId": request_id, "version": "$LATEST"}
+    assert (records[2]["message"], records[2]["requestId"]) == ("message", request_id)
+    assert (records[3]["errorType"], records[3]["errorMessage"]) == ("RuntimeError", "no luck")
+    report = records[4]["record"]
+    assert (report["status"], report["errorType"]) == ("error", "RuntimeError")
+    assert set(report["metrics"]) == {
+        "durationMs",
+        "billedDurationMs",
+        "memorySizeMB",
+        "maxMemoryUsedMB",
+        "initDurationMs",
+    }
+
+
+def test_an_error_and_a_message_of_several_lines_are_one_event_each(stand: Stand) -> None:
+    name = stand.deploy("writer")
+    stand.invoke(name, {"log": ["first\nsecond"], "raise": "no luck"})
+    log = stand.log(name)
+    assert any(line.endswith("\tfirst\nsecond") for line in log)
+    [error] = [line for line in log if line.startswith("[ERROR] RuntimeError: no luck\n")]
+    assert "Traceback (most recent call last):" in error
+
+
+def test_a_line_without_an_end_is_in_the_log_and_the_tail_of_its_invocation(stand: Stand) -> None:
+    name = stand.deploy("writer")
+    answer = stand.invoke(name, {"unended": "no newline"}, LogType="Tail")
+    assert "\nno newline\nEND" in base64.b64decode(answer["LogResult"]).decode()
+    stand.call(name, {"print": ["next"]})
+    assert {"no newline", "next"} < set(stand.log(name))
+
+
+def test_a_flood_is_logged_whole_and_in_order(stand: Stand) -> None:
+    name = stand.deploy("writer", Timeout=20)
+    stand.call(name, {"flood": 9_000})
+    lines = [line for line in stand.log(name) if line.startswith("line ")]
+    assert lines == [f"line {number} of many" for number in range(9_000)]
+
+
+def test_the_level_of_the_json_format_reaches_the_runtime(stand: Stand) -> None:
+    level: Any = {"LogFormat": "JSON", "ApplicationLogLevel": "WARN"}
+    environment = stand.call(stand.deploy("surroundings", LoggingConfig=level))["environment"]
+    assert (environment["AWS_LAMBDA_LOG_FORMAT"], environment["AWS_LAMBDA_LOG_LEVEL"]) == ("JSON", "WARN")
+
+
+def test_a_process_that_ended_says_so_in_its_log(stand: Stand) -> None:
+    name = stand.deploy("dies_at_start")
+    stand.fail(name)
+    log = stand.log(name)
+    assert any(line.endswith("Runtime exited with error: exit status 7\nRuntime.ExitError") for line in log)
+    assert log[-1].endswith("\tStatus: error\tError Type: Runtime.ExitError")
+
+
+def test_a_timed_out_invocation_says_so_in_its_log(stand: Stand) -> None:
+    name = stand.deploy("puppet", Timeout=1)
+    error = stand.fail(name)
+    log = stand.log(name)
+    request_id = error["errorMessage"].split()[1]
+    assert any(line.endswith(f"{request_id} Task timed out after 1.00 seconds") for line in log)
+    assert log[-1].endswith("\tStatus: timeout")
+
+
+class FakeExceptions:
+    ResourceNotFoundException = KeyError
+    ResourceAlreadyExistsException = LookupError
+
+
+class Recorder:
+    """CloudWatch Logs, as far as its limits go."""
+
+    exceptions = FakeExceptions
+
+    def __init__(self) -> None:
+        self.batches: list[list[Any]] = []
+
+    def put_log_events(self, logEvents: list[Any], **_place: str) -> None:  # noqa: N803 (boto3's name)
+        self.batches.append(logEvents)
+
+
+def written(append: Callable[[LogWriter], None]) -> list[list[Any]]:
+    recorder: Any = Recorder()
+    writer = LogWriter(recorder)
+    append(writer)
+    writer.start()
+    writer.stop()
+    return list(recorder.batches)
+
+
+def test_no_batch_is_over_the_limits_of_put_log_events() -> None:
+    def append(writer: LogWriter) -> None:
+        for number in range(25_000):
+            writer.append("group", "stream", number, "x")
+        for number in range(9):
+            writer.append("group", "stream", 25_000 + number, "ü" * 400_000)
+
+    batches = written(append)
+    assert sum(len(batch) for batch in batches) == 25_009
+    assert max(len(batch) for batch in batches) == 10_000
+    assert max(sum(len(event["message"].encode()) + 26 for event in batch) for batch in batches) <= 1_048_576
+
+
+def test_events_of_one_stream_are_in_order_of_time_and_streams_apart() -> None:
+    def append(writer: LogWriter) -> None:
+        for at_ms, stream in [(3, "a"), (1, "a"), (2, "b"), (2, "a")]:
+            writer.append("group", stream, at_ms, f"{stream}{at_ms}")
+
+    batches = written(append)
+    assert [[event["message"] for event in batch] for batch in batches] == [["a1", "a2", "a3"], ["b2"]]
+
+
+def test_what_can_not_be_kept_is_counted_in_the_log() -> None:
+    def append(writer: LogWriter) -> None:
+        for _ in range(200_007):
+            writer.append("group", "stream", 1, "x")
+
+    last = written(append)[-1][-1]["message"]
+    assert json.loads(last) == {"type": "platform.logsDropped", "record": {"droppedRecords": 7}}
+
+
+def test_lines_are_whole_however_the_bytes_arrive() -> None:
+    lines = Lines()
+    chunks = [b"one\ntw", b"o\n\xc3", b"\xbc\nca\rrri\r\nlast"]
+    assert [line for chunk in chunks for line in lines.feed(chunk)] == ["one", "two", "ü", "ca\nrri"]
+    assert list(lines.rest()) == ["last"]
+    assert list(lines.rest()) == []
+
+
+def test_a_line_that_never_ends_is_cut() -> None:
+    lines = Lines()
+    assert [len(line) for line in lines.feed(b"x" * 300_000)] == [300_000]
+
+
+@pytest.mark.parametrize("step", [1, 7, 1000])
+def test_frames_are_whole_however_the_bytes_arrive(step: int) -> None:
+    def frame(message: bytes, at_us: int) -> bytes:
+        return b"\xa5\x5a\x00\x03" + len(message).to_bytes(4, "big") + at_us.to_bytes(8, "big") + message
+
+    content = frame(b"one\ntwo\n", 5_000) + frame("ü".encode(), 6_999)
+    frames = Frames()
+    heard = [event for start in range(0, len(content), step) for event in frames.feed(content[start : start + step])]
+    assert heard == [("one\ntwo", 5), ("ü", 6)]

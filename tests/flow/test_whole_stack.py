@@ -1,0 +1,159 @@
+"""The deployment as it stands on the laptop: the real template, the real functions, one stack for all tests here."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import boto3
+import psycopg
+import pytest
+from botocore.config import Config
+
+from local.home import State
+from local.stack import Options, down, up
+from signalbox.packs import registry_of
+from tests.support.events import EVENTS, function_of
+from tests.support.ledger_rows import abandoned_run, runs_of
+
+# Before any that the events of the repository name.
+SLOT = datetime(2025, 6, 5, 2, 30, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[State]:
+    home = tmp_path_factory.mktemp("stack")
+    options = Options(home=home, port=0, clock=False, durable=False)
+    yield up(options, lambda _: None)
+    down(home, lambda _: None)
+
+
+@pytest.fixture
+def ledger(stack: State) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(stack.database, autocommit=True) as connection:
+        connection.execute("SET timezone = 'UTC'")
+        yield connection
+
+
+def client(stack: State, service: str) -> Any:
+    return boto3.client(
+        service,  # type: ignore[call-overload]
+        endpoint_url=stack.endpoint,
+        region_name=stack.region,
+        aws_access_key_id="laptop",
+        aws_secret_access_key="laptop",
+        config=Config(retries={"total_max_attempts": 1}),
+    )
+
+
+def invoke(stack: State, function: str, payload: object) -> tuple[str | None, Any]:
+    """The function's error, if it had one, and its answer."""
+    body = json.dumps(payload).encode()
+    answered = client(stack, "lambda").invoke(FunctionName=f"{stack.stack}-{function}", Payload=body)
+    return answered.get("FunctionError"), json.loads(answered["Payload"].read())
+
+
+def control(stack: State, path: str, body: dict[str, Any] | None = None) -> Any:
+    data = None if body is None else json.dumps(body).encode()
+    with urllib.request.urlopen(urllib.request.Request(f"{stack.endpoint}/_signalbox/{path}", data)) as answered:
+        return json.loads(answered.read())
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_each_event_runs(stack: State, name: str) -> None:
+    function = function_of(EVENTS[name], registry_of([]))
+    error, answer = invoke(stack, function, EVENTS[name])
+    assert error is None, answer
+    if "task" in EVENTS[name]:
+        assert answer["status"] in ("succeeded", "skipped")
+
+
+def test_each_rule_fires_its_task_for_the_instant_it_was_due(stack: State, ledger: psycopg.Connection) -> None:
+    fired = control(stack, "tick", {"at": SLOT.isoformat(), "rules": None, "due": False})["fired"]
+    assert [rule["failed"] for rule in fired] == [0] * 5
+    assert control(stack, "idle?timeout=30")["idle"] is True
+    for task in registry_of([]):
+        [row] = [row for row in runs_of(ledger, task.name) if row["slot"] == task.slot_of(SLOT)]
+        assert row["trigger"] == "schedule"
+        assert row["reference_time"] == SLOT
+        assert row["status"] == ("skipped" if task.name == "poll_data" else "succeeded")
+
+
+@pytest.mark.parametrize(
+    ("function", "payload", "error", "words"),
+    [
+        ("archiver", [], "PayloadRefused", "must be a JSON object, and is an array"),
+        ("archiver", {"task": "sweep_run"}, "TaskUnknown", "did you mean 'sweep_runs'?"),
+        ("archiver", {"task": "sweep_runs", "params": {"x": 1}}, "ParamsRefused", "takes no params, and got x"),
+        ("archiver", {"task": "sweep_runs", "reference_time": "2026-01-05"}, "PayloadRefused", "has no time zone"),
+        ("poller", {"limit": -1}, "ParamsRefused", "field 'limit'"),
+        ("migrator", {"action": "undo"}, "PayloadRefused", "field 'action'"),
+    ],
+)
+def test_a_bad_payload_is_a_function_error_that_says_what_is_wrong(
+    stack: State, function: str, payload: object, error: str, words: str
+) -> None:
+    kind, answer = invoke(stack, function, payload)
+    assert kind == "Unhandled"
+    assert answer["errorType"] == error
+    assert words in answer["errorMessage"]
+
+
+def test_what_fails_for_good_waits_in_the_queue_of_failed_invocations(stack: State) -> None:
+    payload = {"task": "reconcile_slots", "params": {"lookback_hours": 0}}
+    arn = client(stack, "lambda").get_function(FunctionName=f"{stack.stack}-archiver")["Configuration"]["FunctionArn"]
+    client(stack, "lambda").invoke(FunctionName=arn, InvocationType="Event", Payload=json.dumps(payload).encode())
+    assert control(stack, "idle?timeout=60")["idle"] is True
+    queue = client(stack, "sqs")
+    url = queue.get_queue_url(QueueName=f"{stack.stack}-failed-invocations")["QueueUrl"]
+    [message] = queue.receive_message(QueueUrl=url, WaitTimeSeconds=5)["Messages"]
+    body = json.loads(message["Body"])
+    assert body["requestPayload"] == payload
+    assert body["requestContext"]["approximateInvokeCount"] == 3
+    assert body["responsePayload"]["errorType"] == "ParamsRefused"
+
+
+def test_one_failed_row_stands_for_a_refused_event_that_lambda_tried_three_times(
+    stack: State, ledger: psycopg.Connection
+) -> None:
+    payload = {"task": "prune_history", "reference_time": "2025-06-09T02:30:00Z", "params": {"days": 1}}
+    client(stack, "lambda").invoke(
+        FunctionName=f"{stack.stack}-archiver", InvocationType="Event", Payload=json.dumps(payload).encode()
+    )
+    assert control(stack, "idle?timeout=60")["idle"] is True
+    slot = datetime(2025, 6, 9, 2, 30, tzinfo=UTC)
+    assert [row["status"] for row in runs_of(ledger, "prune_history") if row["slot"] == slot] == ["failed"]
+
+
+def test_a_run_that_was_lost_runs_again_in_an_invocation_of_its_own(stack: State, ledger: psycopg.Connection) -> None:
+    slot = datetime(2025, 6, 7, 2, 30, tzinfo=UTC)
+    abandoned_run(ledger, "prune_history", slot, lease=timedelta(seconds=-1))
+    error, answer = invoke(stack, "archiver", {"task": "sweep_runs", "force": True})
+    assert (error, answer["items"]) == (None, 2)
+    assert control(stack, "idle?timeout=30")["idle"] is True
+    rows = [row for row in runs_of(ledger, "prune_history") if row["slot"] == slot]
+    assert [(row["status"], row["trigger"]) for row in rows] == [("failed", "schedule"), ("succeeded", "catch_up")]
+
+
+def test_a_function_finds_the_database_by_its_secret(stack: State) -> None:
+    secrets, functions = client(stack, "secretsmanager"), client(stack, "lambda")
+    name = f"{stack.stack}-poller"
+    arn = secrets.create_secret(Name="by-secret", SecretString=json.dumps({"url": stack.database}))["ARN"]
+    variables = functions.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
+    changed = variables | {"SIGNALBOX_DATABASE_SECRET_ARN": arn, "SIGNALBOX_DATABASE_URL": ""}
+    functions.update_function_configuration(FunctionName=name, Environment={"Variables": changed})
+    try:
+        error, answer = invoke(stack, "poller", {})
+        assert (error, answer["status"]) == (None, "skipped")
+        functions.update_function_configuration(
+            FunctionName=name,
+            Environment={"Variables": changed | {"SIGNALBOX_DATABASE_SECRET_ARN": f"{arn}-gone"}},
+        )
+        error, answer = invoke(stack, "poller", {})
+        assert (error, answer["errorType"]) == ("Unhandled", "Unavailable")
+        assert "can't be read" in answer["errorMessage"]
+    finally:
+        functions.update_function_configuration(FunctionName=name, Environment={"Variables": variables})

@@ -1,0 +1,96 @@
+"""`signalbox` as a person runs it: a process of its own, with its output, its errors and its exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tests.support.template import ROOT
+
+PATIENCE = 60
+_OURS = ("AWS_", "SIGNALBOX_", "COLUMNS", "NO_COLOR", "FORCE_COLOR")
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How it ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        assert self.code == 0, self.err
+        return json.loads(self.out)
+
+
+@dataclass(frozen=True)
+class Signalbox:
+    """The command in one environment, whatever that of the tests is."""
+
+    variables: dict[str, str] = field(default_factory=dict)
+
+    def with_(self, **variables: str) -> Signalbox:
+        return replace(self, variables=self.variables | variables)
+
+    def __call__(self, *words: str, given: str = "") -> Ran:
+        done = subprocess.run(
+            self._command(words),
+            input=given,
+            env=self._environment(),
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    @contextmanager
+    def started(self, *words: str) -> Iterator[subprocess.Popen[str]]:
+        """At work until the end of the block at the latest."""
+        process = subprocess.Popen(
+            self._command(words),
+            env=self._environment(),
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        with process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    def _command(self, words: tuple[str, ...]) -> list[str]:
+        return [str(Path(sys.executable).with_name("signalbox")), *words]
+
+    def _environment(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
+        return {**kept, "COLUMNS": "100", **self.variables}
+
+
+def interrupt(process: subprocess.Popen[str]) -> Ran:
+    """Ctrl-C, and how it ended then."""
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=PATIENCE)
+    return Ran(process.returncode, out, err)
+
+
+def await_line(stream: Any, words: str) -> str:
+    """The first line that holds the words; fails at the stream's end."""
+    for line in stream:
+        if words in line:
+            return str(line)
+    raise AssertionError(f"no line with '{words}' came")

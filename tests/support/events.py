@@ -1,0 +1,20 @@
+"""The payloads of events/, by their file's name: what the docs show and what the laptop is tried with."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from signalbox.registry import Registry
+from tests.support.template import ROOT
+
+EVENTS: dict[str, dict[str, Any]] = {
+    path.stem: json.loads(path.read_text()) for path in sorted(ROOT.glob("events/*.json"))
+}
+
+
+def function_of(event: dict[str, Any], registry: Registry) -> str:
+    """Which function takes it."""
+    if "action" in event:
+        return "migrator"
+    return "archiver" if "operation" in event else registry.find(event["task"]).function

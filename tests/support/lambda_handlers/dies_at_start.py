@@ -1,0 +1,5 @@
+"""Ends its process before there is a handler."""
+
+import os
+
+os._exit(7)

@@ -1,0 +1,88 @@
+"""The template as CloudFormation is given it, for tests that hold it to rules, and those that a test makes up.
+
+Nothing here is deployed and nothing is asked of AWS: it is the laptop's own reading and SAM's own transform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from local.transform import package, parameters_of, read_template, transform
+
+ROOT = Path(__file__).parents[2]
+# The packs of this repository; the template has a rule for each of their scheduled tasks.
+PACKS = sorted(path.parent.name for path in ROOT.glob("layers/*/*/pack.py"))
+FUNCTION, RULE, QUEUE = "AWS::Lambda::Function", "AWS::Events::Rule", "AWS::SQS::Queue"
+SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:database"
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """Resources by their logical ids."""
+
+    resources: Mapping[str, Any]
+
+    def of(self, kind: str) -> dict[str, dict[str, Any]]:
+        """The properties of each resource of one type."""
+        found = ((name, resource) for name, resource in self.resources.items() if resource["Type"] == kind)
+        return {name: resource.get("Properties", {}) for name, resource in found}
+
+    def altered(self, path: str, value: Any) -> Template:
+        """A copy in which one property, such as `Queue.VisibilityTimeout`, is another; None takes it out.
+
+        A path of one name alters the whole resource, and a number in it is a place in a list.
+        """
+        resources = deepcopy(dict(self.resources))
+        name, *inner = path.split(".")
+        _put(resources, [name, "Properties", *inner] if inner else [name], value)
+        return Template(resources)
+
+
+def _put(place: Any, steps: list[str], value: Any) -> None:
+    *way, last = (int(step) if step.isdecimal() else step for step in steps)
+    for step in way:
+        place = place[step]
+    if value is None:
+        del place[last]
+    else:
+        place[last] = value
+
+
+def source() -> dict[str, Any]:
+    """template.yaml as it is written, with its short forms spelled out."""
+    return read_template(ROOT / "template.yaml")
+
+
+@cache
+def deployed() -> Template:
+    """template.yaml as it is deployed."""
+    template = source()
+    package(template, ROOT)
+    return Template(transform(template, parameters_of(template, {"DatabaseSecretArn": SECRET}))["Resources"])
+
+
+def referred(value: Any) -> str | None:
+    """The logical id that a Ref or a GetAtt names."""
+    if not isinstance(value, dict):
+        return None
+    if "Ref" in value:
+        return str(value["Ref"])
+    named = value.get("Fn::GetAtt")
+    return str(named[0]) if named else None
+
+
+def text(value: Any) -> str:
+    """A name as it is written, whether plain or in a Sub."""
+    return str(value["Fn::Sub"]) if isinstance(value, dict) and "Fn::Sub" in value else str(value)
+
+
+def statements(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The statements of a policy, on either side of a condition."""
+    found = document["Statement"]
+    for branch in found["Fn::If"][1:] if isinstance(found, dict) else [found]:
+        yield from branch
