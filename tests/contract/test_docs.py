@@ -54,7 +54,7 @@ def test_each_signalbox_command_is_one_that_the_command_line_takes(path: Path) -
 
 @each_document
 def test_each_make_target_exists(path: Path) -> None:
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
     assert {command.split()[1] for command in _commands(path, "make ")} <= targets
 
 
