@@ -108,7 +108,7 @@ def test_list_runs_filters(stage: Stage, db: psycopg.Connection) -> None:
         {"trigger": "manual"},
         {"until": "2026-03-10T11:30:00Z"},
     ):
-        runs = stage.operate("list_runs", **filters)["runs"]
+        runs = stage.operate("list_runs", NOON, **filters)["runs"]
         assert [run["id"] for run in runs] == [failed]
         assert runs[0]["error"]["type"] == "Trouble"
     assert stage.operate("list_runs", since="2026-03-10T12:30:00Z")["runs"] == []

@@ -1,0 +1,53 @@
+"""What only the functions can see: the database, its schema, and the ledger."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from local.cli.checkup import Finding, fail, ok, warn
+from local.cli.instant import show_duration
+from local.cli.target import Target
+
+
+def check_migrations(target: Target) -> list[Finding]:
+    report = target.invoke("migrator", {"action": "report"}).value()
+    versions = ", ".join(f"{pack} at {version}" for pack, version in report["versions"].items()) or "no schema yet"
+    if report["pending"]:
+        pending = ", ".join(report["pending"])
+        return [fail("migrations", f"{versions}; pending: {pending}", "`signalbox migrate` applies them")]
+    return [ok("migrations", f"{versions}, none pending")]
+
+
+def check_ledger(target: Target) -> list[Finding]:
+    found = target.operate("examine")
+    database = found["database"]
+    latency = show_duration(database["latency_ms"]) if database["latency_ms"] >= 1 else "under 1 ms"
+    return [
+        ok("database", f"PostgreSQL {database['server_version']}, {database['name']}, answers in {latency}"),
+        _locks(found["locks"]),
+        *_runs(found["runs"]),
+    ]
+
+
+def _locks(locks: dict[str, int]) -> Finding:
+    if not locks["expired"]:
+        return ok("locks", f"{locks['held']:,} held, none expired")
+    advice = "sweep_runs ends such runs each five minutes; `signalbox invoke sweep_runs` does so now"
+    return warn("locks", f"{locks['expired']:,} expired: their workers vanished", advice)
+
+
+def _runs(runs: dict[str, int]) -> list[Finding]:
+    findings = []
+    for status in ("failed", "missed"):
+        if count := runs[f"{status}_last_day"]:
+            advice = f"`signalbox history --status {status} --since 1d` lists them"
+            findings.append(warn("runs", f"{count:,} {status} in the last day", advice))
+    return findings or [ok("runs", f"{runs['running']:,} at work; none failed or missed in the last day")]
+
+
+def check_tasks(tasks: list[dict[str, Any]]) -> list[Finding]:
+    disabled = [task["name"] for task in tasks if not task["enabled"]]
+    if not disabled:
+        return [ok("tasks", f"{len(tasks)} registered, none disabled")]
+    advice = "the template's parameter DisabledTasks names them; their rules' runs fail as long as they fire"
+    return [warn("tasks", f"{len(tasks)} registered, disabled: {', '.join(disabled)}", advice)]

@@ -1,0 +1,85 @@
+"""What a command of `signalbox` is: a name, one line about it, and a module that holds the rest.
+
+Modules are named, not imported: the one whose command was typed is loaded, so that `signalbox --help` is quick. Each
+has EXAMPLES, `configure`, which adds its options, and `run`, which answers the exit code.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Protocol, cast
+
+from local.cli.command_parser import CommandParser
+from local.cli.errors import UsageRefused
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A line as it is typed after `signalbox`, and what it does."""
+
+    line: str
+    does: str
+
+
+class CommandModule(Protocol):
+    """What a command's module holds."""
+
+    EXAMPLES: Sequence[Example]
+
+    def configure(self, parser: CommandParser) -> None: ...
+
+    def run(self, args: Namespace) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One line of `signalbox --help`."""
+
+    name: str
+    summary: str
+
+    def load(self) -> CommandModule:
+        return cast(CommandModule, import_module(f"local.cli.commands.{self.name}"))
+
+    def parser(self) -> CommandParser:
+        """The command's own parser, with its options and its examples."""
+        module = self.load()
+        parser = CommandParser(f"signalbox {self.name}", self.summary, _epilog(module.EXAMPLES))
+        module.configure(parser)
+        return parser
+
+
+COMMANDS = (
+    Command("up", "start the laptop stack and keep it up"),
+    Command("down", "stop the laptop stack"),
+    Command("status", "say whether the laptop stack runs, and where"),
+    Command("demo", "start a laptop stack of its own, fire every rule once, show what happened, stop"),
+    Command("tick", "fire rules of the laptop stack by hand"),
+    Command("invoke", "run a task now, or send any payload to a function"),
+    Command("history", "list the runs in the ledger, newest first"),
+    Command("slots", "show what became of each slot of each task, as a grid"),
+    Command("backfill", "run a task again for a range of past slots, and look after such backfills"),
+    Command("migrate", "bring the database's schema up to the deployed code"),
+    Command("logs", "show what the functions logged"),
+    Command("doctor", "check the stack from end to end, and say what to do"),
+)
+
+
+def find_command(name: str) -> Command:
+    """The command, or an error that names the nearest one."""
+    by_name = {command.name: command for command in COMMANDS}
+    if name in by_name:
+        return by_name[name]
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, by_name, n=1)
+    hint = f"did you mean `signalbox {close[0]}`?" if close else "`signalbox --help` lists the commands"
+    raise UsageRefused(f"'{name}' is not a command; {hint}")
+
+
+def _epilog(examples: Sequence[Example]) -> str:
+    lines = [f"  signalbox {example.line}\n      {example.does}" for example in examples]
+    return "\n".join(["examples:", *lines])

@@ -1,0 +1,96 @@
+"""`signalbox doctor`: the stack checked from the ground up, each finding with what to do. Exit code 1 if any fails."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from local.cli.checks_database import check_ledger, check_migrations, check_tasks
+from local.cli.checks_deployed import check_failed_invocations, check_functions, check_rules
+from local.cli.checks_ground import check_account, check_laptop, check_machine, check_stack
+from local.cli.checkup import Finding, examined
+from local.cli.command import Example
+from local.cli.command_parser import CommandParser
+from local.cli.options import add_target
+from local.cli.palette import style_of
+from local.cli.target import Target, choose_target
+from local.cli.terminal import console, print_json
+from local.home import home_folder
+
+EXAMPLES = (
+    Example("doctor", "check the laptop stack"),
+    Example("doctor --stack signalbox-prod", "check a stack on AWS"),
+    Example("doctor --json", "the findings for programs; exit code 1 if any of them is a failure"),
+)
+
+_CHECK_WIDTH = len("failed invocations")
+
+
+def configure(parser: CommandParser) -> None:
+    add_target(parser)
+
+
+def run(args: Namespace) -> int:
+    findings = []
+    for finding in _findings(args):
+        findings.append(finding)
+        if not args.json:
+            _show(finding)
+    healthy = all(finding.verdict != "fail" for finding in findings)
+    if args.json:
+        print_json({"healthy": healthy, "findings": [asdict(finding) for finding in findings]})
+    else:
+        print(_conclusion(findings))
+    return 0 if healthy else 1
+
+
+def _findings(args: Namespace) -> Iterator[Finding]:
+    """From the ground up; where the ground fails there is nothing to look at above it."""
+    ground = list(_on_aws(args) if args.stack else _on_laptop(args))
+    yield from ground
+    if any(finding.verdict == "fail" and finding.check != "python" for finding in ground):
+        return
+    yield from _deployed(choose_target(args))
+
+
+def _on_laptop(args: Namespace) -> Iterator[Finding]:
+    yield from examined("machine", check_machine)
+    yield from examined("stack", lambda: check_laptop(home_folder(args.home)))
+
+
+def _on_aws(args: Namespace) -> Iterator[Finding]:
+    identity = examined("identity", lambda: check_account(Target(args.stack)))
+    yield from identity
+    if identity[0].verdict == "ok":
+        yield from examined("deployment", lambda: check_stack(Target(args.stack)))
+
+
+def _deployed(target: Target) -> Iterator[Finding]:
+    yield from examined("functions", lambda: check_functions(target))
+    yield from examined("migrations", lambda: check_migrations(target))
+    yield from examined("database", lambda: check_ledger(target))
+    tasks: list[dict[str, Any]] = []
+
+    def ask() -> list[Finding]:
+        tasks.extend(target.operate("list_tasks")["tasks"])
+        return check_tasks(tasks)
+
+    yield from examined("tasks", ask)
+    if tasks:
+        yield from examined("rules", lambda: check_rules(target, tasks))
+    yield from examined("failed invocations", lambda: check_failed_invocations(target))
+
+
+def _show(finding: Finding) -> None:
+    out = console()
+    out.print(f"{finding.verdict:4}  ", style=style_of(finding.verdict), end="")
+    out.print(f"{finding.check:{_CHECK_WIDTH}}  {finding.detail}")
+    if finding.advice:
+        out.print(f"{' ' * (_CHECK_WIDTH + 8)}→ {finding.advice}", style="dim")
+
+
+def _conclusion(findings: list[Finding]) -> str:
+    count = {verdict: sum(finding.verdict == verdict for finding in findings) for verdict in ("ok", "warn", "fail")}
+    return f"{count['ok']} ok, {count['warn']} to look at, {count['fail']} failed"

@@ -1,0 +1,92 @@
+"""`signalbox logs`: what the functions logged, merged in order of time, one readable line a record."""
+
+from __future__ import annotations
+
+import re
+import time
+from argparse import ArgumentTypeError, Namespace
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+
+from local.cli.command import Example
+from local.cli.command_parser import CommandParser
+from local.cli.log_groups import LogReader, find_groups, follow_from
+from local.cli.log_line import LogRecord, show_record
+from local.cli.options import TIME, TIME_FORMS, add_target, instant
+from local.cli.target import choose_target
+from local.cli.terminal import console, print_json, print_lines, say
+
+EXAMPLES = (
+    Example("logs", "what all functions logged in the last ten minutes"),
+    Example("logs --follow", "and what they will log, until Ctrl-C"),
+    Example("logs archiver --since 2h --task prune_history", "one task's"),
+    Example("logs --since 1d --grep 'ERROR|WorkerLost'", "what matches a regular expression"),
+    Example("logs --all --json --stack signalbox-prod", "each record as it is, a line of JSON each"),
+)
+_LOOK_AGAIN_SECONDS = 1.0
+
+
+def configure(parser: CommandParser) -> None:
+    parser.explain(
+        f"{TIME_FORMS} Metrics, and the starts and ends of invocations that went well, are left out without --all."
+    )
+    parser.add_argument("function", metavar="FUNCTION", nargs="?", help="archiver, poller, migrator (default: all)")
+    parser.add_argument("--since", type=instant, metavar=TIME, help="from then on (default: 10m)")
+    parser.add_argument("--follow", "-f", action="store_true", help="go on until Ctrl-C")
+    parser.add_argument("--task", metavar="TASK", help="what this task logged")
+    parser.add_argument("--grep", metavar="REGEX", type=_pattern, help="what matches, in any field")
+    parser.add_argument("--all", action="store_true", help="metrics and every invocation's start and end, too")
+    add_target(parser)
+
+
+def run(args: Namespace) -> int:
+    target = choose_target(args)
+    since: datetime = args.since or instant("10m")
+    reader = LogReader(target.client("logs"), find_groups(target, args.function))
+    show = _show_json if args.json else _show_lines
+    records = reader.read(since)
+    shown = show(filter(_wanted(args), records))
+    if not args.follow:
+        if not shown and not args.json:
+            say("nothing was logged in that time; --since 1d looks further back, --all at all that there is")
+        return 0
+    try:
+        while True:
+            since = follow_from(records, since)
+            time.sleep(_LOOK_AGAIN_SECONDS)
+            records = reader.read(since)
+            show(filter(_wanted(args), records))
+    except KeyboardInterrupt:
+        return 0
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise ArgumentTypeError(f"'{text}' is not a regular expression: {error}") from None
+
+
+def _wanted(args: Namespace) -> Callable[[LogRecord], bool]:
+    def is_wanted(record: LogRecord) -> bool:
+        return (
+            (args.all or record.is_of_interest)
+            and (args.task is None or record.task == args.task)
+            and (args.grep is None or bool(args.grep.search(record.text)))
+        )
+
+    return is_wanted
+
+
+def _show_lines(records: Iterable[LogRecord]) -> int:
+    lines = [show_record(record, datetime.now(UTC)) for record in records]
+    print_lines(console(), lines)
+    return len(lines)
+
+
+def _show_json(records: Iterable[LogRecord]) -> int:
+    shown = 0
+    for shown, record in enumerate(records, 1):  # noqa: B007 - the last count is the answer
+        at = record.at.isoformat(timespec="milliseconds") if record.at else None
+        print_json({"time": at, "function": record.function, "record": record.fields or record.text})
+    return shown

@@ -1,0 +1,15 @@
+"""What the command line itself refuses or reports: one line each, that says what, which and what next."""
+
+from local.errors import LaptopError
+
+
+class UsageRefused(LaptopError):
+    """What was typed can't be meant: exit code 2."""
+
+
+class CommandFailed(LaptopError):
+    """The command was understood, and could not be carried out."""
+
+
+class FunctionFailed(CommandFailed):
+    """A function was invoked and answered with an error."""

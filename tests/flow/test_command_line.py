@@ -1,0 +1,439 @@
+"""`signalbox` as a person runs it, against a real stack on this laptop: each command once, with what it prints for
+people and for programs, and what it says to a mistake.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+
+from local.aws import client
+from signalbox.packs import registry_of
+from tests.support.command_line import PATIENCE, Signalbox, await_line, interrupt
+from tests.support.template import PACKS, ROOT
+
+TASKS = {task.name for task in registry_of(PACKS) if task.schedule}
+RUN = {"id", "job_type", "slot", "reference_time", "trigger", "status", "items", "reason", "error", "duration_ms"}
+
+
+@pytest.fixture(scope="session")
+def announced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """A stack that `up` left running, and what it printed."""
+    home = str(tmp_path_factory.mktemp("laptop"))
+    signalbox = Signalbox({"SIGNALBOX_HOME": home})
+    try:
+        yield {"home": home, **signalbox("up", "--detach", "--json", "--port", "0", "--no-clock").json}
+    finally:
+        assert signalbox("down").code == 0
+
+
+@pytest.fixture
+def signalbox(announced: dict[str, Any]) -> Signalbox:
+    return Signalbox({"SIGNALBOX_HOME": announced["home"]})
+
+
+@pytest.fixture
+def db(announced: dict[str, Any]) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(announced["database"], autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def on_aws(announced: dict[str, Any]) -> Signalbox:
+    """A shell whose AWS configuration happens to lead to the laptop."""
+    return Signalbox(
+        {
+            "AWS_ENDPOINT_URL": announced["endpoint"],
+            "AWS_ACCESS_KEY_ID": "x",
+            "AWS_SECRET_ACCESS_KEY": "x",
+            "AWS_REGION": "us-east-1",
+        }
+    )
+
+
+def refusal(signalbox: Signalbox, *words: str, code: int = 1) -> str:
+    """The one line that says what is wrong."""
+    ran = signalbox(*words)
+    assert (ran.code, ran.out) == (code, "")
+    assert ran.err.startswith("signalbox: ")
+    assert ran.err.count("\n") == 1
+    return ran.err
+
+
+# ---- tick
+
+
+def test_tick_fires_what_is_due(signalbox: Signalbox) -> None:
+    answer = signalbox("tick", "--at", "2026-02-01T00:31:20Z", "--json").json
+    assert answer["at"] == "2026-02-01T00:31:00+00:00"
+    assert [rule["rule"] for rule in answer["fired"]] == ["signalbox-advance_backfills"]
+
+
+def test_tick_fires_every_rule_and_waits(signalbox: Signalbox) -> None:
+    ran = signalbox("tick", "--at", "2026-02-02T02:30:00Z", "--all", "--wait")
+    assert ran.code == 0
+    assert {line.split()[0].removeprefix("signalbox-") for line in ran.out.splitlines()[1:]} == TASKS
+    runs = signalbox("history", "--since", "2026-02-02T02:00Z", "--until", "2026-02-02T02:30Z", "--all", "--json").json[
+        "runs"
+    ]
+    assert {run["job_type"] for run in runs if run["trigger"] == "schedule"} == TASKS
+
+
+def test_tick_takes_a_rule_by_the_name_of_its_task_and_names_those_there_are(signalbox: Signalbox) -> None:
+    assert len(signalbox("tick", "--rule", "sweep_runs", "--json").json["fired"]) == 1
+    assert "no rule is named signalbox-nope; this stack has signalbox-" in refusal(signalbox, "tick", "--rule", "nope")
+
+
+# ---- invoke
+
+
+def test_invoke_runs_a_task_for_its_slot(signalbox: Signalbox) -> None:
+    answer = signalbox("invoke", "sweep_runs", "--reference-time", "2026-02-03T00:04:00Z", "--json").json
+    assert answer["slot"] == "2026-02-03T00:02:00+00:00"
+    again = signalbox("invoke", "sweep_runs", "--reference-time", "2026-02-03T00:04:00Z")
+    assert again.code == 0
+    already = f"skipped, the slot has already succeeded, in run {answer['run_id']}"
+    assert again.out.startswith(f"sweep_runs for 2026-02-03T00:02Z: {already} (run ")
+    forced = signalbox("invoke", "sweep_runs", "--reference-time", "2026-02-03T00:04:00Z", "--force")
+    assert forced.out.startswith("sweep_runs for 2026-02-03T00:02Z: succeeded, 0 items (run ")
+
+
+def test_invoke_finds_the_function_of_the_task(signalbox: Signalbox) -> None:
+    answer = signalbox("invoke", "poll_data", "--params", '{"limit": 2}', "--json").json
+    assert (answer["status"], answer["reason"]) == ("skipped", "no upstream is configured")
+
+
+@pytest.mark.parametrize("event", sorted(path.name for path in ROOT.glob("events/*.json")))
+def test_invoke_sends_any_payload_of_events(signalbox: Signalbox, event: str) -> None:
+    assert isinstance(signalbox("invoke", "--event", f"events/{event}", "--json").json, dict)
+
+
+def test_invoke_reads_a_payload_from_its_input(signalbox: Signalbox) -> None:
+    assert signalbox("invoke", "--event", "-", given="{}").out.startswith("poll_data for ")
+    assert signalbox("invoke", "--event", "-", "--json", given='{"action": "report"}').json["action"] == "report"
+
+
+def test_invoke_shows_what_was_logged_beside_the_answer(signalbox: Signalbox) -> None:
+    ran = signalbox("invoke", "reconcile_slots", "--force", "--logs", "--json")
+    assert ran.json["task"] == "reconcile_slots"
+    assert "run.succeeded" in ran.err
+
+
+def test_invoke_may_leave_the_run_to_the_queue(signalbox: Signalbox) -> None:
+    at = "2026-02-04T00:02:00Z"
+    accepted = signalbox("invoke", "sweep_runs", "--reference-time", at, "--async", "--json").json
+    assert accepted["accepted"] is True
+    assert signalbox("tick", "--rule", "poll_data", "--wait").code == 0
+    (run,) = signalbox("history", "--since", at, "--until", at, "--task", "sweep_runs", "--json").json["runs"]
+    assert run["status"] == "succeeded"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["swep_runs"], 1, "TaskUnknown: task 'swep_runs' is not registered; did you mean 'sweep_runs'?"),
+        (["sweep_runs", "--params", '{"a": 1}'], 1, "ParamsRefused: task 'sweep_runs' takes no params, and got a"),
+        (["sweep_runs", "--reference-time", "3026-01-01T00:00Z"], 1, "PayloadRefused: reference_time 3026-01-01"),
+        (["sweep_runs", "--function", "poller"], 1, "PayloadRefused: task 'sweep_runs' is run by signalbox-archiver"),
+        (["sweep_runs", "--reference-time", "2026-02-03T00:04"], 2, "has no time zone; in UTC it is"),
+        (["--event", "events/none.json"], 2, "events/none.json can't be read"),
+        (["--event", "README.md"], 2, "holds no JSON"),
+        (["sweep_runs", "--event", "events/sweep_runs.json"], 2, "name no TASK"),
+        ([], 2, "name a TASK"),
+    ],
+)
+def test_invoke_says_in_a_line_what_is_wrong(signalbox: Signalbox, words: list[str], code: int, said: str) -> None:
+    assert said in refusal(signalbox, "invoke", *words, code=code)
+
+
+# ---- history
+
+
+@pytest.fixture
+def many(db: psycopg.Connection) -> Iterator[int]:
+    """More runs than one page of the operation holds."""
+    db.execute(
+        "INSERT INTO signalbox.job_history (job_type, slot, trigger, status, worker_id, started_at, finished_at) "
+        "SELECT 'poll_data', slot, 'manual', 'succeeded', 'many', slot, slot + interval '61 seconds' "
+        "FROM generate_series(timestamptz '2024-01-01Z', '2024-01-01 20:00Z', '1 minute') AS slot"
+    )
+    yield 1201
+    db.execute("DELETE FROM signalbox.job_history WHERE worker_id = 'many'")
+
+
+def test_history_lists_runs_newest_first_page_by_page(signalbox: Signalbox, many: int) -> None:
+    past = ["history", "--until", "2024-12-31T00:00Z"]
+    everything = signalbox(*past, "--all", "--json").json
+    assert (len(everything["runs"]), everything["next"]) == (many, None)
+    ids = [run["id"] for run in everything["runs"]]
+    assert ids == sorted(set(ids), reverse=True)
+    assert everything["runs"][0].keys() >= RUN
+    some = signalbox(*past, "--limit", "1100", "--json").json
+    assert (len(some["runs"]), some["next"]) == (1100, some["runs"][-1]["id"])
+
+
+def test_history_is_a_table_for_people(signalbox: Signalbox, many: int) -> None:
+    lines = signalbox("history", "--until", "2024-12-31T00:00Z", "--limit", "2").out.splitlines()
+    assert lines[0].split() == ["run", "task", "slot", "trigger", "status", "items", "took"]
+    assert lines[1].split()[1:] == ["poll_data", "2024-01-01T20:00Z", "manual", "succeeded", "0", "1", "min", "1", "s"]
+    assert lines[3] == "the newest 2; --limit N shows more, --all shows all"
+    assert many > 2
+
+
+def test_history_filters_and_refuses_a_task_that_nobody_knows(signalbox: Signalbox) -> None:
+    signalbox("invoke", "poll_data")
+    runs = signalbox("history", "--task", "poll_data", "--status", "skipped", "--since", "1h", "--json").json["runs"]
+    assert {(run["job_type"], run["status"]) for run in runs} == {("poll_data", "skipped")}
+    assert signalbox("history", "--trigger", "backfill", "--until", "2020-01-01T00:00Z").out == "no run matches\n"
+    assert "did you mean 'poll_data'?" in refusal(signalbox, "history", "--task", "pol_data")
+
+
+# ---- slots
+
+
+def test_slots_is_a_grid_and_the_same_for_programs(signalbox: Signalbox) -> None:
+    signalbox("invoke", "prune_history", "--reference-time", "2026-02-05T02:30:00Z")
+    words = ["slots", "--since", "2026-02-04T12:00Z", "--until", "2026-02-05T12:00Z"]
+    assert {task["task"] for task in signalbox(*words, "--json").json["tasks"]} == TASKS
+    lines = signalbox(*words).out.splitlines()
+    (row,) = [line for line in lines if line.startswith("prune_history")]
+    assert row.split() == ["prune_history", "■", "1"]
+    assert all(len(line) <= 100 for line in lines)
+    assert "■ ran" in lines[-1]
+
+
+def test_slots_of_one_task_and_of_none_that_is_known(signalbox: Signalbox) -> None:
+    (task,) = signalbox("slots", "--task", "sweep_runs", "--since", "1h", "--json").json["tasks"]
+    assert len(task["slots"]) == 12
+    assert "did you mean 'sweep_runs'?" in refusal(signalbox, "slots", "--task", "swep_runs")
+    assert "is after until" in refusal(signalbox, "slots", "--since", "1h", "--until", "2h")
+
+
+# ---- backfill
+
+RANGE = ["--from", "2026-03-01T00:00Z", "--to", "2026-03-03T23:00Z"]
+
+
+def test_backfill_shows_its_plan_and_does_nothing(signalbox: Signalbox) -> None:
+    plan = signalbox("backfill", "prune_history", *RANGE, "--dry-run", "--json").json["dry_run"]
+    assert (plan["slots"], plan["first"]) == (3, "2026-03-01T02:30:00+00:00")
+    text = signalbox("backfill", "prune_history", *RANGE, "--dry-run").out
+    assert text.startswith("prune_history: 3 slots from 2026-03-01T02:30Z to 2026-03-03T02:30Z\n")
+
+
+def test_backfill_asks_at_a_terminal_only(signalbox: Signalbox) -> None:
+    said = refusal(signalbox, "backfill", "prune_history", *RANGE, code=2)
+    assert "there is no terminal to ask at; add --yes" in said
+
+
+def test_backfill_runs_to_its_end_and_leaves_done_slots_alone(signalbox: Signalbox) -> None:
+    words = ["backfill", "prune_history", "--from", "2026-03-10T00:00Z", "--to", "2026-03-12T23:00Z", "--yes"]
+    ran = signalbox(*words, "--json", "--reason", "a test")
+    backfill = ran.json["backfill"]
+    assert (backfill["status"], backfill["slots"]["succeeded"], backfill["reason"]) == ("completed", 3, "a test")
+    assert "3 of 3 slots" in ran.err
+    again = signalbox(*words)
+    assert (again.code, again.out) == (0, "")
+    assert "nothing was ordered: --force runs slots again that have succeeded" in again.err
+
+
+@contextmanager
+def poison(db: psycopg.Connection) -> Iterator[None]:
+    """A row that prune_history would delete, and can't."""
+    db.execute(
+        "INSERT INTO signalbox.job_history (job_type, slot, trigger, status, worker_id, started_at, finished_at) "
+        "VALUES ('poison', '2020-01-01Z', 'manual', 'succeeded', 'poison', '2020-01-01Z', '2020-01-01Z')"
+    )
+    deletes = "ON DELETE TO signalbox.job_history WHERE old.job_type = 'poison'"
+    db.execute(f"CREATE RULE poison AS {deletes} DO ALSO SELECT 1/0")
+    try:
+        yield
+    finally:
+        db.execute("DROP RULE poison ON signalbox.job_history")
+        db.execute("DELETE FROM signalbox.job_history WHERE job_type = 'poison'")
+
+
+def test_backfill_fails_when_a_slot_did(signalbox: Signalbox, db: psycopg.Connection) -> None:
+    day = ["--from", "2026-03-20T00:00Z", "--to", "2026-03-20T23:00Z"]
+    with poison(db):
+        ran = signalbox("backfill", "prune_history", *day, "--yes", "--json")
+    backfill = json.loads(ran.out)["backfill"]
+    assert (ran.code, backfill["status"], backfill["slots"]["failed"]) == (1, "completed", 1)
+    resumed = signalbox("backfill", "resume", backfill["id"], "--json").json["backfill"]
+    assert resumed["status"] in ("running", "completed")
+
+
+def test_backfill_goes_on_when_whoever_watches_it_leaves(signalbox: Signalbox) -> None:
+    hour = ["--from", "2026-03-25T00:00Z", "--to", "2026-03-25T01:00Z"]
+    with signalbox.started("backfill", "sweep_runs", *hour, "--rate", "1", "--yes") as process:
+        await_line(process.stderr, "of 12 slots")
+        left = interrupt(process)
+    assert left.code == 130
+    assert "Traceback" not in left.err
+    found = signalbox("backfill", "list", "--status", "running", "--json").json["backfills"]
+    (id_,) = [backfill["id"] for backfill in found if backfill["task"] == "sweep_runs"]
+    assert f"`signalbox backfill show {id_}`" in left.err
+    assert f"backfill {id_} of sweep_runs is paused" in signalbox("backfill", "pause", id_, "--reason", "later").out
+    shown = signalbox("backfill", "show", id_, "--json").json["backfill"]
+    assert (shown["status"], shown["reason"], shown["slots"]["total"]) == ("paused", "later", 12)
+    assert signalbox("backfill", "resume", id_, "--json").json["backfill"]["status"] == "running"
+    assert "is cancelled" in signalbox("backfill", "cancel", id_).out
+    assert "can become paused" in refusal(signalbox, "backfill", "pause", id_)
+    assert id_ in signalbox("backfill", "list").out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["prune_histry", *RANGE, "--yes"], 1, "did you mean 'prune_history'?"),
+        (["prune_history", "--from", "1d", "--to", "2d", "--yes"], 1, "before it begins"),
+        (["prune_history"], 2, "needs --from and --to"),
+        (["prune_history", "show", *RANGE], 2, "'show' is too many; verbs are list, show"),
+        (["prune_history", "--status", "running", *RANGE], 2, "belong to `backfill list`"),
+        (["show"], 2, "name the ID of a backfill"),
+        (["show", "7"], 1, "no backfill has the id '7'"),
+        (["list", "--force"], 2, "takes no options of an order"),
+    ],
+)
+def test_backfill_says_in_a_line_what_is_wrong(signalbox: Signalbox, words: list[str], code: int, said: str) -> None:
+    assert said in refusal(signalbox, "backfill", *words, code=code)
+
+
+# ---- migrate
+
+
+def test_migrate_has_nothing_to_do_on_a_new_stack(signalbox: Signalbox) -> None:
+    plan = signalbox("migrate", "--plan", "--json").json
+    assert (plan["action"], plan["applied"], plan["pending"]) == ("plan", [], [])
+    ran = signalbox("migrate")
+    assert (ran.code, ran.out.startswith("nothing to apply; schema signalbox is at version ")) == (0, True)
+
+
+# ---- logs
+
+
+def test_logs_are_merged_and_readable_and_whole_for_programs(signalbox: Signalbox) -> None:
+    run = signalbox("invoke", "sweep_runs", "--force", "--json").json
+    signalbox("tick", "--rule", "poll_data", "--wait")
+    lines = [json.loads(line) for line in signalbox("logs", "--all", "--json").out.splitlines()]
+    assert {line["function"] for line in lines} >= {"archiver", "poller"}
+    assert [line["time"] for line in lines] == sorted(line["time"] for line in lines)
+    ended = re.compile(rf"run\.succeeded .* run_id={run['run_id']} ")
+    (text,) = filter(ended.search, signalbox("logs", "--task", "sweep_runs").out.splitlines())
+    assert text.split()[1:3] == ["archiver", "INFO"]
+
+
+def test_logs_of_one_function_that_match(signalbox: Signalbox) -> None:
+    refusal(signalbox, "invoke", "no_such_task")
+    signalbox("tick", "--rule", "poll_data", "--wait")
+    out = signalbox("logs", "archiver", "--grep", "no_such_task").out
+    assert "ERROR   TaskUnknown: task 'no_such_task' is not registered" in out
+    assert signalbox("logs", "poller", "--grep", "no_such_task").out == ""
+    said = refusal(signalbox, "logs", "worker")
+    assert "function signalbox-worker does not exist; the stack has signalbox-archiver, signalbox-migrator" in said
+
+
+def test_logs_follow_until_they_are_told_to_stop(signalbox: Signalbox) -> None:
+    with signalbox.started("logs", "--follow", "--grep", "2026-02-07T00:02") as process:
+        signalbox("invoke", "sweep_runs", "--reference-time", "2026-02-07T00:02:00Z")
+        assert "slot=2026-02-07T00:02Z" in await_line(process.stdout, "run.succeeded")
+        assert interrupt(process).code == 0
+
+
+# ---- doctor
+
+
+def test_doctor_finds_a_stack_in_good_health(signalbox: Signalbox) -> None:
+    answer = signalbox("doctor", "--json").json
+    assert answer["healthy"] is True
+    assert {finding["check"] for finding in answer["findings"]} >= {
+        "stack",
+        "endpoint",
+        "migrations",
+        "database",
+        "rules",
+    }
+    text = signalbox("doctor").out
+    assert "ok    function archiver" in text
+    assert text.splitlines()[-1].endswith(", 0 failed")
+
+
+def test_doctor_says_what_is_broken_and_what_to_do(signalbox: Signalbox, announced: dict[str, Any]) -> None:
+    events = client("events", announced["endpoint"])
+    (target,) = events.list_targets_by_rule(Rule="signalbox-sweep_runs")["Targets"]
+    events.remove_targets(Rule="signalbox-sweep_runs", Ids=[target["Id"]])
+    events.disable_rule(Name="signalbox-poll_data")
+    try:
+        ran = signalbox("doctor", "--json")
+    finally:
+        events.put_targets(Rule="signalbox-sweep_runs", Targets=[target])
+        events.enable_rule(Name="signalbox-poll_data")
+    assert ran.code == 1
+    findings = [finding for finding in json.loads(ran.out)["findings"] if finding["check"] == "rules"]
+    told = {finding["detail"].split()[0]: (finding["verdict"], finding["advice"]) for finding in findings}
+    assert told["signalbox-sweep_runs"] == ("fail", "deploy the template again")
+    assert told["signalbox-poll_data"] == (
+        "warn",
+        "`aws events enable-rule --name signalbox-poll_data` enables it",
+    )
+
+
+# ---- status, and stacks that are not there
+
+
+def test_status_says_where_the_stack_is(signalbox: Signalbox, announced: dict[str, Any]) -> None:
+    answer = signalbox("status", "--json").json
+    assert {"stack", "endpoint", "database", "region", "api", "home"} <= answer.keys()
+    assert {name: answer[name] for name in announced} == announced
+    assert (answer["running"], answer["ready"], answer["detail"]["clock"]) == (True, True, False)
+    assert f"endpoint  {announced['endpoint']}" in signalbox("status").out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["tick"], ["invoke", "sweep_runs"], ["history"], ["slots"], ["backfill", "list"], ["migrate"], ["logs"]],
+    ids=lambda words: words[0],
+)
+def test_without_a_stack_each_command_says_how_to_start_one(tmp_path: Any, words: list[str]) -> None:
+    said = refusal(Signalbox(), *words, "--home", str(tmp_path))
+    assert f"no stack runs in {tmp_path}; start one with `signalbox up`, or name one on AWS with --stack" in said
+
+
+def test_a_stack_on_aws_is_reached_by_the_usual_configuration(on_aws: Signalbox, signalbox: Signalbox) -> None:
+    run = signalbox("invoke", "sweep_runs", "--reference-time", "2026-02-08T00:02:00Z", "--json").json
+    runs = on_aws(
+        "history", "--stack", "signalbox", "--since", "2026-02-08T00:02Z", "--until", "2026-02-08T00:02Z", "--json"
+    ).json["runs"]
+    assert run["run_id"] in [run["id"] for run in runs]
+    healthy = on_aws("doctor", "--stack", "signalbox", "--json").json
+    assert [finding["check"] for finding in healthy["findings"]][:2] == ["identity", "deployment"]
+
+
+def test_what_keeps_us_from_a_stack_on_aws_is_said(on_aws: Signalbox, tmp_path: Any) -> None:
+    assert "Function not found" in refusal(on_aws, "history", "--stack", "other")
+    nowhere = on_aws.with_(AWS_ENDPOINT_URL="http://127.0.0.1:9")
+    assert "nothing answers at http://127.0.0.1:9; is the stack up" in refusal(nowhere, "history", "--stack", "other")
+    nobody = Signalbox({"HOME": str(tmp_path), "AWS_EC2_METADATA_DISABLED": "true", "AWS_REGION": "us-east-1"})
+    assert "no AWS credentials were found" in refusal(nobody, "history", "--stack", "other")
+
+
+def test_an_error_shows_its_traceback_only_when_asked(signalbox: Signalbox) -> None:
+    assert "Traceback" in signalbox("invoke", "nope", "--debug").err
+    assert "Traceback" in signalbox.with_(SIGNALBOX_DEBUG="1")("invoke", "nope").err
+
+
+def test_whoever_reads_the_output_may_stop_early(signalbox: Signalbox, many: int) -> None:
+    with signalbox.started("history", "--all") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().split()[0] == "run"
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+        assert process.wait(PATIENCE) == 1
+    assert many > 1000

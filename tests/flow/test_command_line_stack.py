@@ -1,0 +1,156 @@
+"""`signalbox up`, `down`, `status` and `demo`: what starts ends, whoever ends it, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import psutil
+import pytest
+
+from local.cli.commands.demo import AT
+from tests.support.command_line import PATIENCE, Signalbox, await_line, interrupt
+from tests.support.laptop import belonging_to
+
+ANNOUNCED = ["stack", "endpoint", "database", "region", "api"]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    home = tmp_path / "home"
+    yield home
+    Signalbox()("down", "--home", str(home))
+
+
+def up(home: Path, *words: str) -> tuple[str, ...]:
+    return ("up", "--home", str(home), "--port", "0", *words)
+
+
+def test_a_stack_that_is_let_go_of_stays_until_it_is_taken_down(home: Path) -> None:
+    signalbox = Signalbox({"SIGNALBOX_HOME": str(home)})
+    ran = signalbox(*up(home, "--detach", "--json"))
+    assert list(ran.json) == ANNOUNCED
+    assert ran.out.count("\n") == 1
+    assert "deploying template.yaml" in ran.err
+    second = signalbox(*up(home, "--detach"))
+    assert (second.code, second.out) == (1, "")
+    assert f"a stack is running in {home} at {ran.json['endpoint']}" in second.err
+    assert signalbox("status", "--json").json["ready"] is True
+    assert signalbox("down", "--json").json == {"stopped": True, "home": str(home)}
+    assert belonging_to(home) == []
+    assert signalbox("status").code == 1
+    assert signalbox("down").out == f"no stack runs in {home}\n"
+
+
+def test_a_stack_in_the_foreground_ends_with_ctrl_c(home: Path) -> None:
+    with Signalbox().started(*up(home)) as process:
+        assert "is up; Ctrl-C stops it" in await_line(process.stdout, "stack signalbox")
+        ended = interrupt(process)
+    assert ended.code == 0
+    assert "Traceback" not in ended.err
+    assert belonging_to(home) == []
+
+
+def test_a_port_that_is_taken_is_named(home: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        ran = Signalbox()("up", "--detach", "--home", str(home), "--port", str(port))
+    assert ran.code == 1
+    assert f"signalbox: port {port} is taken" in ran.err
+    assert belonging_to(home) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--parameter", "Nope=1"], "the template has no parameter Nope; it has"),
+        (["--template", "none.yaml"], "can't be read"),
+    ],
+)
+def test_what_can_not_be_deployed_is_said_and_nothing_stays(home: Path, words: list[str], said: str) -> None:
+    ran = Signalbox()(*up(home, "--detach", *words))
+    assert (ran.code, ran.out) == (1, "")
+    assert said in ran.err
+    assert belonging_to(home) == []
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Where temporary folders can be counted; its path is short, as a socket's has to be."""
+    with TemporaryDirectory(prefix="sb-") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def scratch(folder: Path) -> Signalbox:
+    return Signalbox({"TMPDIR": str(folder)})
+
+
+def test_the_demo_shows_what_happened_and_leaves_nothing(scratch: Signalbox, folder: Path) -> None:
+    ran = scratch("demo")
+    assert ran.code == 0, ran.err
+    heading, *rows, closing = ran.out.splitlines()
+    assert heading.split() == ["task", "slot", "trigger", "status", "items", "took"]
+    table = [row.split() for row in rows]
+    for expected in (
+        ["reconcile_slots", "2026-01-05T02:22Z", "schedule", "succeeded", "36"],
+        ["sweep_runs", "2026-01-05T02:27Z", "schedule", "succeeded", "2"],
+        ["reconcile_slots", "2026-01-05T01:37Z", "catch_up", "succeeded", "0"],
+        ["prune_history", "2026-01-05T02:30Z", "schedule", "succeeded", "72"],
+        ["advance_backfills", "2026-01-05T02:30Z", "schedule", "succeeded", "3"],
+        ["prune_history", "2026-01-01T02:30Z", "backfill", "succeeded", "0"],
+        ["poll_data", "2026-01-05T02:30Z", "schedule", "skipped"],
+    ):
+        assert expected in [row[: len(expected)] for row in table]
+    assert closing.startswith("5 rules fired for 2026-01-05T02:30Z: 10 runs, 36 missed slots found, nothing failed; ")
+    assert "firing every rule for 2026-01-05T02:30Z" in ran.err
+    assert_nothing_left(folder)
+
+
+def test_the_demo_for_programs(scratch: Signalbox) -> None:
+    answer = scratch("demo", "--json").json
+    assert (answer["at"], len(answer["fired"]), answer["failures"]) == (AT.isoformat(), 5, [])
+    assert {"job_type", "slot", "status", "items", "duration_ms"} <= answer["runs"][0].keys()
+
+
+def test_a_run_that_fails_makes_the_demo_fail(scratch: Signalbox, folder: Path) -> None:
+    ran = scratch("demo", "--json", "--parameter", "DisabledTasks=sweep_runs")
+    assert ran.code == 1
+    failures = json.loads(ran.out)["failures"]
+    assert any("sweep_runs for 2026-01-05T02:27Z failed: TaskDisabled" in failure for failure in failures)
+    assert "function archiver failed with TaskDisabled: 3 invocations" in failures
+    assert "the queue of failed invocations holds 1 event" in failures
+    assert "signalbox: demo: sweep_runs for 2026-01-05T02:27Z failed" in ran.err
+    assert_nothing_left(folder)
+
+
+def test_a_demo_that_is_interrupted_leaves_nothing(scratch: Signalbox, folder: Path) -> None:
+    with scratch.started("demo") as process:
+        await_line(process.stderr, "loading sample data")
+        ended = interrupt(process)
+    assert (ended.code, ended.out) == (130, "")
+    assert "Traceback" not in ended.err
+    assert_nothing_left(folder)
+
+
+def test_a_demo_that_is_killed_leaves_no_process(scratch: Signalbox, folder: Path) -> None:
+    with scratch.started("demo") as process:
+        await_line(process.stderr, "loading sample data")
+        (home,) = folder.glob("signalbox-demo-*")
+        left = belonging_to(home)
+        process.kill()
+        process.communicate(timeout=PATIENCE)
+    _, alive = psutil.wait_procs(left, timeout=PATIENCE)
+    assert left
+    assert alive == []
+    assert belonging_to(home) == []
+
+
+def assert_nothing_left(folder: Path) -> None:
+    assert [path.name for path in folder.iterdir()] == []
+    assert belonging_to(folder) == []

@@ -1,0 +1,99 @@
+"""The commands as a whole: their help, their examples, what they refuse."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from local.cli.command import COMMANDS, Command
+from local.cli.errors import UsageRefused
+from local.cli.parser import build_parser, overview
+from tests.support.template import ROOT
+
+NAMES = "up down status demo tick invoke history slots backfill migrate logs doctor"
+EXAMPLES = [pytest.param(example.line, id=example.line) for command in COMMANDS for example in command.load().EXAMPLES]
+each_command = pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+
+
+def refusal(line: str) -> str:
+    with pytest.raises(UsageRefused) as refused:
+        build_parser().parse_args(shlex.split(line))
+    return str(refused.value)
+
+
+def test_the_commands_are_those_promised_and_the_overview_names_them() -> None:
+    assert [command.name for command in COMMANDS] == NAMES.split()
+    for command in COMMANDS:
+        assert f"  {command.name}" in overview()
+
+
+def test_each_module_of_a_command_is_on_the_list() -> None:
+    modules = {path.stem for path in ROOT.glob("local/cli/commands/*.py")} - {"__init__"}
+    assert modules == {command.name for command in COMMANDS}
+
+
+@each_command
+def test_a_command_has_examples_in_its_help_and_takes_json(command: Command) -> None:
+    text = command.parser().format_help()
+    assert f"examples:\n  signalbox {command.name}" in text
+    assert "--json" in text
+    assert len(command.load().EXAMPLES) >= 2
+
+
+@pytest.mark.parametrize("line", EXAMPLES)
+def test_each_example_is_one_that_the_command_takes(line: str) -> None:
+    args = build_parser().parse_args(shlex.split(line))
+    assert args.command.name == line.split(maxsplit=1)[0]
+
+
+@pytest.mark.parametrize("line", EXAMPLES)
+def test_a_file_that_an_example_names_is_there(line: str) -> None:
+    assert [name for name in re.findall(r"events/\S+", line) if not (ROOT / name).exists()] == []
+
+
+@each_command
+def test_an_example_is_of_its_own_command(command: Command) -> None:
+    assert {example.line.split()[0] for example in command.load().EXAMPLES} == {command.name}
+
+
+def test_help_loads_nothing_that_takes_long() -> None:
+    """Measured in milliseconds this would hold on some machines only."""
+    code = (
+        "import sys\nfrom local.__main__ import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit:\n    print(' '.join(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert "local.cli.parser" in loaded
+    assert not loaded & {"rich", "boto3", "botocore", "psycopg", "psutil", "local.stack"}
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("", "name a command; `signalbox --help` lists them"),
+        ("hstory", "'hstory' is not a command; did you mean `signalbox history`?"),
+        ("frobnicate", "'frobnicate' is not a command; `signalbox --help` lists"),
+        ("history --limmit 3", "unrecognized arguments: --limmit 3; `signalbox history --help` shows examples"),
+        ("history --since 2026-01-05T02:30", "'2026-01-05T02:30' has no time zone; in UTC it is 2026-01-05T02:30:00Z"),
+        ("slots --until soon", "'soon' is not a time"),
+        ("tick --at 2026-01-05", "has no time zone"),
+        ("tick --all --rule x", "not allowed with"),
+        ("history --limit 0", "'0' is not a whole number from 1"),
+        ("history --status done", "invalid choice: 'done'"),
+        ("history --stack a --home b", "not allowed with"),
+        ("invoke sweep_runs --params {", "'{' is not JSON"),
+        ("invoke sweep_runs --params []", "'[]' is not a JSON object"),
+        ("up --port 70000", "'70000' is not a port"),
+        ("up --parameter X", "'X' is not of the form NAME=VALUE"),
+        ("logs --grep (", "'(' is not a regular expression"),
+        ("down --stack prod", "unrecognized arguments"),
+    ],
+)
+def test_what_is_mistyped_is_refused_in_one_line_that_says_what_next(line: str, words: str) -> None:
+    assert words in refusal(line)
+    assert "\n" not in refusal(line)

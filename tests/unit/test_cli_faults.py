@@ -1,0 +1,73 @@
+"""Every foreseeable error of AWS's is a line that says what to do next."""
+
+from __future__ import annotations
+
+import pytest
+from botocore import exceptions
+
+from local.cli.answer import Answer
+from local.cli.errors import CommandFailed, FunctionFailed
+from local.cli.faults import explain
+
+
+def refusal(code: str, message: str = "No.") -> exceptions.ClientError:
+    return exceptions.ClientError({"Error": {"Code": code, "Message": message}}, "Invoke")
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (exceptions.NoCredentialsError(), "no AWS credentials were found; check `aws sts get-caller-identity`"),
+        (exceptions.NoRegionError(), "set AWS_REGION"),
+        (exceptions.ProfileNotFound(profile="work"), "AWS profile 'work' does not exist"),
+        (
+            exceptions.EndpointConnectionError(endpoint_url="http://127.0.0.1:9/a/b"),
+            "nothing answers at http://127.0.0.1:9;",
+        ),
+        (exceptions.ReadTimeoutError(endpoint_url="https://l.aws/2015/x"), "https://l.aws took too long"),
+        (exceptions.ConnectionClosedError(endpoint_url="http://127.0.0.1:9/x"), "broke the connection off"),
+        (exceptions.UnauthorizedSSOTokenError(), "`aws sso login`"),
+        (refusal("AccessDeniedException"), "your AWS identity may not do that"),
+        (refusal("AccessDenied"), "your AWS identity may not do that"),
+        (refusal("ExpiredTokenException"), "sign in again"),
+        (
+            refusal("ResourceNotFoundException", "Function not found: x"),
+            "Function not found: x; is the stack's name right",
+        ),
+        (refusal("TooManyRequestsException"), "try again in a while"),
+        (refusal("ValidationError", "Stack with id x does not exist"), "does not exist; is the stack's name right"),
+        (refusal("Oddity", "Something new."), "Invoke was refused: Something new (Oddity)"),
+        (exceptions.ParamValidationError(report="bad"), "AWS can't be asked: "),
+        (CommandFailed("as it is"), "as it is"),
+        (ZeroDivisionError("by nought"), "unexpected ZeroDivisionError: by nought; --debug shows where"),
+    ],
+)
+def test_an_error_is_explained(error: Exception, words: str) -> None:
+    assert words in explain(error)
+    assert "\n" not in explain(error)
+
+
+def answered(content: str, *, failed: bool = True) -> Answer:
+    return Answer(function="archiver", content=content.encode(), failed=failed, log="", request_id="1")
+
+
+def test_an_answer_is_a_value() -> None:
+    assert answered('{"status": "succeeded"}', failed=False).value() == {"status": "succeeded"}
+
+
+def test_an_error_of_the_engines_own_is_told_as_it_is() -> None:
+    with pytest.raises(FunctionFailed, match=r"^PayloadRefused: payload is refused$"):
+        answered('{"errorType": "PayloadRefused", "errorMessage": "payload is refused"}').value()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"errorType": "KeyError", "errorMessage": "\'x\'", "stackTrace": []}',
+        '{"errorType": "Runtime.ExitError", "errorMessage": "exit status 1"}',
+        '{"errorMessage": "2026 Task timed out after 3.00 seconds"}',
+    ],
+)
+def test_of_any_other_error_the_log_knows_more(content: str) -> None:
+    with pytest.raises(FunctionFailed, match=r"`signalbox logs archiver --since 10m` shows"):
+        answered(content).value()

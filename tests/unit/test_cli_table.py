@@ -1,0 +1,42 @@
+"""Tables of the command line."""
+
+from __future__ import annotations
+
+from local.cli.table import Column, Row, table
+
+COLUMNS = [Column("task"), Column("items", right=True)]
+LONG = "TaskDisabled: task 'sweep_runs' is disabled in this stack: take it out of SIGNALBOX_DISABLED_TASKS to run it"
+
+
+def plain(rows: list[Row], width: int = 100) -> list[str]:
+    return [line.plain for line in table(COLUMNS, rows, width)]
+
+
+def test_columns_are_as_wide_as_what_is_in_them_and_numbers_are_flush_right() -> None:
+    assert plain([Row(["sweep_runs", "7"]), Row(["poll", "1,250"])]) == [
+        "task        items",
+        "sweep_runs      7",
+        "poll        1,250",
+    ]
+
+
+def test_a_note_stands_beside_its_row_where_there_is_room() -> None:
+    assert plain([Row(["poll", "7"], "no upstream")])[1] == "poll      7  no upstream"
+
+
+def test_a_long_note_stands_below_its_row_whole_and_within_the_width() -> None:
+    lines = plain([Row(["poll", "7"], LONG), Row(["next", "8"])], width=60)
+    assert lines[1] == "poll      7"
+    assert lines[-1] == "next      8"
+    assert all(line.startswith("      ") and len(line) <= 60 for line in lines[2:-1])
+    assert " ".join(line.strip() for line in lines[2:-1]) == LONG
+
+
+def test_a_note_of_several_lines_never_tears_the_row() -> None:
+    assert plain([Row(["poll", "7"], "one\ntwo")])[1:] == ["poll      7", "      one two"]
+
+
+def test_a_status_has_its_colour_and_no_line_ends_in_blanks() -> None:
+    (_, line) = table([Column("status"), Column("why")], [Row(["failed", ""])], 80)
+    assert line.plain == "failed"
+    assert [span.style for span in line.spans] == ["bold red"]
