@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from typing import Any
 
 from rich.text import Text
@@ -156,8 +157,8 @@ def _whole(instant: datetime) -> datetime:
 
 def _row_line(row: TaskRow, grid: Grid, *, unicode: bool) -> Text:
     line = Text(row.task.ljust(grid.name_width) + _GAP)
-    for status in row.cells:
-        _append_symbol(line, status, unicode=unicode)
+    for status, alike in groupby(row.cells):
+        _append_symbols(line, status, len(list(alike)), unicode=unicode)
     for status, size in grid.count_widths.items():
         count = row.counts.get(status, 0)
         line.append(_GAP).append((f"{count:,}" if count else "").rjust(size), style=_style(status))
@@ -165,11 +166,11 @@ def _row_line(row: TaskRow, grid: Grid, *, unicode: bool) -> Text:
     return line
 
 
-def _append_symbol(line: Text, status: str | None, *, unicode: bool) -> None:
+def _append_symbols(line: Text, status: str | None, count: int, *, unicode: bool) -> None:
     if status is None:
-        line.append(" ")
+        line.append(" " * count)
     else:
-        line.append(symbol_of(status, unicode=unicode), style=_style(status))
+        line.append(symbol_of(status, unicode=unicode) * count, style=_style(status))
 
 
 def _style(status: str) -> str:
@@ -193,6 +194,6 @@ def _legend(grid: Grid, *, unicode: bool) -> Text:
     legend = Text(" " * grid.name_width)
     for status in grid.count_widths:
         legend.append(_GAP)
-        _append_symbol(legend, status, unicode=unicode)
+        _append_symbols(legend, status, 1, unicode=unicode)
         legend.append(f" {_word(status)}")
     return legend
