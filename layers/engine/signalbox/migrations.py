@@ -146,6 +146,8 @@ def _applied(connection: Connection) -> dict[str, list[Applied]]:
 
 def _refuse_foreign_schema(connection: Connection) -> None:
     tables = [row[0] for row in connection.execute(SQL["list_tables"]).fetchall()]
+    if "schema_migrations" in tables:
+        return  # another migrator has begun since we looked; under the lock we look again
     if tables:
         raise SchemaMismatch(
             f"schema signalbox holds tables ({', '.join(tables)}) and no record of migrations: something else, or "
