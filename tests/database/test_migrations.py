@@ -137,6 +137,21 @@ def test_two_migrators_at_once_apply_each_migration_once(empty_dsn: str, numbers
     assert len(labels) == 11 + migrations.latest_version(ENGINE)
 
 
+def test_a_migrator_that_begins_between_two_looks_of_another_is_no_stranger(
+    empty: psycopg.Connection, empty_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look_again = migrations._refuse_foreign_schema
+
+    def after_another_has_begun(connection: psycopg.Connection) -> None:
+        monkeypatch.setattr(migrations, "_refuse_foreign_schema", look_again)
+        with psycopg.connect(empty_dsn, autocommit=True) as other:
+            migrations.apply(other, [ENGINE], "the other")
+        look_again(connection)
+
+    monkeypatch.setattr(migrations, "_refuse_foreign_schema", after_another_has_begun)
+    assert migrations.apply(empty, [ENGINE], "tests") == []
+
+
 def test_a_migrator_does_not_wait_for_another_for_ever(
     empty: psycopg.Connection, empty_dsn: str, numbers: Pack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
