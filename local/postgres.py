@@ -203,7 +203,13 @@ def _socket_folder(data: Path) -> Path:
     that leaves with the server."""
     if len(os.fsencode(data / _SOCKET)) <= _LONGEST_SOCKET and "," not in str(data):
         return data
-    return Path(tempfile.gettempdir()) / f"signalbox-{hashlib.sha256(os.fsencode(data)).hexdigest()[:12]}"
+    short = Path(tempfile.gettempdir()) / f"signalbox-{hashlib.sha256(os.fsencode(data)).hexdigest()[:12]}"
+    if len(os.fsencode(short / _SOCKET)) > _LONGEST_SOCKET:
+        raise LaptopError(
+            f"neither {data} nor {short.parent} is a path short enough for PostgreSQL's socket "
+            f"({_LONGEST_SOCKET} bytes): name a shorter --home, or set TMPDIR to a shorter one"
+        )
+    return short
 
 
 def _make_outside_folder(data: Path) -> None:

@@ -163,3 +163,12 @@ input()
     left = psutil.Process(int((home / "postgres" / "postmaster.pid").read_text().split()[0]))
     assert time.time() - left.create_time() < 60
     return left
+
+
+def test_where_no_path_is_short_enough_for_a_socket_the_error_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = tmp_path / ("x" * 90)
+    monkeypatch.setattr("tempfile.tempdir", str(long))
+    with pytest.raises(LaptopError, match="name a shorter --home, or set TMPDIR"):
+        EmbeddedPostgres(long, durable=False).start()

@@ -126,4 +126,5 @@ def _is_refusal_of_password(error: psycopg.OperationalError) -> bool:
 
 def _why(error: psycopg.OperationalError) -> str:
     """libpq's message holds host, port, user and reason, and never the password."""
-    return f"the database can't be reached: {' '.join(str(error).split())}"
+    reason = " ".join(str(error).split())
+    return f"the database can't be reached: {reason}; is it up, and do the function's network and secret lead to it?"
