@@ -11,7 +11,7 @@ import pytest
 
 from signalbox.errors import BackfillRefused, ParamsRefused, PayloadRefused, TaskUnknown
 from tests.support.invoke_recorder import InvokeRecorder
-from tests.support.ledger_rows import count, runs_of, succeeded_run
+from tests.support.ledger_rows import abandoned_run, count, runs_of, succeeded_run
 from tests.support.stage import NOON, Stage
 
 QUARTER = timedelta(minutes=15)
@@ -213,6 +213,42 @@ def test_slots_of_a_task_that_forbids_overlap_run_one_after_the_other(stage: Sta
     stage.deliver()
     advance(stage)
     assert len(stage.invokes.received) == 1
+
+
+def test_a_slot_that_meets_another_at_work_goes_out_again_and_is_not_missed(
+    stage: Stage, db: psycopg.Connection
+) -> None:
+    made = create(stage, "note_alone")
+    abandoned_run(db, "note_alone", NOON, lease=timedelta(minutes=1), whole_task=True)
+    stage.deliver()
+    assert show(stage, made)["slots"]["pending"] == 4
+    assert {row["status"] for row in runs_of(db, "note_alone")} == {"running", "skipped"}
+
+
+def test_an_event_of_a_forced_backfill_that_comes_twice_runs_once(stage: Stage, db: psycopg.Connection) -> None:
+    succeeded_run(db, "note_run", NOON - QUARTER)
+    made = create(stage, hours=0.25, force=True)
+    stage.invokes.received.extend(list(stage.invokes.received))
+    assert [answer["status"] for answer in stage.deliver()] == ["succeeded", "skipped"]
+    assert show(stage, made)["slots"]["succeeded"] == 1
+
+
+def test_a_forced_slot_whose_only_run_failed_is_not_taken_for_done(stage: Stage, db: psycopg.Connection) -> None:
+    succeeded_run(db, "fail_once", NOON - timedelta(hours=1))
+    db.execute("INSERT INTO troubles VALUES (1)")
+    made = create(stage, "fail_once", hours=1, force=True)
+    [payload] = stage.invokes.payloads
+    with pytest.raises(Exception, match="has a row"):
+        stage.send(payload)
+    assert show(stage, made)["slots"]["failed"] == 1
+
+
+def test_a_cancelled_backfill_lets_go_of_slots_that_got_lost(stage: Stage, db: psycopg.Connection) -> None:
+    made = create(stage)
+    stage.operate("cancel_backfill", id=made["backfill"]["id"])
+    db.execute("UPDATE signalbox.backfill_slots SET dispatched_at = now() - interval '1 hour'")
+    advance(stage)
+    assert show(stage, made)["slots"]["cancelled"] == 4
 
 
 def test_a_slot_with_work_left_is_open_until_its_last_continuation(stage: Stage, db: psycopg.Connection) -> None:

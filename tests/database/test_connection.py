@@ -12,8 +12,9 @@ from psycopg.conninfo import conninfo_to_dict
 
 from local.postgres import EmbeddedPostgres
 from signalbox.clients import Clients
+from signalbox.context import Context, Done
 from signalbox.database import Database, secure
-from signalbox.errors import DatabaseUnavailable, SettingsRefused, SignalboxError
+from signalbox.errors import DatabaseUnavailable, SchemaMismatch, SettingsRefused, SignalboxError
 from signalbox.secret import DatabaseAddress, dsn_of
 from signalbox.settings import Settings
 from tests.support.ledger_rows import runs_of
@@ -52,7 +53,6 @@ def test_a_database_that_restarts_in_the_middle_of_a_run_costs_that_run_and_no_m
     tmp_path: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from signalbox import migrations
-    from signalbox.context import Context, Done
     from signalbox.packs import ENGINE
     from tests.support.tasks import note_run
 
@@ -82,6 +82,37 @@ def test_a_database_that_restarts_in_the_middle_of_a_run_costs_that_run_and_no_m
             assert db.execute("SELECT count(*) FROM signalbox.job_locks").fetchone() == (0,)
     finally:
         postgres.stop()
+
+
+def test_a_transaction_whose_connection_breaks_never_goes_on_with_another(
+    stage: Stage, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.support.tasks import note_run
+
+    db.execute("CREATE TABLE effects (task text, slot timestamptz, now timestamptz, worker_id text)")
+    original = note_run.note_run
+
+    def cut_in_two(context: Context) -> Done:
+        with context.db.transaction():
+            original(context)
+            db.execute("SELECT pg_terminate_backend(%s, 5000)", (context.db.info.backend_pid,))
+            return original(context)
+
+    monkeypatch.setattr(note_run, "note_run", cut_in_two)
+    with pytest.raises(psycopg.OperationalError):
+        stage.invoke("note_run", NOON)
+    assert db.execute("SELECT count(*) FROM effects").fetchone() == (0,)
+    assert [row["status"] for row in runs_of(db, "note_run")] == ["failed"]
+
+
+def test_a_warm_environment_notices_a_schema_that_no_longer_serves_it(
+    stage: Stage, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.invoke("sweep_runs", NOON)
+    db.execute("INSERT INTO signalbox.schema_migrations VALUES ('signalbox', 99, 'n', 99, 'c', now(), 'tests')")
+    monkeypatch.setattr("signalbox.database.INSPECT_AFTER_SECONDS", -1.0)
+    with pytest.raises(SchemaMismatch, match="newer than this code"):
+        stage.invoke("sweep_runs", NOON, force=True)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +203,7 @@ def test_a_password_rotated_since_it_was_read_is_read_again(tmp_path: Path) -> N
         with closing(Database(locate)) as database:
             row = database.connection().execute("SELECT current_user").fetchone()
         assert row == ("worker",)
-        assert asked == [False, True]
+        assert asked == [False, False, True]
     finally:
         postgres.stop()
 

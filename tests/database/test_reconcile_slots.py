@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
 import pytest
 
+from signalbox.errors import ParamsRefused
 from tests.support.ledger_rows import abandoned_run, count, failed_run, missed_slot, runs_of, succeeded_run
 from tests.support.stage import NOON, Stage
 
@@ -57,6 +58,7 @@ def test_a_slot_is_late_before_it_is_missed(stage: Stage, db: psycopg.Connection
 def test_nothing_was_missed_before_a_task_had_its_schedule(stage: Stage, db: psycopg.Connection) -> None:
     reconcile(stage)
     assert count(db, "signalbox.job_history WHERE status = 'missed'") == 0
+    known_since(db, NOON + timedelta(minutes=30))
     reconcile(stage, NOON + 3 * HOUR)
     assert missed(db, "fail_once") == [NOON + HOUR, NOON + 2 * HOUR]
 
@@ -65,9 +67,40 @@ def test_a_changed_schedule_starts_anew(stage: Stage, db: psycopg.Connection) ->
     reconcile(stage, NOON)
     succeeded_run(db, "fail_once", NOON + timedelta(minutes=20))
     db.execute("UPDATE signalbox.task_schedules SET schedule = 'cron(20 * * * ? *)' WHERE task = 'fail_once'")
-    reconcile(stage, NOON + 5 * HOUR + timedelta(minutes=1))
+    reconcile(stage, NOON + 5 * HOUR)
+    known_since(db, NOON + 5 * HOUR + timedelta(minutes=1))
     reconcile(stage, NOON + 7 * HOUR + timedelta(minutes=30))
     assert missed(db, "fail_once") == [NOON + 6 * HOUR, NOON + 7 * HOUR]
+
+
+def test_reconciling_for_a_past_instant_does_not_make_all_since_then_missed(
+    stage: Stage, db: psycopg.Connection
+) -> None:
+    reconcile(stage, datetime.now(UTC), reference_time=(NOON - 24 * HOUR).isoformat())
+    reconcile(stage, datetime.now(UTC))
+    assert count(db, "signalbox.job_history WHERE status = 'missed'") == 0
+
+
+def test_a_refused_request_does_not_stand_for_a_run(stage: Stage, db: psycopg.Connection) -> None:
+    succeeded_run(db, "fail_once", NOON - HOUR)
+    with pytest.raises(ParamsRefused):
+        stage.invoke("fail_once", NOON, params={"x": 1})
+    reconcile(stage)
+    assert missed(db, "fail_once") == [NOON]
+
+
+def test_a_slot_whose_retry_met_another_slot_at_work_is_caught_up(stage: Stage, db: psycopg.Connection) -> None:
+    failed_run(db, "catch_alone", NOON)
+    abandoned_run(db, "catch_alone", NOON + HOUR, lease=HOUR, whole_task=True)
+    assert stage.invoke("catch_alone", NOON)["status"] == "missed"
+    db.execute("DELETE FROM signalbox.job_locks")
+    reconcile(stage)
+    assert [payload["task"] for payload in stage.invokes.payloads] == ["catch_alone"]
+
+
+def known_since(db: psycopg.Connection, instant: datetime) -> None:
+    """As if the stack had been deployed then."""
+    db.execute("UPDATE signalbox.task_schedules SET known_since = %s", (instant,))
 
 
 def test_a_run_by_hand_of_an_old_slot_does_not_make_those_after_it_missed(stage: Stage, db: psycopg.Connection) -> None:

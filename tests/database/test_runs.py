@@ -8,11 +8,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from signalbox.errors import ParamsRefused, PayloadRefused, TaskDisabled, TaskUnknown
-from signalbox.ledger import RunStatus
+from signalbox import ledger
+from signalbox.context import Context, Done
+from signalbox.errors import ParamsRefused, PayloadRefused, RunLost, TaskDisabled, TaskUnknown
+from signalbox.ledger import Attempt, Ending, RunStatus, Slot, Trigger
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.ledger_rows import abandoned_run, count, runs_of
 from tests.support.stage import NOON, Stage
+from tests.support.tasks import note_run
 from tests.support.tasks.fail_once import Trouble
 
 EFFECTS = "CREATE TABLE effects (task text, slot timestamptz, now timestamptz, worker_id text)"
@@ -131,10 +134,6 @@ def test_a_slot_is_missed_while_another_slot_of_a_task_that_forbids_it_is_at_wor
 
 
 def test_a_late_worker_cannot_end_a_run_that_was_given_up(stage: Stage, db: psycopg.Connection) -> None:
-    from signalbox import ledger
-    from signalbox.errors import RunLost
-    from signalbox.ledger import Attempt, Ending, Slot, Trigger
-
     slot = Slot(stage.engine.tools.registry.find("note_run"), NOON)
     late = Attempt("late", Trigger.MANUAL, timedelta(microseconds=1), NOON)
     claim = ledger.claim(db, slot, late)
@@ -152,6 +151,61 @@ def test_a_final_run_cannot_be_rewritten(stage: Stage, db: psycopg.Connection) -
         db.execute("UPDATE signalbox.job_history SET status = 'running', finished_at = NULL")
 
 
+@pytest.mark.parametrize(("items", "message"), [(-1, "-1 as its items"), ("7", "'7' as its items")])
+def test_what_a_task_answers_is_checked_before_it_reaches_the_ledger(
+    stage: Stage, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch, items: int, message: str
+) -> None:
+    monkeypatch.setattr(note_run, "note_run", lambda _: Done(items))
+    with pytest.raises(ValueError, match=message):
+        stage.invoke("note_run", NOON)
+    assert [row["status"] for row in runs_of(db, "note_run")] == ["failed"]
+    assert count(db, "signalbox.job_locks") == 0
+
+
+def test_an_error_whose_message_postgres_cannot_store_is_stored_without_it(
+    stage: Stage, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: Context) -> Done:
+        raise Trouble("a\0b\ud800c")
+
+    monkeypatch.setattr(note_run, "note_run", fail)
+    with pytest.raises(Trouble):
+        stage.invoke("note_run", NOON)
+    assert [row["error"]["message"] for row in runs_of(db, "note_run")] == ["a\ufffdb?c"]
+
+
+def test_a_reason_does_not_keep_a_run_from_being_continued(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(note_run, "note_run", lambda _: Done(1, more=True, reason="a page at a time"))
+    answer = stage.invoke("note_run", NOON)
+    assert (answer["reason"], answer["more"]) == ("a page at a time", True)
+    assert [payload["origin"] for payload in stage.invokes.payloads] == [{"step": 1, "trigger": "continuation"}]
+
+
+def test_a_task_may_answer_details_that_the_ledger_does_not_keep(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(note_run, "note_run", lambda _: Done(1, detail={"found": 3}))
+    assert stage.invoke("note_run", NOON)["detail"] == {"found": 3}
+
+
+def test_the_end_of_a_run_may_be_told_twice_when_its_answer_got_lost(stage: Stage, db: psycopg.Connection) -> None:
+    slot = Slot(stage.engine.tools.registry.find("note_run"), NOON)
+    claim = ledger.claim(db, slot, Attempt("w", Trigger.MANUAL, timedelta(minutes=1), NOON))
+    ending = Ending(RunStatus.SUCCEEDED, items=1)
+    assert ledger.record(db, slot, claim, "w", ending) == ledger.record(db, slot, claim, "w", ending)
+
+
+def test_a_doubled_continuation_of_a_forced_run_does_its_work_once(
+    stage: Stage, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.invoke("note_run", NOON)
+    now = datetime.now(UTC)
+    original = note_run.note_run
+    monkeypatch.setattr(note_run, "note_run", lambda _: Done(1, more=True))
+    stage.invoke("note_run", now, reference_time=NOON.isoformat(), force=True)
+    monkeypatch.setattr(note_run, "note_run", original)
+    [continuation] = stage.invokes.payloads
+    assert [stage.send(continuation, now)["status"] for _ in range(2)] == ["succeeded", "skipped"]
+
+
 @pytest.mark.parametrize(
     ("event", "error", "words"),
     [
@@ -166,6 +220,14 @@ def test_a_final_run_cannot_be_rewritten(stage: Stage, db: psycopg.Connection) -
         ({"task": "note_run", "reference_time": 1773144000}, PayloadRefused, "must be text, an ISO-8601 time"),
         ({"task": "note_run", "reference_time": "2126-03-10T12:00:00Z"}, PayloadRefused, "is in the future"),
         ({"task": "note_run", "scheduled_time": "2026-03-10T12:30:00Z"}, PayloadRefused, "is in the future"),
+        ({"task": "note_run", "reference_time": "9999-12-31T23:59:59-10:00"}, PayloadRefused, "between the years"),
+        ({"task": "note_run", "reference_time": "0001-01-01T00:00:00Z"}, PayloadRefused, "between the years"),
+        ({"task": "note_run", "params": {"a\0": 1}}, PayloadRefused, "NUL character"),
+        (
+            {"task": "note_run", "origin": {"trigger": "backfill", "backfill_id": "0" * 36}},
+            PayloadRefused,
+            "backfill_id",
+        ),
         ({"task": "note_run", "force": "yes"}, PayloadRefused, "field 'force'"),
         ({"task": "note_run", "params": []}, PayloadRefused, "field 'params'"),
         ({"task": "poll_data"}, PayloadRefused, "is run by signalbox-poller, not by signalbox-archiver"),

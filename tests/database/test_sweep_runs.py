@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
-from tests.support.ledger_rows import abandoned_run, count, lost_run, runs_of, succeeded_run
+from tests.support.ledger_rows import abandoned_run, count, lost_run, runs_of, skipped_run, succeeded_run
 from tests.support.stage import NOON, Stage
 
 GONE = timedelta(seconds=-1)
@@ -81,7 +81,7 @@ def test_a_continuation_has_time_to_begin(stage: Stage, db: psycopg.Connection) 
 
 
 def test_a_chain_that_reached_its_cap_is_left_alone(stage: Stage, db: psycopg.Connection) -> None:
-    succeeded_run(db, "mark_rows", NOON, more=True, step=100, reason="work is left after 100 continuations")
+    succeeded_run(db, "mark_rows", NOON, more=True, capped=True, step=100)
     sweep(stage)
     assert not stage.invokes.received
 
@@ -91,6 +91,20 @@ def test_a_chain_that_has_gone_on_is_left_alone(stage: Stage, db: psycopg.Connec
     succeeded_run(db, "mark_rows", NOON, step=1)
     sweep(stage)
     assert not stage.invokes.received
+
+
+def test_a_resumed_run_that_found_nothing_to_do_ends_the_chain(stage: Stage, db: psycopg.Connection) -> None:
+    lost_run(db, "note_run", NOON)
+    skipped_run(db, "note_run", NOON)
+    sweep(stage)
+    assert not stage.invokes.received
+
+
+def test_a_delivery_that_was_turned_away_does_not(stage: Stage, db: psycopg.Connection) -> None:
+    lost_run(db, "note_run", NOON)
+    skipped_run(db, "note_run", NOON, ran=False)
+    sweep(stage)
+    assert len(stage.invokes.received) == 1
 
 
 def test_leases_that_nobody_gave_back_are_dropped(stage: Stage, db: psycopg.Connection) -> None:

@@ -23,8 +23,14 @@ def lost_run(db: psycopg.Connection, task: str, slot: datetime, **columns: Any) 
     return failed_run(db, task, slot, "WorkerLost", **columns)
 
 
+def skipped_run(db: psycopg.Connection, task: str, slot: datetime, **columns: Any) -> int:
+    return _insert(db, task, slot, {"status": "skipped", "reason": "as the test wants it", "finished": True} | columns)
+
+
 def missed_slot(db: psycopg.Connection, task: str, slot: datetime, **columns: Any) -> int:
-    return _insert(db, task, slot, {"status": "missed", "reason": "no run came", "finished": True} | columns)
+    return _insert(
+        db, task, slot, {"status": "missed", "reason": "no run came", "finished": True, "ran": False} | columns
+    )
 
 
 def abandoned_run(

@@ -19,7 +19,7 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from signalbox.budget import Budget
-from signalbox.database import Connection, Database
+from signalbox.database import Connection
 from signalbox.errors import BackfillRefused, Unavailable
 from signalbox.handoff import Handoff
 from signalbox.ledger import Claim, Ending, RunStatus, Slot, Trigger
@@ -52,7 +52,7 @@ class SlotStatus(StrEnum):
     DISPATCHED = "dispatched"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
-    SKIPPED = "skipped"  # it had succeeded before
+    SKIPPED = "skipped"  # it had succeeded before, or its run found nothing to do
     CANCELLED = "cancelled"
 
 
@@ -212,17 +212,21 @@ def settle(connection: Connection, backfill_id: str, slot: Slot, claim: Claim, e
     connection.execute(SQL["settle"], values)
 
 
-def settle_if_done(connection: Connection, backfill_id: str, slot: Slot) -> None:
-    """The slot was not ours to run: if it has succeeded in another run, that is this backfill's answer too."""
+def settle_unclaimed(connection: Connection, backfill_id: str, slot: Slot, claim: Claim) -> None:
+    """The slot was not ours to run. If it has succeeded in another run, that is this backfill's answer too; if another
+    slot of the task was in the way, it goes out again; and while another worker has it, that one will settle it."""
     values = {"id": backfill_id, "slot": slot.instant, "task": slot.task.name}
-    connection.execute(SQL["settle_if_done"], values)
+    if claim.status is RunStatus.MISSED:
+        connection.execute(SQL["put_back"], {"id": backfill_id, "slots": [slot.instant]})
+    else:
+        connection.execute(SQL["settle_if_done"], values)
 
 
-def advance(database: Database, handoff: Handoff, registry: Registry, budget: Budget, log: Logger) -> int:
+def advance(connection: Connection, handoff: Handoff, registry: Registry, budget: Budget, log: Logger) -> int:
     """Starts what is due of every running backfill; answers how many slots that was."""
     started = 0
-    for (backfill_id,) in database.connection().execute(SQL["list_running"]).fetchall():
-        backfill = find(database.connection(), str(backfill_id))
+    for (backfill_id,) in connection.execute(SQL["list_open"]).fetchall():
+        backfill = find(connection, str(backfill_id))
         task = registry.tasks.get(backfill.task)
         if task is None:
             log.warning(
@@ -231,7 +235,7 @@ def advance(database: Database, handoff: Handoff, registry: Registry, budget: Bu
             )
             continue
         try:
-            started += _advance_one(database.connection(), handoff, task, backfill, budget)
+            started += _advance_one(connection, handoff, task, backfill, budget)
         except Unavailable as error:
             log.warning("backfill.stalled", extra={"backfill_id": backfill.id, "error": str(error)})
     return started
@@ -243,7 +247,8 @@ def _advance_one(connection: Connection, handoff: Handoff, task: Task, backfill:
     at_once = 1 if task.overlap is Overlap.FORBID else None
     taken = connection.execute(SQL["take"], {"id": backfill.id, "at_once": at_once}).fetchall()
     waiting = sorted((row[0].astimezone(UTC) for row in taken), reverse=True)
-    request = {"params": backfill.params, "force": backfill.force}
+    # A success since the order was given counts, even for a forced one: its events may come twice.
+    request = {"params": backfill.params, "force": backfill.force, "origin": {"since": _text(backfill.created_at)}}
     try:
         while waiting and not budget.spent:
             handoff.rerun(task, waiting[-1], Trigger.BACKFILL, request, backfill_id=backfill.id)
@@ -268,4 +273,4 @@ def _move(connection: Connection, backfill_id: str, to: BackfillStatus, reason: 
 
 
 def _text(instant: datetime) -> str:
-    return instant.isoformat(timespec="seconds")
+    return instant.astimezone(UTC).isoformat()

@@ -34,8 +34,12 @@ FROM signalbox.backfill_progress
 WHERE status = coalesce(%(status)s, status)
 ORDER BY created_at DESC LIMIT %(limit)s;
 
--- list_running: those that may start slots, oldest first
-SELECT id FROM signalbox.backfills WHERE status = 'running' ORDER BY created_at;
+-- list_open: those that may start slots, or have some whose invocation may be lost; oldest first
+SELECT id FROM signalbox.backfills AS b
+WHERE status = 'running' OR (status IN ('paused', 'cancelled') AND EXISTS (
+    SELECT FROM signalbox.backfill_slots AS s WHERE s.backfill_id = b.id AND s.status = 'dispatched'
+))
+ORDER BY created_at;
 
 -- pause: no further slot is started
 UPDATE signalbox.backfills SET status = 'paused', reason = coalesce(%(reason)s, reason), updated_at = now()
@@ -106,9 +110,11 @@ SET status = verdict.status, run_id = coalesce(verdict.run_id, s.run_id),
 FROM (
     SELECT o.slot, done.id AS run_id,
         CASE WHEN done.id IS NOT NULL THEN 'succeeded'
+            WHEN b.status = 'cancelled' THEN 'cancelled'
             WHEN o.attempts >= %(most_attempts)s THEN 'failed'
             ELSE 'pending' END AS status
     FROM signalbox.backfill_slots AS o
+    JOIN signalbox.backfills AS b ON b.id = o.backfill_id
     LEFT JOIN LATERAL (
         SELECT id FROM signalbox.job_history AS h
         WHERE h.job_type = %(task)s AND h.slot = o.slot AND h.status = 'succeeded' AND NOT h.more
@@ -131,14 +137,14 @@ UPDATE signalbox.backfill_slots
 SET status = %(status)s, run_id = %(run_id)s, finished_at = now()
 WHERE backfill_id = %(id)s::uuid AND slot = %(slot)s AND status IN ('pending', 'dispatched', 'failed');
 
--- settle_if_done: the slot had succeeded before its invocation came
+-- settle_if_done: another run has done the slot: before this backfill was ordered, or since
 UPDATE signalbox.backfill_slots AS s
-SET status = 'skipped', finished_at = now()
-WHERE s.backfill_id = %(id)s::uuid AND s.slot = %(slot)s AND s.status IN ('pending', 'dispatched')
-    AND EXISTS (
-        SELECT FROM signalbox.job_history
-        WHERE job_type = %(task)s AND slot = %(slot)s AND status = 'succeeded' AND NOT more
-    );
+SET status = CASE WHEN done.started_at >= b.created_at THEN 'succeeded' ELSE 'skipped' END, run_id = done.id,
+    finished_at = now()
+FROM signalbox.backfills AS b, signalbox.job_history AS done
+WHERE s.backfill_id = %(id)s::uuid AND s.slot = %(slot)s AND s.status IN ('pending', 'dispatched') AND b.id = s.backfill_id
+    AND done.job_type = %(task)s AND done.slot = s.slot AND done.status = 'succeeded' AND NOT done.more
+    AND (NOT b.force OR done.started_at >= b.created_at);
 
 -- complete: closes a backfill whose last slot has ended
 UPDATE signalbox.backfills AS b SET status = 'completed', finished_at = now(), updated_at = now()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,7 @@ def _client(service: str) -> Any:
     import boto3
     from botocore.config import Config
 
+    logging.getLogger("botocore").setLevel(logging.WARNING)  # it tells each client where its credentials are from
     # Short time-outs: a call that hangs would eat the run's whole budget.
     return boto3.client(
         service,  # type: ignore[call-overload]

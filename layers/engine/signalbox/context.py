@@ -9,7 +9,7 @@ from typing import Any
 
 from signalbox.budget import Budget
 from signalbox.clients import Clients
-from signalbox.database import Connection, Database
+from signalbox.database import Connection
 from signalbox.handoff import Handoff
 from signalbox.log import Logger
 from signalbox.metrics import TaskMetrics
@@ -18,25 +18,25 @@ from signalbox.registry import Registry
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One run's view of the world. Time enters as `now`; a task never asks the clock."""
+    """One run's view of the world. Time enters as `now`; a task never asks the clock.
+
+    The connection is the same all through: one that breaks fails the run, and never does the rest of a transaction
+    commit on another.
+    """
 
     task: str
     slot: datetime
     now: datetime
     params: Any  # the task's own Params model, or None
     budget: Budget
-    database: Database
+    db: Connection  # each statement commits by itself but for those in `with db.transaction()`
     clients: Clients
     handoff: Handoff
     log: Logger
     metrics: TaskMetrics
-    registry: Registry  # every task of this stack, the disabled ones left out
+    registry: Registry  # the tasks that this stack runs
+    known: Registry  # those, and the disabled ones
     worker_id: str
-
-    @property
-    def db(self) -> Connection:
-        """The connection; each statement commits by itself but for those in `with db.transaction()`."""
-        return self.database.connection()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,12 @@ class Done:
     items: int = 0
     more: bool = False  # work is left: the slot goes on in a continuation
     reason: str | None = None
+    detail: dict[str, Any] | None = None  # what the answer tells beyond the items; the ledger does not keep it
+
+    def __post_init__(self) -> None:
+        # A task's own code may not be type-checked, and what comes of it goes into the ledger.
+        if type(self.items) is not int or self.items < 0:
+            raise ValueError(f"a task answered {self.items!r} as its items: a whole number from 0 on was expected")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ pin: no prepared statements, no session advisory locks.
 from __future__ import annotations
 
 import select
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from signalbox.errors import DatabaseUnavailable
 
 Connection = psycopg.Connection[TupleRow]
 
+# A warm environment may outlive a deploy: it looks again whether the schema still serves its code.
+INSPECT_AFTER_SECONDS = 60.0
 # Where the runtimes and the usual systems keep the public authorities, Amazon's (and so RDS Proxy's) among them.
 CA_BUNDLES = ("/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/cert.pem")
 
@@ -38,13 +41,20 @@ class Database:
         self._application = application
         self._inspect = inspect
         self._connection: Connection | None = None
+        self._inspected_at = 0.0
 
     def connection(self) -> Connection:
         """The connection, alive as far as can be told without a round trip."""
         if self._connection is None or _has_gone(self._connection):
             self.close()
             self._connection = self._open()
+        elif time.monotonic() > self._inspected_at + INSPECT_AFTER_SECONDS:
+            self._look(self._connection)
         return self._connection
+
+    def _look(self, connection: Connection) -> None:
+        self._inspect(connection)
+        self._inspected_at = time.monotonic()
 
     def close(self) -> None:
         if self._connection is not None:
@@ -53,27 +63,29 @@ class Database:
 
     def _open(self) -> Connection:
         try:
-            connection = self._connect(fresh=False)
+            connection = self._connect(self._locate(False))
         except psycopg.OperationalError as error:
-            if not _is_refusal_of_password(error):
-                raise DatabaseUnavailable(_why(error)) from None
-            # The secret was rotated since this environment read it.
-            connection = self._connect_anew()
+            connection = self._connect_anew(error)
         try:
-            self._inspect(connection)
+            self._look(connection)
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _connect_anew(self) -> Connection:
+    def _connect_anew(self, refusal: psycopg.OperationalError) -> Connection:
+        """The secret may have been rotated since it was read. What a refused log-in reads like differs from server to
+        proxy, so the secret itself is asked: only another DSN is worth another try."""
+        before, fresh = self._locate(False), self._locate(True)
+        if fresh == before:
+            raise DatabaseUnavailable(_why(refusal)) from None
         try:
-            return self._connect(fresh=True)
+            return self._connect(fresh)
         except psycopg.OperationalError as error:
             raise DatabaseUnavailable(_why(error)) from None
 
-    def _connect(self, *, fresh: bool) -> Connection:
-        conninfo = secure(self._locate(fresh), self._ca_bundle)
+    def _connect(self, dsn: str) -> Connection:
+        conninfo = secure(dsn, self._ca_bundle)
         return psycopg.connect(
             conninfo,
             autocommit=True,
@@ -84,6 +96,7 @@ class Database:
             keepalives_idle=10,
             keepalives_interval=5,
             keepalives_count=3,
+            tcp_user_timeout=15_000,  # keepalives do not watch a statement that was sent and never acknowledged
         )
 
 
@@ -117,11 +130,6 @@ def _has_gone(connection: Connection) -> bool:
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN | select.POLLHUP | select.POLLERR)
     return bool(poll.poll(0))
-
-
-def _is_refusal_of_password(error: psycopg.OperationalError) -> bool:
-    # libpq reports a refused log-in without its SQLSTATE, so the server's fixed English text is all there is.
-    return "password authentication failed" in str(error)
 
 
 def _why(error: psycopg.OperationalError) -> str:

@@ -64,8 +64,8 @@ class Engine:
         fields = {name: value for name, value in event.items() if name not in _POLLER_PARAMS}
         beside = {name: event[name] for name in _POLLER_PARAMS if name in event}
         params = fields.get("params", {})
-        if beside:
-            fields["params"] = (params if isinstance(params, dict) else {}) | beside
+        if beside and isinstance(params, dict):  # anything else is refused below
+            fields["params"] = params | beside
         return self._run(read_payload(TaskPayload, {"task": "poll_data"} | fields), "poller", invocation)
 
     def _run(self, payload: TaskPayload, function: FunctionName, invocation: Invocation) -> dict[str, Any]:

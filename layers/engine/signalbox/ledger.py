@@ -62,11 +62,6 @@ class Slot:
     def lock(self) -> str:
         return f"{self.task.name}:{self.instant.isoformat()}"
 
-    @property
-    def locks(self) -> list[str]:
-        """In the order in which they are taken: the same in every worker, so that two can't wait for each other."""
-        return [self.task.name, self.lock] if self.task.overlap is Overlap.FORBID else [self.lock]
-
 
 @dataclass(frozen=True, slots=True)
 class Claim:
@@ -84,6 +79,7 @@ class Ending:
     status: RunStatus
     items: int = 0
     more: bool = False
+    capped: bool = False
     reason: str | None = None
     error: dict[str, Any] | None = None
 
@@ -98,6 +94,7 @@ class Attempt:
     reference_time: datetime  # the run's now
     step: int = 0
     force: bool = False
+    force_since: datetime | None = None  # a success that began after this counts all the same
     request: dict[str, Any] | None = None  # kept, so that the sweep can ask for the run again
 
 
@@ -105,7 +102,7 @@ def claim(connection: Connection, slot: Slot, attempt: Attempt) -> Claim:
     """Takes the slot, unless it has succeeded before, is held by another worker or may not overlap."""
     try:
         row = connection.execute(SQL["claim"], _claim_values(slot, attempt)).fetchone()
-    except (psycopg.errors.UndefinedColumn, psycopg.errors.UndefinedTable, psycopg.errors.UndefinedFunction) as error:
+    except (psycopg.ProgrammingError, psycopg.IntegrityError, psycopg.DataError) as error:
         raise SchemaMismatch(
             f"the ledger is not as this code knows it ({error.diag.message_primary}): another version wrote it; "
             "run `signalbox doctor`, then the migrator"
@@ -121,10 +118,12 @@ def record(connection: Connection, slot: Slot, claim: Claim, worker_id: str, end
         {
             "run_id": claim.run_id,
             "worker_id": worker_id,
-            "locks": slot.locks,
+            "lock": slot.lock,
+            "job_type": slot.task.name,
             "status": ending.status,
             "items": ending.items,
             "more": ending.more,
+            "capped": ending.capped,
             "reason": ending.reason,
             "error": None if ending.error is None else Jsonb(ending.error),
         },
@@ -160,10 +159,12 @@ def _claim_values(slot: Slot, attempt: Attempt) -> dict[str, Any]:
     return {
         "job_type": slot.task.name,
         "slot": slot.instant,
-        "locks": slot.locks,
+        "lock": slot.lock,
+        "alone": slot.task.overlap is Overlap.FORBID,
         "worker_id": attempt.worker_id,
         "lease": attempt.lease,
         "force": attempt.force,
+        "force_since": attempt.force_since,
         "reference_time": attempt.reference_time,
         "trigger": attempt.trigger,
         "step": attempt.step,

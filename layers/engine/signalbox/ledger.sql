@@ -1,18 +1,19 @@
 -- claim: takes the slot's lease and opens its row, or leaves a row that says why not
 SELECT run_id, verdict, because FROM signalbox.claim_run(
-    %(job_type)s, %(slot)s, %(locks)s, %(worker_id)s, %(lease)s, %(trigger)s, %(reference_time)s, %(step)s, %(force)s,
-    %(request)s
+    %(job_type)s, %(slot)s, %(lock)s, %(alone)s, %(worker_id)s, %(lease)s, %(trigger)s, %(reference_time)s, %(step)s,
+    %(force)s, %(force_since)s, %(request)s
 );
 
 -- record: ends a run and gives its lease back, unless it was given up in the meantime
 SELECT signalbox.end_run(
-    %(run_id)s, %(worker_id)s, %(locks)s, %(status)s, %(items)s, %(more)s, %(reason)s, %(error)s
+    %(run_id)s, %(worker_id)s, %(lock)s, %(job_type)s, %(status)s, %(items)s, %(more)s, %(capped)s, %(reason)s,
+    %(error)s
 );
 
 -- record_refusal: a failed row for a request that can't be run
 INSERT INTO signalbox.job_history
-    (job_type, slot, reference_time, trigger, worker_id, started_at, finished_at, status, error)
-SELECT %(job_type)s, %(slot)s, %(reference_time)s, %(trigger)s, %(worker_id)s, now(), now(), 'failed', %(error)s
+    (job_type, slot, reference_time, trigger, worker_id, started_at, finished_at, status, error, ran)
+SELECT %(job_type)s, %(slot)s, %(reference_time)s, %(trigger)s, %(worker_id)s, now(), now(), 'failed', %(error)s, false
 WHERE NOT EXISTS (
     SELECT FROM signalbox.job_history
     WHERE job_type = %(job_type)s AND slot = %(slot)s AND status = 'failed' AND starts_with(worker_id, %(request)s)

@@ -16,7 +16,7 @@ import psycopg
 from psycopg import sql
 
 from signalbox.database import Connection
-from signalbox.errors import MigrationRefused, MigratorBusy, SchemaMismatch
+from signalbox.errors import DatabaseUnavailable, MigrationRefused, MigratorBusy, SchemaMismatch
 from signalbox.packs import Pack
 from signalbox.queries import load_queries
 
@@ -191,6 +191,10 @@ def _apply_one(connection: Connection, pack: Pack, migration: Migration, applied
         except psycopg.errors.LockNotAvailable:
             raise MigratorBusy(
                 f"migration {migration.label} waited {LOCK_WAIT} for a table in use, and changed nothing: try again"
+            ) from None
+        except psycopg.OperationalError as error:
+            raise DatabaseUnavailable(
+                f"the connection broke in migration {migration.label}, which left nothing behind: {error}"
             ) from None
         except psycopg.Error as error:
             raise MigrationRefused(f"migration {migration.label} failed and left nothing behind: {error}") from error

@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from signalbox import migrations
 from signalbox.clients import Clients
-from signalbox.database import Database
+from signalbox.database import Connection, Database
+from signalbox.errors import MigrationRefused
 from signalbox.packs import Pack, load_packs
 from signalbox.payload import Payload, read_payload
 from signalbox.secret import DatabaseAddress
@@ -41,6 +42,8 @@ class Migrator:
         """Does what the payload asks for, and answers where the schemas stand after it."""
         action = read_payload(MigratorPayload, event).action
         connection = self.database.connection()
+        if action == "report":
+            return {"action": action, "applied": [], **self._report(connection)}
         applied = migrations.apply(connection, self.packs, applied_by) if action == "apply" else []
         return {
             "action": action,
@@ -48,3 +51,12 @@ class Migrator:
             "pending": [migration.label for migration in migrations.plan(connection, self.packs)],
             "versions": migrations.versions(connection),
         }
+
+    def _report(self, connection: Connection) -> dict[str, Any]:
+        """Even of a database that this code may not touch, and then with the reason."""
+        versions = migrations.versions(connection)
+        try:
+            pending = [migration.label for migration in migrations.plan(connection, self.packs)]
+        except MigrationRefused as refusal:
+            return {"pending": [], "versions": versions, "fault": str(refusal)}
+        return {"pending": pending, "versions": versions}

@@ -16,6 +16,7 @@ from signalbox.registry import nearest
 
 # Further ahead than any clock should be off; a slot run early would be taken for done when its time comes.
 CLOCK_SKEW = timedelta(minutes=5)
+_FIRST_YEAR, _LAST_YEAR = 1970, 2200
 
 
 def _instant(value: object) -> datetime:
@@ -31,6 +32,8 @@ def _instant(value: object) -> datetime:
         raise ValueError("must be text, an ISO-8601 time such as 2026-01-31T06:00:00Z")
     if instant.tzinfo is None:
         raise ValueError(f"'{value}' has no time zone: end it with Z or an offset such as +01:00")
+    if not _FIRST_YEAR < instant.year < _LAST_YEAR:
+        raise ValueError(f"'{value}' is not between the years {_FIRST_YEAR} and {_LAST_YEAR}")
     return instant.astimezone(UTC)
 
 
@@ -48,7 +51,8 @@ class Origin(Payload):
 
     trigger: Literal["backfill", "catch_up", "continuation"]
     step: int = Field(0, ge=0)
-    backfill_id: str | None = Field(None, pattern=r"[0-9a-f-]{36}")
+    backfill_id: str | None = Field(None, pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+    since: Instant | None = None  # when a forced run was first ordered
 
 
 class TaskPayload(Payload):
@@ -77,6 +81,10 @@ class TaskPayload(Payload):
         return self.origin.backfill_id if self.origin else None
 
     @property
+    def force_since(self) -> datetime | None:
+        return self.origin.since if self.origin else None
+
+    @property
     def request(self) -> dict[str, Any] | None:
         """What is asked for beside the task and its time: enough, with those, to ask for it again."""
         return self.model_dump(mode="json", exclude_defaults=True, include={"params", "force", "origin"}) or None
@@ -100,11 +108,13 @@ def read_payload(model: type[Model], value: object, what: str = "payload") -> Mo
     """The checked payload, or one error that lists every fault."""
     if not isinstance(value, dict):
         raise PayloadRefused(f"{what} must be a JSON object, and is {_kind(value)}")
+    if _holds_nul(value):
+        raise PayloadRefused(f"{what} refused: it holds a NUL character, which PostgreSQL can't store")
     try:
         return model.model_validate(value)
     except ValidationError as error:
         faults = "; ".join(fault_of(model, dict(fault)) for fault in error.errors(include_url=False))
-        raise PayloadRefused(f"{what} is refused: {faults}") from None
+        raise PayloadRefused(f"{what} refused: {faults}") from None
 
 
 def fault_of(model: type[BaseModel], fault: dict[str, Any]) -> str:
@@ -115,6 +125,14 @@ def fault_of(model: type[BaseModel], fault: dict[str, Any]) -> str:
     if fault["type"] == "missing":
         return f"field '{field}' is missing"
     return f"field '{field}': {fault['msg'].removeprefix('Value error, ')}"
+
+
+def _holds_nul(value: object) -> bool:
+    if isinstance(value, str):
+        return "\0" in value
+    if isinstance(value, dict):
+        return any(_holds_nul(part) for pair in value.items() for part in pair)
+    return isinstance(value, list) and any(map(_holds_nul, value))
 
 
 def _kind(value: object) -> str:

@@ -57,6 +57,7 @@ class Run:
             reference_time=self.now,
             step=self.payload.step,
             force=self.payload.force,
+            force_since=self.payload.force_since,
             request=self.payload.request,
         )
 
@@ -91,10 +92,11 @@ def _accept(run: Run) -> BaseModel | None:
     try:
         if run.task.name in run.tools.settings.disabled_tasks:
             raise TaskDisabled(
-                f"task '{run.task.name}' is disabled in this stack: take it out of SIGNALBOX_DISABLED_TASKS to run it"
+                f"task '{run.task.name}' is disabled in this stack: take it out of the parameter DisabledTasks "
+                "(SIGNALBOX_DISABLED_TASKS) to run it"
             )
         return check_params(run.task, run.payload.params)
-    except Refused as error:
+    except (Refused, ImportError) as error:
         connection, request_id = run.tools.database.connection(), run.invocation.request_id
         ledger.record_refusal(connection, run.slot, run.attempt, request_id, describe(error))
         run.metrics.count("RunsFailed")
@@ -127,7 +129,7 @@ def _leave(run: Run, claim: Claim) -> dict[str, Any]:
     if backfill_id := run.payload.backfill_id:
         from signalbox import backfills
 
-        backfills.settle_if_done(run.tools.database.connection(), backfill_id, run.slot)
+        backfills.settle_unclaimed(run.tools.database.connection(), backfill_id, run.slot, claim)
     ending = Ending(claim.status, reason=claim.reason)
     _measure(run, claim, ending)
     return _answer(run, claim, ending)
@@ -150,36 +152,39 @@ def _context(run: Run, params: BaseModel | None) -> Context:
         now=run.now,
         params=params,
         budget=Budget(invocation.ends_at - tools.settings.budget_margin_seconds),
-        database=tools.database,
+        db=tools.database.connection(),
         clients=tools.clients,
         handoff=tools.handoff,
         log=tools.log,
         metrics=run.metrics,
         registry=tools.enabled(),
+        known=tools.registry,
         worker_id=invocation.worker_id,
     )
 
 
 def _finish(run: Run, claim: Claim, outcome: Outcome) -> dict[str, Any]:
     ending = _ending(run, outcome)
-    _record(run, claim, ending)
-    if ending.more and ending.reason is None:
+    try:
+        _record(run, claim, ending)
+    except (psycopg.DataError, psycopg.IntegrityError) as error:
+        _record_failure(run, claim, error)  # else the slot would wait for its lease to run out
+        raise
+    if ending.more and not ending.capped:
         _continue(run)
-    return _answer(run, claim, ending)
+    detail = outcome.detail if isinstance(outcome, Done) else None
+    return _answer(run, claim, ending) | ({"detail": detail} if detail is not None else {})
 
 
 def _ending(run: Run, outcome: Outcome) -> Ending:
     if isinstance(outcome, Skipped):
         return Ending(RunStatus.SKIPPED, reason=outcome.reason)
-    outcome = _cap(run, outcome)
-    return Ending(RunStatus.SUCCEEDED, items=outcome.items, more=outcome.more, reason=outcome.reason)
-
-
-def _cap(run: Run, outcome: Done) -> Done:
+    ending = Ending(RunStatus.SUCCEEDED, items=outcome.items, more=outcome.more, reason=outcome.reason)
     limit = run.tools.settings.max_continuations
     if not outcome.more or run.payload.step < limit:
-        return outcome
-    return replace(outcome, reason=f"work is left after {limit} continuations, the most that a slot may have")
+        return ending
+    reason = f"work is left after {limit} continuations, the most that a slot may have"
+    return replace(ending, capped=True, reason=reason)
 
 
 def _record(run: Run, claim: Claim, ending: Ending) -> None:
@@ -218,7 +223,10 @@ def _record_failure(run: Run, claim: Claim, error: Exception) -> None:
 
 def _continue(run: Run) -> None:
     step = run.payload.step + 1
-    run.tools.handoff.rerun(run.task, run.now, Trigger.CONTINUATION, run.payload.request, step=step)
+    origin: dict[str, Any] = {"step": step}
+    if run.payload.force and run.payload.force_since is None:
+        origin["since"] = run.invocation.clock.isoformat()  # so that a doubled continuation does not run twice
+    run.tools.handoff.rerun(run.task, run.now, Trigger.CONTINUATION, run.payload.request, **origin)
 
 
 def _measure(run: Run, claim: Claim, ending: Ending, duration_ms: int | None = None) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -19,7 +20,7 @@ _UNITS = {"minute": 60, "hour": 3600, "day": 86400}
 _RATE = re.compile(r"rate\((1(?= \w+[^s]\))|(?!1 )[1-9]\d{0,8}(?= \w+s\))) (minute|hour|day)s?\)")
 _BEAT = re.compile(r"cron\((\*|\d{1,2})(?:/(\d{1,2}))? (\*|\d{1,2}) \* \* \? \*\)")
 _CRON = re.compile(r"cron\((.+)\)")
-_WEEKDAYS = re.compile(r"\d")
+_WEEKDAYS = re.compile(r"\d+")
 # Eight years hold every leap day; an expression that is silent for longer never fires again.
 _SEARCH_YEARS = 8
 
@@ -54,10 +55,10 @@ class Schedule:
 
     def between(self, after: datetime, until: datetime) -> Iterator[datetime]:
         """Every fire after the one instant, up to and including the other, in order."""
-        fire = self.next_after(after)
-        while fire <= until:
-            yield fire
-            fire = self.next_after(fire)
+        fire = after
+        with suppress(ScheduleRefused):  # one that names its years ends with them
+            while (fire := self.next_after(fire)) <= until:
+                yield fire
 
     def _step(self, instant: datetime, *, reverse: bool) -> datetime:
         expression, years = _translate(self.expression)
@@ -123,8 +124,8 @@ def _translate(expression: str) -> tuple[str, frozenset[int] | None]:
     minute, hour, day, month, weekday, year = fields
     if (day == "?") == (weekday == "?"):
         raise ScheduleRefused(f"schedule '{expression}' must have ? as day-of-month or as day-of-week, and not as both")
-    cron = " ".join([minute, hour, day.replace("?", "*"), month, _weekday(weekday)])
     try:
+        cron = " ".join([minute, hour, day.replace("?", "*"), month, _weekday(weekday)])
         CronSim(cron, datetime(2024, 1, 1, tzinfo=UTC))
         return cron, _years(year)
     except (CronSimError, ValueError) as error:
@@ -135,12 +136,19 @@ def _weekday(field: str) -> str:
     """EventBridge counts the week from Sunday = 1, cron from Sunday = 0; after # and / stand counts, not days."""
     if field in ("?", "*"):
         return "*"
+    if field == "L":
+        return "6"  # the last day of the week, Saturday
     parts = re.split(r"([,#/])", field)
     shifted = [
-        part if index and parts[index - 1] in "#/" else _WEEKDAYS.sub(lambda day: str(int(day[0]) - 1), part)
-        for index, part in enumerate(parts)
+        part if index and parts[index - 1] in "#/" else _WEEKDAYS.sub(_shift, part) for index, part in enumerate(parts)
     ]
     return "".join(shifted)
+
+
+def _shift(day: re.Match[str]) -> str:
+    if not 1 <= int(day[0]) <= 7:
+        raise ValueError("days of the week are 1 (Sunday) to 7, or SUN to SAT")
+    return str(int(day[0]) - 1)
 
 
 def _years(field: str) -> frozenset[int] | None:

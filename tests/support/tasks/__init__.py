@@ -24,6 +24,14 @@ TEST_TASKS = (
         catch_up=CatchUp.LATEST,
     ),
     Task("stop_halfway", "is killed half way", f"{_HERE}.stop_halfway", schedule="cron(0 * * * ? *)"),
+    Task(
+        "catch_alone",
+        "catches up with all, one slot at a time",
+        f"{_HERE}.note_run",
+        schedule="cron(0 * * * ? *)",
+        catch_up=CatchUp.ALL,
+        overlap=Overlap.FORBID,
+    ),
     Task("wait_for_crowd", "outlasts the others", f"{_HERE}.wait_for_crowd", schedule="cron(0 * * * ? *)"),
     Task(
         "stop_alone",

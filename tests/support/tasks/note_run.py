@@ -13,4 +13,4 @@ def note_run(context: Context) -> Done:
     return Done(items=1)
 
 
-note_alone = catch_all = catch_latest = note_run
+note_alone = catch_all = catch_latest = catch_alone = note_run

@@ -19,7 +19,9 @@ CREATE TABLE signalbox.job_history (
     status text NOT NULL,
     items bigint NOT NULL DEFAULT 0,
     more boolean NOT NULL DEFAULT false,
+    capped boolean NOT NULL DEFAULT false,
     step integer NOT NULL DEFAULT 0,
+    ran boolean NOT NULL DEFAULT true,
     request jsonb,
     reason text,
     error jsonb,
@@ -36,7 +38,8 @@ CREATE TABLE signalbox.job_history (
     CONSTRAINT finished_after_started CHECK (finished_at >= started_at),
     CONSTRAINT error_iff_failed CHECK ((status = 'failed') = (error IS NOT NULL)),
     CONSTRAINT reason_where_not_run CHECK (status NOT IN ('skipped', 'missed') OR reason IS NOT NULL),
-    CONSTRAINT more_only_after_success CHECK (NOT more OR status = 'succeeded')
+    CONSTRAINT more_only_after_success CHECK (NOT more OR status = 'succeeded'),
+    CONSTRAINT capped_only_with_more CHECK (NOT capped OR more)
 );
 COMMENT ON TABLE signalbox.job_history IS 'The ledger: one row a run, and one for each slot that came without a run.';
 COMMENT ON COLUMN signalbox.job_history.more IS
@@ -44,6 +47,10 @@ COMMENT ON COLUMN signalbox.job_history.more IS
 COMMENT ON COLUMN signalbox.job_history.reference_time IS 'The now of the run, all through it.';
 COMMENT ON COLUMN signalbox.job_history.request IS
     'What was asked for beside task and time, so that a lost run can be asked for again.';
+COMMENT ON COLUMN signalbox.job_history.capped IS
+    'Work is left, and the slot has had all the continuations it may have.';
+COMMENT ON COLUMN signalbox.job_history.ran IS
+    'A worker held the slot. False for deliveries that were turned away, requests that were refused, and missed slots.';
 COMMENT ON COLUMN signalbox.job_history.step IS 'How many continuations of the slot came before this run.';
 
 -- Has this slot succeeded? What happened to each slot?
@@ -76,14 +83,19 @@ $$;
 -- in one round trip, and a session plans them once.
 
 CREATE FUNCTION signalbox.claim_run(
-    of_task text, of_slot timestamptz, wanted text[], by_worker text, lease interval, why text,
-    as_of timestamptz, at_step integer, forced boolean, asked jsonb,
+    of_task text, of_slot timestamptz, slot_lock text, alone boolean, by_worker text, lease interval, why text,
+    as_of timestamptz, at_step integer, forced boolean, forced_since timestamptz, asked jsonb,
     OUT run_id bigint, OUT verdict text, OUT because text
 ) LANGUAGE plpgsql AS $$
 DECLARE
+    -- In the order in which they are taken, the same in every worker, so that two can't wait for each other.
+    wanted text[] := CASE WHEN alone THEN ARRAY[of_task, slot_lock] ELSE ARRAY[slot_lock] END;
     taken integer;
     done bigint;
 BEGIN
+    -- A crash of the server may lose a claim that was not flushed, and the worker's connection with it: whatever the
+    -- run commits flushes its claim too, so none of its effects can outlive it.
+    PERFORM set_config('synchronous_commit', 'off', true);
     -- Whoever is just giving the lease back is waited for here, and what they recorded is seen below.
     INSERT INTO signalbox.job_locks AS held (id, worker_id, locked_at, expires_at)
     SELECT lock, by_worker, clock_timestamp(), clock_timestamp() + lease FROM unnest(wanted) AS lock
@@ -93,8 +105,10 @@ BEGIN
     GET DIAGNOSTICS taken = ROW_COUNT;
     SELECT id INTO done FROM signalbox.job_history
     WHERE job_type = of_task AND slot = of_slot AND status = 'succeeded' AND NOT more
+        -- A forced run disregards what succeeded before it was ordered, and not what its own duplicate has done since.
+        AND (NOT forced OR started_at >= forced_since)
     LIMIT 1;
-    IF taken = cardinality(wanted) AND (done IS NULL OR forced) THEN
+    IF taken = cardinality(wanted) AND done IS NULL THEN
         -- Whoever held the lease before and let it run out did not finish.
         UPDATE signalbox.job_history AS lost
         SET status = 'failed', finished_at = greatest(clock_timestamp(), lost.started_at),
@@ -108,10 +122,10 @@ BEGIN
         RETURN;
     END IF;
     verdict := 'skipped';
-    IF done IS NOT NULL AND NOT forced THEN
+    IF done IS NOT NULL THEN
         because := format('the slot has already succeeded, in run %s', done);
     ELSIF EXISTS (
-        SELECT FROM signalbox.job_locks WHERE id = wanted[cardinality(wanted)] AND worker_id <> by_worker
+        SELECT FROM signalbox.job_locks WHERE id = slot_lock AND worker_id <> by_worker
     ) THEN
         because := 'the slot is being run by another worker';
     ELSE
@@ -119,28 +133,40 @@ BEGIN
         because := 'another slot of the task is being run, and its runs may not overlap';
     END IF;
     DELETE FROM signalbox.job_locks WHERE id = ANY (wanted) AND worker_id = by_worker;
+    -- Missed anew: the row takes its place behind the runs that the slot has had since.
+    DELETE FROM signalbox.job_history
+    WHERE job_type = of_task AND slot = of_slot AND status = 'missed' AND verdict = 'missed';
     INSERT INTO signalbox.job_history
-        (job_type, slot, reference_time, trigger, step, request, worker_id, started_at, finished_at, status, reason)
-    VALUES (of_task, of_slot, as_of, why, at_step, asked, by_worker, now(), now(), verdict, because)
+        (job_type, slot, reference_time, trigger, step, request, worker_id, started_at, finished_at, status, reason, ran)
+    VALUES (
+        of_task, of_slot, as_of, why, at_step, asked, by_worker, now(), now(),
+        -- A backfill gives its slot out again by itself.
+        CASE WHEN asked #> '{origin,backfill_id}' IS NULL THEN verdict ELSE 'skipped' END, because, false
+    )
     ON CONFLICT (job_type, slot) WHERE status = 'missed' DO UPDATE SET reason = excluded.reason
     RETURNING id INTO run_id;
 END $$;
 COMMENT ON FUNCTION signalbox.claim_run IS
-    'Takes the leases wanted, the slot''s own last, and opens a run; or records why there is none.';
+    'Takes the slot''s lease, and the task''s where it must be alone, and opens a run; or records why there is none.';
 
 CREATE FUNCTION signalbox.end_run(
-    which bigint, by_worker text, locks text[], becomes text, counted bigint, has_more boolean, because text, fault jsonb
+    which bigint, by_worker text, slot_lock text, of_task text, becomes text, counted bigint, has_more boolean,
+    is_capped boolean, because text, fault jsonb
 ) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     took bigint;
 BEGIN
     UPDATE signalbox.job_history
-    SET status = becomes, items = counted, more = has_more, reason = because, error = fault,
+    SET status = becomes, items = counted, more = has_more, capped = is_capped, reason = because, error = fault,
         finished_at = greatest(clock_timestamp(), started_at)
     WHERE id = which AND status = 'running' AND worker_id = by_worker
     RETURNING duration_ms INTO took;
     IF FOUND THEN
-        DELETE FROM signalbox.job_locks WHERE id = ANY (locks) AND worker_id = by_worker;
+        DELETE FROM signalbox.job_locks WHERE id IN (slot_lock, of_task) AND worker_id = by_worker;
+    ELSE
+        -- Asked again because the answer got lost on its way.
+        SELECT duration_ms INTO took FROM signalbox.job_history
+        WHERE id = which AND worker_id = by_worker AND status = becomes AND error ->> 'type' IS DISTINCT FROM 'WorkerLost';
     END IF;
     RETURN took;
 END $$;

@@ -23,7 +23,7 @@ class CreateBackfill(Payload):
     task: str
     first: Instant = Field(alias="from")
     last: Instant = Field(alias="to")
-    rate_per_minute: int = Field(60, ge=1, le=6000)
+    rate_per_minute: int = Field(60, ge=1, le=600)
     params: dict[str, Any] = Field(default_factory=dict)
     force: bool = False
     dry_run: bool = False
@@ -50,7 +50,7 @@ class PauseBackfill(_Step):
 
 
 class ResumeBackfill(_Step):
-    """Goes on with a paused one; tries the failed slots of a completed one again."""
+    """Goes on with a paused or completed one, and tries its failed slots again."""
 
 
 class CancelBackfill(_Step):
@@ -112,7 +112,7 @@ def _advance(engine: Engine, invocation: Invocation) -> None:
     """The first slots start at once; the rest follow each minute."""
     tools = engine.tools
     budget = Budget(invocation.ends_at - tools.settings.budget_margin_seconds)
-    backfills.advance(tools.database, tools.handoff, tools.enabled(), budget, tools.log)
+    backfills.advance(tools.database.connection(), tools.handoff, tools.enabled(), budget, tools.log)
 
 
 def _answer(backfill: Backfill) -> dict[str, Any]:

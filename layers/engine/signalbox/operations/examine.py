@@ -21,12 +21,13 @@ class Examine(Payload):
 def examine(engine: Engine, _: Examine, __: Invocation) -> dict[str, Any]:
     connection = engine.tools.database.connection()
     began = time.perf_counter()
-    version, name = connection.execute(SQL["describe_server"]).fetchone() or ("", "")
+    version, name, statement, idle = connection.execute(SQL["describe_server"]).fetchone() or ("", "", "", "")
     latency_ms = round((time.perf_counter() - began) * 1000, 2)
     held, expired = connection.execute(SQL["count_locks"]).fetchone() or (0, 0)
     running, failed, missed = connection.execute(SQL["count_runs"]).fetchone() or (0, 0, 0)
     return {
         "database": {"server_version": version, "name": name, "latency_ms": latency_ms},
+        "timeouts": {"statement_timeout": statement, "idle_in_transaction_session_timeout": idle},
         "schema": {
             "versions": migrations.versions(connection),
             "pending": [migration.label for migration in migrations.plan(connection, engine.packs)],

@@ -1,5 +1,6 @@
--- describe_server: its version and the database's name
-SELECT current_setting('server_version'), current_database();
+-- describe_server: its version, the database's name, and what ends the work of a worker that vanished
+SELECT current_setting('server_version'), current_database(), current_setting('statement_timeout'),
+    current_setting('idle_in_transaction_session_timeout');
 
 -- count_locks: leases at work, and leases that nobody gave back
 SELECT count(*) FILTER (WHERE expires_at > clock_timestamp()), count(*) FILTER (WHERE expires_at <= clock_timestamp())

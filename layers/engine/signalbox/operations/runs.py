@@ -25,7 +25,7 @@ class ListRuns(Payload):
     since: Instant | None = None
     until: Instant | None = None
     limit: int = Field(50, ge=1, le=1000)
-    before_id: int | None = Field(None, ge=1)
+    before_id: int | None = Field(None, ge=1, le=2**63 - 1)
 
 
 def list_runs(engine: Engine, params: ListRuns, _: Invocation) -> dict[str, Any]:

@@ -9,8 +9,8 @@ SELECT slot,
         ELSE 'missed'
     END,
     sum(items),
-    count(*) FILTER (WHERE status NOT IN ('missed', 'skipped'))
+    count(*) FILTER (WHERE ran)
 FROM signalbox.job_history
-WHERE job_type = %(task)s AND slot >= %(since)s AND slot <= %(until)s
+WHERE job_type = %(task)s AND slot >= %(since)s AND slot <= %(until)s AND (ran OR status = 'missed')
 GROUP BY slot
 ORDER BY slot;

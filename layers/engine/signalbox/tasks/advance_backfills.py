@@ -8,4 +8,4 @@ from signalbox.context import Context, Done
 
 def advance_backfills(context: Context) -> Done:
     """Items are the slots that were started."""
-    return Done(backfills.advance(context.database, context.handoff, context.registry, context.budget, context.log))
+    return Done(backfills.advance(context.db, context.handoff, context.registry, context.budget, context.log))

@@ -1,6 +1,7 @@
 """Deletes runs older than their task keeps them, once a night, in batches that never hold a lock for long.
 
-Missed slots age like runs. Finished backfills and their slots go after a season. A run at work is never touched.
+Missed slots age like runs. Finished backfills and their slots go after a season. A run at work is never touched, and
+runs of tasks that this stack does not know stay: a pack taken out for a while must find its history again.
 """
 
 from __future__ import annotations
@@ -9,28 +10,25 @@ from datetime import timedelta
 
 from signalbox.context import Context, Done, drain
 from signalbox.queries import load_queries
-from signalbox.registry import Task
 
 SQL = load_queries(__file__)
 BATCH = 1000
-# For runs of tasks that this stack no longer knows, and for backfills.
-DEFAULT_RETENTION = timedelta(days=90)
+BACKFILL_RETENTION = timedelta(days=90)
 
 
 def prune_history(context: Context) -> Done:
     """Items are the rows deleted."""
     items = 0
-    for (job_type,) in context.db.execute(SQL["list_job_types"]).fetchall():
-        done = _prune_task(context, job_type)
+    for task in context.known:
+        done = _delete(context, "delete_runs", task.retention, task.name)
         items += done.items
         if done.more:
             return Done(items, more=True)
-    before = {"before": context.now - DEFAULT_RETENTION}
-    return Done(items + context.db.execute(SQL["delete_backfills"], before).rowcount)
+    slots = _delete(context, "delete_backfill_slots", BACKFILL_RETENTION)
+    backfills = _delete(context, "delete_backfills", BACKFILL_RETENTION) if not slots.more else Done()
+    return Done(items + backfills.items, more=slots.more or backfills.more)
 
 
-def _prune_task(context: Context, job_type: str) -> Done:
-    task: Task | None = context.registry.tasks.get(job_type)
-    before = context.now - (task.retention if task else DEFAULT_RETENTION)
-    values = {"job_type": job_type, "before": before, "batch": BATCH}
-    return drain(context.budget, lambda: context.db.execute(SQL["delete_runs"], values).rowcount, size=BATCH)
+def _delete(context: Context, query: str, retention: timedelta, job_type: str = "") -> Done:
+    values = {"job_type": job_type, "before": context.now - retention, "batch": BATCH}
+    return drain(context.budget, lambda: context.db.execute(SQL[query], values).rowcount, size=BATCH)

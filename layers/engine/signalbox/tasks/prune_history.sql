@@ -1,12 +1,3 @@
--- list_job_types: every task the ledger has rows of, by jumping along the index instead of reading the table
-WITH RECURSIVE jump AS (
-    (SELECT job_type FROM signalbox.job_history ORDER BY job_type LIMIT 1)
-    UNION ALL
-    SELECT (SELECT h.job_type FROM signalbox.job_history AS h WHERE h.job_type > jump.job_type ORDER BY h.job_type LIMIT 1)
-    FROM jump WHERE jump.job_type IS NOT NULL
-)
-SELECT job_type FROM jump WHERE job_type IS NOT NULL;
-
 -- delete_runs: one batch of a task's oldest rows; SKIP LOCKED, so that two prunings share the work
 DELETE FROM signalbox.job_history
 WHERE id IN (
@@ -17,5 +8,15 @@ WHERE id IN (
     FOR UPDATE SKIP LOCKED
 );
 
--- delete_backfills: finished ones, with their slots
-DELETE FROM signalbox.backfills WHERE finished_at < %(before)s;
+-- delete_backfill_slots: one batch of the slots of backfills that finished long ago
+DELETE FROM signalbox.backfill_slots
+WHERE (backfill_id, slot) IN (
+    SELECT s.backfill_id, s.slot
+    FROM signalbox.backfills AS b JOIN signalbox.backfill_slots AS s ON s.backfill_id = b.id
+    WHERE b.finished_at < %(before)s
+    LIMIT %(batch)s
+);
+
+-- delete_backfills: one batch of those themselves, once their slots are gone
+DELETE FROM signalbox.backfills
+WHERE id IN (SELECT id FROM signalbox.backfills WHERE finished_at < %(before)s LIMIT %(batch)s);

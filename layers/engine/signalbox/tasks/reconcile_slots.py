@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pydantic import Field
 
 from signalbox.context import Context, Done
+from signalbox.errors import SignalboxError
 from signalbox.ledger import Trigger
 from signalbox.payload import Payload
 from signalbox.queries import load_queries
@@ -33,15 +34,21 @@ class Params(Payload):
 
 
 def reconcile_slots(context: Context) -> Done:
-    """Items are the slots found missed."""
-    missed = 0
+    """Items are the slots found missed. What keeps one task from being looked after does not keep the others."""
+    missed, troubles = 0, []
     for task in context.registry:
         if task.schedule is None:
             continue
         if context.budget.spent:
             return Done(missed, more=True)
-        missed += _record_missed(context, task)
-        _catch_up(context, task)
+        try:
+            missed += _record_missed(context, task)
+            _catch_up(context, task)
+        except SignalboxError as error:
+            context.log.warning("task.unreconciled", extra={"task": task.name, "error": str(error)})
+            troubles.append(error)
+    if troubles:
+        raise troubles[0]
     return Done(missed)
 
 
@@ -68,7 +75,7 @@ def _record_missed(context: Context, task: Task) -> int:
 
 def _window(context: Context, task: Task) -> datetime:
     """Slots after this are looked for: not before the task had its schedule, nor among rows that may be pruned."""
-    values = {"task": task.name, "schedule": task.schedule, "now": context.now}
+    values = {"task": task.name, "schedule": task.schedule}
     row = context.db.execute(SQL["note_schedule"], values).fetchone()
     known_since = row[0].astimezone(UTC) if row else context.now
     lookback = min(timedelta(hours=context.params.lookback_hours), task.retention / 2)

@@ -1,7 +1,7 @@
 -- note_schedule: since when the task has had this schedule; a changed one starts anew
 -- What the ledger has of it before we first looked counts too: the rules may have fired before the first reconciling.
 INSERT INTO signalbox.task_schedules AS known (task, schedule, known_since)
-VALUES (%(task)s, %(schedule)s, %(now)s)
+VALUES (%(task)s, %(schedule)s, now())  -- the database's clock: a run for a past instant knows nothing earlier
 ON CONFLICT (task) DO UPDATE
 SET schedule = excluded.schedule,
     changed = known.changed OR known.schedule <> excluded.schedule,
@@ -10,14 +10,15 @@ RETURNING CASE WHEN changed THEN known_since ELSE least(known_since, (
     SELECT min(slot) FROM signalbox.job_history WHERE job_type = %(task)s AND trigger = 'schedule'
 )) END;
 
--- list_slots: the slots of which the ledger knows anything at all
+-- list_slots: the slots that have had a run, or are known to have had none; a refused request is neither
 SELECT DISTINCT slot FROM signalbox.job_history
-WHERE job_type = %(task)s AND slot > %(since)s AND slot <= %(until)s;
+WHERE job_type = %(task)s AND slot > %(since)s AND slot <= %(until)s AND (ran OR status = 'missed');
 
 -- record_missed: one row a slot, however many reconcilers look
 INSERT INTO signalbox.job_history
-    (job_type, slot, reference_time, trigger, status, reason, worker_id, started_at, finished_at)
-SELECT %(task)s, wanted, %(now)s, 'schedule', 'missed', 'no run came for this slot', %(worker_id)s, now(), now()
+    (job_type, slot, reference_time, trigger, status, reason, worker_id, started_at, finished_at, ran)
+SELECT %(task)s, wanted, %(now)s, 'schedule', 'missed', 'no run came for this slot', %(worker_id)s, now(), now(),
+    false
 FROM unnest(%(slots)s::timestamptz[]) AS wanted
 ON CONFLICT (job_type, slot) WHERE status = 'missed' DO NOTHING;
 
@@ -29,7 +30,8 @@ SELECT slot FROM (
         AND missed.slot >= %(since)s AND missed.slot <= %(until)s
         AND NOT EXISTS (
             SELECT FROM signalbox.job_history AS ran
-            WHERE ran.job_type = missed.job_type AND ran.slot = missed.slot AND ran.status <> 'missed'
+            WHERE ran.job_type = missed.job_type AND ran.slot = missed.slot AND ran.ran
+                AND (ran.id > missed.id OR ran.status = 'running' OR (ran.status = 'succeeded' AND NOT ran.more))
         )
         AND NOT (%(latest)s AND EXISTS (
             SELECT FROM signalbox.job_history AS later

@@ -35,6 +35,7 @@ def sweep_runs(context: Context) -> Done:
 def _resume(context: Context) -> int:
     values = {"patience": PATIENCE, "lookback": LOOKBACK, "most_losses": MOST_LOSSES}
     rows = context.db.execute(SQL["list_resumable"], values).fetchall()
+    resumed = 0
     for name, now, request, step, more in rows:
         task = context.registry.tasks.get(name)
         if task is None:
@@ -42,4 +43,5 @@ def _resume(context: Context) -> int:
         trigger = Trigger.CONTINUATION if more else Trigger.CATCH_UP
         context.handoff.rerun(task, now.astimezone(UTC), trigger, request, step=step + 1 if more else step)
         context.log.info("run.resumed", extra={"task": name, "now": now.isoformat(), "trigger": trigger})
-    return len(rows)
+        resumed += 1
+    return resumed

@@ -19,12 +19,12 @@ SELECT last.job_type, last.reference_time, last.request, last.step, last.more
 FROM signalbox.job_history AS last
 WHERE (last.more OR (last.status = 'failed' AND last.error ->> 'type' = 'WorkerLost'))
     AND last.finished_at > clock_timestamp() - %(lookback)s
-    AND (NOT last.more OR (last.reason IS NULL AND last.finished_at < clock_timestamp() - %(patience)s))
+    AND (NOT last.more OR (NOT last.capped AND last.finished_at < clock_timestamp() - %(patience)s))
     AND (last.request #> '{origin,backfill_id}') IS NULL
     AND NOT EXISTS (
         SELECT FROM signalbox.job_history AS newer
         WHERE newer.job_type = last.job_type AND newer.slot = last.slot AND newer.id > last.id
-            AND newer.status NOT IN ('skipped', 'missed')
+            AND newer.ran  -- even if it found nothing to do
     )
     AND (
         SELECT count(*) FROM signalbox.job_history AS loss
