@@ -31,9 +31,9 @@ VALUES
 
 -- prune_history did not run over the holidays, and has run since.
 INSERT INTO signalbox.job_history
-    (job_type, slot, reference_time, trigger, status, reason, worker_id, started_at, finished_at)
-SELECT 'prune_history', slot, slot, 'schedule', missed.status, missed.reason, 'sample', slot + interval '1 second',
-    slot + interval '1.1 seconds'
+    (job_type, slot, reference_time, trigger, status, ran, reason, worker_id, started_at, finished_at)
+SELECT 'prune_history', slot, slot, 'schedule', missed.status, missed.status <> 'missed', missed.reason, 'sample',
+    slot + interval '1 second', slot + interval '1.1 seconds'
 FROM generate_series(timestamptz '2025-12-28 02:30Z', timestamptz '2026-01-04 02:30Z', interval '1 day') AS slot
 CROSS JOIN LATERAL (
     SELECT 'missed' AS status, 'no run came for this slot' AS reason
@@ -59,10 +59,9 @@ SELECT ordered.id, slot, CASE WHEN slot < '2025-12-31Z' THEN 'skipped' ELSE 'pen
 FROM ordered
 CROSS JOIN generate_series(timestamptz '2025-12-30 02:30Z', timestamptz '2026-01-02 02:30Z', interval '1 day') AS slot;
 
--- Three days of hourly runs of a task that is no longer there, which have just grown older than ninety days. Tonight's
--- prune_history deletes them; those of the nights above are too early for it.
+-- In October somebody polled three days again by hand, hour by hour; those runs have just grown older than ninety days.
+-- Tonight's prune_history deletes them; for those of the nights above it is too early.
 INSERT INTO signalbox.job_history
     (job_type, slot, reference_time, trigger, status, items, worker_id, started_at, finished_at)
-SELECT 'export_reports', slot, slot, 'schedule', 'succeeded', 12, 'sample', slot + interval '1 second',
-    slot + interval '3 seconds'
+SELECT 'poll_data', slot, slot, 'manual', 'succeeded', 12, 'sample', slot + interval '1 second', slot + interval '3 seconds'
 FROM generate_series(timestamptz '2025-10-04 03:00Z', timestamptz '2025-10-07 02:00Z', interval '1 hour') AS slot;

@@ -139,7 +139,7 @@ def test_invoke_may_leave_the_run_to_the_queue(signalbox: Signalbox) -> None:
     [
         (["swep_runs"], 1, "TaskUnknown: task 'swep_runs' is not registered; did you mean 'sweep_runs'?"),
         (["sweep_runs", "--params", '{"a": 1}'], 1, "ParamsRefused: task 'sweep_runs' takes no params, and got a"),
-        (["sweep_runs", "--reference-time", "3026-01-01T00:00Z"], 1, "PayloadRefused: reference_time 3026-01-01"),
+        (["sweep_runs", "--reference-time", "2126-01-01T00:00Z"], 1, "PayloadRefused: reference_time 2126-01-01"),
         (["sweep_runs", "--function", "poller"], 1, "PayloadRefused: task 'sweep_runs' is run by signalbox-archiver"),
         (["sweep_runs", "--reference-time", "2026-02-03T00:04"], 2, "has no time zone; in UTC it is"),
         (["--event", "events/none.json"], 2, "events/none.json can't be read"),
