@@ -27,25 +27,32 @@ def main(typed: Sequence[str] | None = None) -> int:
         return _INTERRUPTED
     except BrokenPipeError:
         return _reader_gone()
+
+
+def _run(words: list[str]) -> int:
+    try:
+        args = build_parser().parse_args(words)
+        code: int = args.command.load().run(args)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        raise
     except Exception as error:
         return _report(error, words)
 
 
-def _run(words: list[str]) -> int:
-    args = build_parser().parse_args(words)
-    code: int = args.command.load().run(args)
-    sys.stdout.flush()
-    return code
-
-
 def _report(error: Exception, words: list[str]) -> int:
-    from local.cli.faults import explain
+    from local.cli.faults import as_value, explain
 
     if "--debug" in words or os.environ.get("SIGNALBOX_DEBUG", "0") not in ("", "0"):
         import traceback
 
         traceback.print_exc()
     print(f"signalbox: {explain(error)}", file=sys.stderr)
+    if "--json" in words:  # of what was mistyped there are no options to ask
+        from local.cli.terminal import print_json
+
+        print_json({"error": as_value(error)})
     return _MISTYPED if isinstance(error, UsageRefused) else 1
 
 

@@ -13,12 +13,18 @@ from pathlib import Path
 import psutil
 
 from local.home import Home
-from local.postgres import stop_leftover
+from local.postgres import running_on, stop_leftover
 from local.processes import end, runs
 
 # moto is given the first; each function's process has the second, and so have those that it starts.
 HOME_VARIABLE = "SIGNALBOX_LAPTOP_HOME"
 _TASK_ROOT = "LAMBDA_TASK_ROOT"
+
+
+def find_leftovers(home: Home) -> list[psutil.Process]:
+    """To be called when no supervisor runs: what it left running."""
+    server = running_on(home.database)
+    return [*_belonging_to(home.folder), *([server] if server else [])]
 
 
 def remove_leftovers(home: Home) -> bool:

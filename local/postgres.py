@@ -130,14 +130,14 @@ class EmbeddedPostgres:
 
 def stop_leftover(data: Path) -> bool:
     """Stop the server that still runs on this data folder, its owner having crashed. Says whether there was one."""
-    leftover = _running_on(data)
+    leftover = running_on(data)
     if leftover is not None:
         end(leftover, _STOP_SIGNALS)
     _remove_outside_folder(data)
     return leftover is not None
 
 
-def _running_on(data: Path) -> psutil.Process | None:
+def running_on(data: Path) -> psutil.Process | None:
     """The server that `postmaster.pid` names, unless the number has passed to another program since."""
     try:
         process = psutil.Process(int((data / "postmaster.pid").read_text().splitlines()[0]))

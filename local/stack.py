@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -24,7 +24,7 @@ import psutil
 
 from local.errors import LaptopError
 from local.home import Home, State
-from local.leftovers import remove_leftovers
+from local.leftovers import find_leftovers, remove_leftovers
 from local.processes import end, wait_for_end
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,6 +32,7 @@ DEFAULT_PORT = 4566
 # What tells the supervisor that it is to stay when its input ends.
 LET_GO = "let go\n"
 _STOP_PATIENCE_SECONDS = 30.0
+_DATABASE_PATIENCE_SECONDS = 2  # the least that libpq takes
 
 Report = Callable[[str], None]
 
@@ -63,8 +64,10 @@ class Status:
     """How a stack is: `detail` is what it says of itself, if it answers."""
 
     running: bool
-    state: State | None
-    detail: Mapping[str, Any] | None
+    state: State | None = None
+    detail: Mapping[str, Any] | None = None
+    database_answers: bool = False
+    leftovers: Sequence[int] = ()  # where none runs: the processes of one that was killed
 
 
 def up(options: Options, report: Report) -> State:
@@ -103,9 +106,9 @@ def status(home_folder: Path) -> Status:
     """How the stack there is, in its own words where it answers."""
     home = Home(home_folder)
     if home.supervisor() is None:
-        return Status(False, None, None)
+        return Status(False, leftovers=sorted(process.pid for process in find_leftovers(home)))
     state = home.read_state()
-    return Status(True, state, _ask(state) if state else None)
+    return Status(True, state, _ask(state), _database_answers(state)) if state else Status(True)
 
 
 @contextmanager
@@ -177,6 +180,16 @@ def _ask(state: State) -> dict[str, Any] | None:
             return detail
     except (OSError, ValueError):
         return None
+
+
+def _database_answers(state: State) -> bool:
+    import psycopg  # up and down have no need of it
+
+    try:
+        psycopg.connect(state.database, connect_timeout=_DATABASE_PATIENCE_SECONDS).close()
+    except psycopg.OperationalError:
+        return False
+    return True
 
 
 @contextmanager

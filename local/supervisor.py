@@ -71,6 +71,7 @@ def _supervise(options: Options, stop: threading.Event) -> None:
         _say(report=f"ready at {state.endpoint} after {time.monotonic() - began:.1f} s")
         _say(ready=asdict(state))
         while not stop.wait(1):
+            # PostgreSQL may end under it, so that one can try what a database that is down does; `status` says so.
             if not moto.runs:
                 raise LaptopError("the stand-in for AWS ended by itself, and with it all that was deployed")
 

@@ -23,17 +23,19 @@ class Answer:
         """What the function returned; raises what it failed with."""
         content = json.loads(self.content or b"null")
         if self.failed:
-            raise FunctionFailed(_fault(self.function, content))
+            raise _fault(self.function, content)
         return content
 
 
-def _fault(function: str, error: Any) -> str:
+def _fault(function: str, error: Any) -> FunctionFailed:
     """The engine's own errors say what to do next; of others only the log knows more."""
     if not isinstance(error, dict):
-        return f"function {function} failed: {error}"
-    kind, message = error.get("errorType", "Error"), error.get("errorMessage", "without a message")
+        return FunctionFailed(f"function {function} failed: {error}", "Error")
+    kind, message = str(error.get("errorType", "Error")), error.get("errorMessage", "without a message")
     from signalbox import errors
 
     if hasattr(errors, kind):
-        return f"{kind}: {message}"
-    return f"{kind}: {message}; `signalbox logs {function} --since 10m` shows what {function} said"
+        return FunctionFailed(f"{kind}: {message}", kind)
+    return FunctionFailed(
+        f"{kind}: {message}; `signalbox logs {function} --since 10m` shows what {function} said", kind
+    )

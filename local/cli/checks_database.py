@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from local.cli.checkup import Finding, fail, ok, warn
 from local.cli.instant import show_duration
 from local.cli.target import Target
+
+# What to set them to: a little more than the longest statement takes, and than a transaction waits for its worker.
+_TIMEOUTS = {"statement_timeout": "310s", "idle_in_transaction_session_timeout": "5min"}
 
 
 def check_migrations(target: Target) -> list[Finding]:
@@ -26,7 +30,21 @@ def check_ledger(target: Target) -> list[Finding]:
         ok("database", f"PostgreSQL {database['server_version']}, {database['name']}, answers in {latency}"),
         _locks(found["locks"]),
         *_runs(found["runs"]),
+        # On the laptop a killed worker's connection ends with it.
+        *([] if target.endpoint else check_timeouts(found.get("timeouts", {}))),
     ]
+
+
+def check_timeouts(timeouts: Mapping[str, str]) -> list[Finding]:
+    """What ends the work of a worker that vanished without a word. An older engine does not tell."""
+    if not timeouts:
+        return []
+    told = ", ".join(f"{name} is {value}" for name, value in timeouts.items())
+    unset = [f"ALTER ROLE … SET {name} = '{_TIMEOUTS[name]}'" for name in _TIMEOUTS if timeouts.get(name) == "0"]
+    if not unset:
+        return [ok("timeouts", told)]
+    advice = f"a killed worker's transaction may outlive its lease: {'; '.join(unset)}; see docs/settings.md"
+    return [warn("timeouts", told, advice)]
 
 
 def _locks(locks: dict[str, int]) -> Finding:

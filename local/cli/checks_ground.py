@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from local.cli.checkup import Finding, fail, ok, warn
+from local.cli.checkup import Finding, Verdict, fail, ok, warn
 from local.cli.target import Target
 from local.stack import status
 
@@ -34,6 +34,9 @@ def check_machine() -> list[Finding]:
 
 def check_laptop(home: Path) -> list[Finding]:
     found = status(home)
+    if found.leftovers:
+        left = f"none runs in {home}, and {len(found.leftovers)} processes of one that was killed are left over"
+        return [fail("stack", left, "`signalbox down` ends them")]
     if not found.running:
         return [fail("stack", f"none runs in {home}", "start one with `signalbox up`")]
     if found.state is None:
@@ -43,7 +46,13 @@ def check_laptop(home: Path) -> list[Finding]:
     if detail is None:
         return [runs, fail("endpoint", f"{state.endpoint} does not answer", "`signalbox down`, then `signalbox up`")]
     answers = ok("endpoint", f"{state.endpoint} answers; {detail['under_way']} invocations under way")
-    return [runs, answers, _clock(clock=bool(detail["clock"]))]
+    return [runs, answers, _clock(clock=bool(detail["clock"])), *_database(found.database_answers, state.database)]
+
+
+def _database(answers: bool, dsn: str) -> list[Finding]:
+    """Of one that answers, the functions tell more."""
+    advice = "`signalbox down`, then `signalbox up --keep`, which goes on with its data"
+    return [] if answers else [fail("database", f"{dsn} does not answer", advice)]
 
 
 def _clock(*, clock: bool) -> Finding:
@@ -63,8 +72,13 @@ def check_account(target: Target) -> list[Finding]:
 def check_stack(target: Target) -> list[Finding]:
     cloudformation: CloudFormationClient = target.client("cloudformation")
     stack = cloudformation.describe_stacks(StackName=target.stack)["Stacks"][0]["StackStatus"]
-    if stack in ("CREATE_COMPLETE", "UPDATE_COMPLETE", "IMPORT_COMPLETE"):
-        return [ok("deployment", f"{target.stack} is {stack}")]
+    verdict = judge_stack(stack)
     advice = f"`aws cloudformation describe-stack-events --stack-name {target.stack}` says why"
-    verdict = warn if stack in ("UPDATE_ROLLBACK_COMPLETE",) or stack.endswith("_IN_PROGRESS") else fail
-    return [verdict("deployment", f"{target.stack} is {stack}", advice)]
+    return [Finding("deployment", verdict, f"{target.stack} is {stack}", "" if verdict == "ok" else advice)]
+
+
+def judge_stack(status: str) -> Verdict:
+    """Whether a stack that CloudFormation says this of can be worked with."""
+    if status in ("CREATE_COMPLETE", "UPDATE_COMPLETE", "IMPORT_COMPLETE"):
+        return "ok"
+    return "warn" if status == "UPDATE_ROLLBACK_COMPLETE" or status.endswith("_IN_PROGRESS") else "fail"

@@ -55,9 +55,9 @@ class Command:
 COMMANDS = (
     Command("up", "start the laptop stack and keep it up"),
     Command("down", "stop the laptop stack"),
-    Command("status", "say whether the laptop stack runs, and where"),
+    Command("status", "say whether a stack is up, where, and what it is at"),
     Command("demo", "start a laptop stack of its own, fire every rule once, show what happened, stop"),
-    Command("tick", "fire rules of the laptop stack by hand"),
+    Command("tick", "fire rules by hand, due or not"),
     Command("invoke", "run a task now, or send any payload to a function"),
     Command("history", "list the runs in the ledger, newest first"),
     Command("slots", "show what became of each slot of each task, as a grid"),

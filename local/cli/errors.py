@@ -12,4 +12,8 @@ class CommandFailed(LaptopError):
 
 
 class FunctionFailed(CommandFailed):
-    """A function was invoked and answered with an error."""
+    """A function was invoked and answered with an error, of which `kind` is the type."""
+
+    def __init__(self, message: str, kind: str) -> None:
+        super().__init__(message)
+        self.kind = kind

@@ -1,4 +1,4 @@
-"""Any error as one line that says what, which and what next."""
+"""Any error as one line that says what, which and what next, and as a value for programs."""
 
 from __future__ import annotations
 
@@ -58,6 +58,18 @@ def explain(error: BaseException) -> str:
     if type(error).__module__.startswith(("botocore", "boto3")):
         return f"AWS can't be asked: {_in_one_line(error)}"
     return f"unexpected {type(error).__name__}: {_in_one_line(error)}; --debug shows where"
+
+
+def as_value(error: BaseException) -> dict[str, str]:
+    """The error for a program: by its type it tells one from another."""
+    kind = _kind(error)
+    return {"type": kind, "message": explain(error).removeprefix(f"{kind}: ")}
+
+
+def _kind(error: BaseException) -> str:
+    """The name that whoever raised it gave it, be it a function or AWS."""
+    response = getattr(error, "response", None) or {}
+    return str(getattr(error, "kind", None) or response.get("Error", {}).get("Code") or type(error).__name__)
 
 
 def _in_one_line(error: BaseException) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
-from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -52,13 +51,6 @@ class LaptopControl:
             raise CommandFailed(
                 f"the laptop's stack does not answer at {self.endpoint} ({error}); `signalbox status` says more"
             ) from None
-
-
-def find_control(args: Namespace) -> LaptopControl:
-    """The control of the stack that runs on this laptop."""
-    from local.cli.target import choose_target
-
-    return LaptopControl(choose_target(Namespace(stack=None, home=args.home)).endpoint or "")
 
 
 def _message(refusal: urllib.error.HTTPError) -> str:

@@ -28,7 +28,7 @@ def add_laptop(parser: CommandParser) -> None:
 
 def add_output(parser: CommandParser) -> None:
     group = parser.add_argument_group("output")
-    group.add_argument("--json", action="store_true", help="print JSON, for programs")
+    group.add_argument("--json", action="store_true", help="print JSON, for programs; an error, too")
     group.add_argument("--debug", action="store_true", help="show the traceback of an error (or SIGNALBOX_DEBUG=1)")
 
 

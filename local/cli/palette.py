@@ -28,6 +28,7 @@ LOOKS = {
 WORST_LAST = tuple(LOOKS)
 _OTHERS = {
     "completed": "green",
+    "lost": "yellow",
     "paused": "yellow",
     "cancelled": "magenta",
     "ok": "green",

@@ -33,6 +33,18 @@ def fetch_runs(target: Target, most: int | None, **filters: Any) -> tuple[list[R
             return runs, following
 
 
+def fetch_runs_after(target: Target, id_: int) -> list[Run]:
+    """Every run that is newer than that one, newest first."""
+    runs: list[Run] = []
+    following: int | None = None
+    while True:
+        page = target.operate("list_runs", limit=MOST_A_PAGE, before_id=following)
+        runs += [run for run in page["runs"] if run["id"] > id_]
+        following = page["next"]
+        if following is None or following <= id_:
+            return runs
+
+
 def run_table(runs: Sequence[Run], width: int, clock: datetime) -> list[Text]:
     """One line a run, in the order given."""
     wide = width >= _WIDE

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 from argparse import Namespace
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import boto3
     from botocore.config import Config
     from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_cloudformation.type_defs import StackResourceSummaryTypeDef
     from mypy_boto3_lambda import LambdaClient
 
 Invocation = Literal["RequestResponse", "Event"]
@@ -42,8 +44,8 @@ class Target:
         return make(service, config=_without_proxies(config or CONFIG, self.endpoint), **own)
 
     def function_name(self, function: str) -> str:
-        """The full name of a function, from its short one."""
-        return function if function.startswith(f"{self.stack}-") else f"{self.stack}-{function}"
+        """The full name of a function, from its short one; an ARN is one already."""
+        return function if function.startswith((f"{self.stack}-", "arn:")) else f"{self.stack}-{function}"
 
     def invoke(self, function: str, payload: Any, kind: Invocation = "RequestResponse") -> Answer:
         """Send a payload, and give what came back, be it an error of the function's."""
@@ -73,14 +75,13 @@ class Target:
 
     def functions(self) -> list[str]:
         """The full names of the functions that the stack has."""
+        return sorted(resource["PhysicalResourceId"] for resource in self.resources("AWS::Lambda::Function"))
+
+    def resources(self, kind: str) -> Iterator[StackResourceSummaryTypeDef]:
+        """What CloudFormation made of that kind."""
         cloudformation: CloudFormationClient = self.client("cloudformation")
-        pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=self.stack)
-        return sorted(
-            resource["PhysicalResourceId"]
-            for page in pages
-            for resource in page["StackResourceSummaries"]
-            if resource.get("ResourceType") == "AWS::Lambda::Function"
-        )
+        for page in cloudformation.get_paginator("list_stack_resources").paginate(StackName=self.stack):
+            yield from (found for found in page["StackResourceSummaries"] if found.get("ResourceType") == kind)
 
 
 def choose_target(args: Namespace) -> Target:

@@ -54,7 +54,7 @@ class Firing:
         """Fire the named rules, or all; with `due`, those of them that are due at that minute. A disabled rule is not
         fired, but when it is named it is an error."""
         known = read_rules(self._events)
-        chosen = _chosen(known, rules)
+        chosen = choose(known, rules)
         if due:
             chosen = [rule for rule in chosen if self._is_due(rule, whole_minute(at))]
         return [self._fire(rule, at) for rule in chosen]
@@ -103,7 +103,8 @@ def wait_seconds(now: datetime) -> float:
     return min(60.0 - now.second - now.microsecond / 1e6, _LONGEST_WAIT_SECONDS)
 
 
-def _chosen(known: list[Rule], names: Collection[str] | None) -> list[Rule]:
+def choose(known: list[Rule], names: Collection[str] | None) -> list[Rule]:
+    """Those of the names, or all that are enabled; a name that can't be fired is an error."""
     enabled = {rule.name: rule for rule in known if rule.enabled}
     if names is None:
         return list(enabled.values())

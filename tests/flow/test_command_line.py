@@ -15,7 +15,7 @@ import pytest
 
 from local.aws import client
 from signalbox.packs import registry_of
-from tests.support.command_line import PATIENCE, Signalbox, await_line, interrupt
+from tests.support.command_line import PATIENCE, Signalbox, await_line, interrupt, refusal
 from tests.support.template import PACKS, ROOT
 
 TASKS = {task.name for task in registry_of(PACKS) if task.schedule}
@@ -44,28 +44,6 @@ def db(announced: dict[str, Any]) -> Iterator[psycopg.Connection]:
         yield connection
 
 
-@pytest.fixture
-def on_aws(announced: dict[str, Any]) -> Signalbox:
-    """A shell whose AWS configuration happens to lead to the laptop."""
-    return Signalbox(
-        {
-            "AWS_ENDPOINT_URL": announced["endpoint"],
-            "AWS_ACCESS_KEY_ID": "x",
-            "AWS_SECRET_ACCESS_KEY": "x",
-            "AWS_REGION": "us-east-1",
-        }
-    )
-
-
-def refusal(signalbox: Signalbox, *words: str, code: int = 1) -> str:
-    """The one line that says what is wrong."""
-    ran = signalbox(*words)
-    assert (ran.code, ran.out) == (code, "")
-    assert ran.err.startswith("signalbox: ")
-    assert ran.err.count("\n") == 1
-    return ran.err
-
-
 # ---- tick
 
 
@@ -78,7 +56,12 @@ def test_tick_fires_what_is_due(signalbox: Signalbox) -> None:
 def test_tick_fires_every_rule_and_waits(signalbox: Signalbox) -> None:
     ran = signalbox("tick", "--at", "2026-02-02T02:30:00Z", "--all", "--wait")
     assert ran.code == 0
-    assert {line.split()[0].removeprefix("signalbox-") for line in ran.out.splitlines()[1:]} == TASKS
+    rules, outcome = ran.out.split("\n\n")
+    assert {line.split()[0].removeprefix("signalbox-") for line in rules.splitlines()[1:]} == TASKS
+    heading, *rows, counted = outcome.splitlines()
+    assert heading.split() == ["task", "slot", "trigger", "status", "items", "took"]
+    assert {row.split()[0] for row in rows if "schedule" in row} == TASKS
+    assert counted.endswith(", nothing failed")
     runs = signalbox("history", "--since", "2026-02-02T02:00Z", "--until", "2026-02-02T02:30Z", "--all", "--json").json[
         "runs"
     ]
@@ -88,6 +71,53 @@ def test_tick_fires_every_rule_and_waits(signalbox: Signalbox) -> None:
 def test_tick_takes_a_rule_by_the_name_of_its_task_and_names_those_there_are(signalbox: Signalbox) -> None:
     assert len(signalbox("tick", "--rule", "sweep_runs", "--json").json["fired"]) == 1
     assert "no rule is named signalbox-nope; this stack has signalbox-" in refusal(signalbox, "tick", "--rule", "nope")
+
+
+def test_a_tick_that_is_waited_for_gives_the_runs_that_it_led_to_and_no_others(signalbox: Signalbox) -> None:
+    signalbox("invoke", "prune_history", "--reference-time", "2026-02-06T02:30:00Z")
+    at = "2026-02-06T00:02:00Z"
+    answer = signalbox("tick", "--at", at, "--rule", "sweep_runs", "--wait", "--json").json
+    (run,) = answer["runs"]
+    assert (run["job_type"], run["slot"], run["status"]) == ("sweep_runs", "2026-02-06T00:02:00+00:00", "succeeded")
+    assert answer["failures"] == []
+
+
+def test_a_tick_for_which_nothing_is_due_is_no_failure(signalbox: Signalbox, announced: dict[str, Any]) -> None:
+    events = client("events", announced["endpoint"])
+    events.disable_rule(Name="signalbox-advance_backfills")
+    try:
+        ran = signalbox("tick", "--at", "2026-02-03T00:01:00Z", "--wait")
+    finally:
+        events.enable_rule(Name="signalbox-advance_backfills")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("no rule is due at 2026-02-03T00:01Z")
+
+
+def test_a_tick_that_is_waited_for_fails_when_a_run_did(signalbox: Signalbox, db: psycopg.Connection) -> None:
+    with poison(db):
+        ran = signalbox("tick", "--at", "2026-02-09T02:30:00Z", "--rule", "prune_history", "--wait", "--json")
+    answer = json.loads(ran.out)
+    assert ran.code == 1
+    assert {(run["job_type"], run["status"]) for run in answer["runs"]} == {("prune_history", "failed")}
+    assert "prune_history for 2026-02-09T02:30Z failed: DivisionByZero: division by zero" in answer["failures"]
+    assert "signalbox: tick: prune_history for 2026-02-09T02:30Z failed" in ran.err
+
+
+def test_a_tick_that_is_waited_for_fails_when_a_payload_was_refused(
+    signalbox: Signalbox, announced: dict[str, Any]
+) -> None:
+    """Of such an invocation the ledger has no run."""
+    events = client("events", announced["endpoint"])
+    (target,) = events.list_targets_by_rule(Rule="signalbox-sweep_runs")["Targets"]
+    refused = {"Id": target["Id"], "Arn": target["Arn"], "Input": '{"task": "swep_runs"}'}
+    events.put_targets(Rule="signalbox-sweep_runs", Targets=[refused])
+    try:
+        ran = signalbox("tick", "--rule", "sweep_runs", "--wait", "--json")
+    finally:
+        events.put_targets(Rule="signalbox-sweep_runs", Targets=[target])
+    answer = json.loads(ran.out)
+    assert (ran.code, answer["runs"]) == (1, [])
+    assert answer["failures"] == ["function archiver failed with TaskUnknown: 3 invocations"]
 
 
 # ---- invoke
@@ -248,15 +278,15 @@ def poison(db: psycopg.Connection) -> Iterator[None]:
     """A row that prune_history would delete, and can't."""
     db.execute(
         "INSERT INTO signalbox.job_history (job_type, slot, trigger, status, worker_id, started_at, finished_at) "
-        "VALUES ('poison', '2020-01-01Z', 'manual', 'succeeded', 'poison', '2020-01-01Z', '2020-01-01Z')"
+        "VALUES ('poll_data', '2020-01-01Z', 'manual', 'succeeded', 'poison', '2020-01-01Z', '2020-01-01Z')"
     )
-    deletes = "ON DELETE TO signalbox.job_history WHERE old.job_type = 'poison'"
+    deletes = "ON DELETE TO signalbox.job_history WHERE old.worker_id = 'poison'"
     db.execute(f"CREATE RULE poison AS {deletes} DO ALSO SELECT 1/0")
     try:
         yield
     finally:
         db.execute("DROP RULE poison ON signalbox.job_history")
-        db.execute("DELETE FROM signalbox.job_history WHERE job_type = 'poison'")
+        db.execute("DELETE FROM signalbox.job_history WHERE worker_id = 'poison'")
 
 
 def test_backfill_fails_when_a_slot_did(signalbox: Signalbox, db: psycopg.Connection) -> None:
@@ -392,6 +422,7 @@ def test_status_says_where_the_stack_is(signalbox: Signalbox, announced: dict[st
     assert {"stack", "endpoint", "database", "region", "api", "home"} <= answer.keys()
     assert {name: answer[name] for name in announced} == announced
     assert (answer["running"], answer["ready"], answer["detail"]["clock"]) == (True, True, False)
+    assert (answer["database_answers"], answer["leftovers"]) == (True, [])
     assert f"endpoint  {announced['endpoint']}" in signalbox("status").out
 
 
@@ -405,22 +436,12 @@ def test_without_a_stack_each_command_says_how_to_start_one(tmp_path: Any, words
     assert f"no stack runs in {tmp_path}; start one with `signalbox up`, or name one on AWS with --stack" in said
 
 
-def test_a_stack_on_aws_is_reached_by_the_usual_configuration(on_aws: Signalbox, signalbox: Signalbox) -> None:
-    run = signalbox("invoke", "sweep_runs", "--reference-time", "2026-02-08T00:02:00Z", "--json").json
-    runs = on_aws(
-        "history", "--stack", "signalbox", "--since", "2026-02-08T00:02Z", "--until", "2026-02-08T00:02Z", "--json"
-    ).json["runs"]
-    assert run["run_id"] in [run["id"] for run in runs]
-    healthy = on_aws("doctor", "--stack", "signalbox", "--json").json
-    assert [finding["check"] for finding in healthy["findings"]][:2] == ["identity", "deployment"]
-
-
-def test_what_keeps_us_from_a_stack_on_aws_is_said(on_aws: Signalbox, tmp_path: Any) -> None:
-    assert "Function not found" in refusal(on_aws, "history", "--stack", "other")
-    nowhere = on_aws.with_(AWS_ENDPOINT_URL="http://127.0.0.1:9")
-    assert "nothing answers at http://127.0.0.1:9; is the stack up" in refusal(nowhere, "history", "--stack", "other")
-    nobody = Signalbox({"HOME": str(tmp_path), "AWS_EC2_METADATA_DISABLED": "true", "AWS_REGION": "us-east-1"})
-    assert "no AWS credentials were found" in refusal(nobody, "history", "--stack", "other")
+def test_an_error_is_json_for_programs(signalbox: Signalbox) -> None:
+    ran = signalbox("invoke", "swep_runs", "--json")
+    error = json.loads(ran.out)["error"]
+    assert (ran.code, error["type"]) == (1, "TaskUnknown")
+    assert error["message"] == "task 'swep_runs' is not registered; did you mean 'sweep_runs'?"
+    assert ran.err == f"signalbox: TaskUnknown: {error['message']}\n"
 
 
 def test_an_error_shows_its_traceback_only_when_asked(signalbox: Signalbox) -> None:

@@ -12,8 +12,10 @@ import psutil
 import pytest
 
 from local.cli.commands.demo import AT
+from local.postgres import running_on
+from local.processes import wait_for_end
 from tests.support.command_line import PATIENCE, Signalbox, await_line, interrupt
-from tests.support.laptop import belonging_to
+from tests.support.laptop import belonging_to, supervisor_of
 
 ANNOUNCED = ["stack", "endpoint", "database", "region", "api"]
 
@@ -52,6 +54,53 @@ def test_a_stack_in_the_foreground_ends_with_ctrl_c(home: Path) -> None:
     assert ended.code == 0
     assert "Traceback" not in ended.err
     assert belonging_to(home) == []
+
+
+def test_a_database_that_was_killed_is_told_while_the_stack_is_let_be(home: Path) -> None:
+    signalbox = Signalbox({"SIGNALBOX_HOME": str(home)})
+    announced = signalbox(*up(home, "--detach", "--json", "--no-clock")).json
+    server = running_on(home / "postgres")
+    assert server is not None
+    server.kill()
+    assert wait_for_end(server, PATIENCE)
+    text, told = signalbox("status"), signalbox("status", "--json")
+    assert (text.code, told.code) == (1, 1)
+    assert "  database  does not answer" in text.out
+    answer = json.loads(told.out)
+    assert (answer["running"], answer["ready"], answer["database_answers"]) == (True, False, False)
+    (failure,) = [
+        found for found in json.loads(signalbox("doctor", "--json").out)["findings"] if found["verdict"] == "fail"
+    ]
+    assert (failure["check"], failure["detail"]) == ("database", f"{announced['database']} does not answer")
+    keys = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_REGION": "us-east-1"}
+    on_aws = Signalbox({"AWS_ENDPOINT_URL": announced["endpoint"], **keys})
+    assert "  database  does not answer" in on_aws("status", "--stack", "signalbox").out
+    told = on_aws("status", "--stack", "signalbox", "--json")
+    assert (told.code, json.loads(told.out)["error"]["type"]) == (1, "DatabaseUnavailable")
+
+
+def test_what_a_killed_stack_left_over_is_told_and_ended_by_down(home: Path) -> None:
+    signalbox = Signalbox({"SIGNALBOX_HOME": str(home)})
+    signalbox(*up(home, "--detach"))
+    server = running_on(home / "postgres")
+    assert server is not None
+    supervisor = supervisor_of(home)
+    supervisor.kill()
+    assert wait_for_end(supervisor, PATIENCE)
+    text, told = signalbox("status"), signalbox("status", "--json")
+    assert (text.code, told.code) == (1, 1)
+    assert f"no stack runs in {home}, but processes of one that was killed are left over" in text.out
+    assert "`signalbox down` ends them" in text.out
+    answer = json.loads(told.out)
+    assert answer["running"] is False
+    assert server.pid in answer["leftovers"]
+    (failure,) = [
+        found for found in json.loads(signalbox("doctor", "--json").out)["findings"] if found["verdict"] == "fail"
+    ]
+    assert (failure["check"], failure["advice"]) == ("stack", "`signalbox down` ends them")
+    assert signalbox("down").out == "stopped\n"
+    assert belonging_to(home) == []
+    assert signalbox("status").out == f"no stack runs in {home}; `signalbox up` starts one\n"
 
 
 def test_a_port_that_is_taken_is_named(home: Path) -> None:
@@ -98,6 +147,7 @@ def test_the_demo_shows_what_happened_and_leaves_nothing(scratch: Signalbox, fol
     assert heading.split() == ["task", "slot", "trigger", "status", "items", "took"]
     table = [row.split() for row in rows]
     for expected in (
+        ["reconcile_slots", "2026-01-05T01:37Z", "schedule", "lost"],
         ["reconcile_slots", "2026-01-05T02:22Z", "schedule", "succeeded", "36"],
         ["sweep_runs", "2026-01-05T02:27Z", "schedule", "succeeded", "2"],
         ["reconcile_slots", "2026-01-05T01:37Z", "catch_up", "succeeded", "0"],
@@ -107,6 +157,7 @@ def test_the_demo_shows_what_happened_and_leaves_nothing(scratch: Signalbox, fol
         ["poll_data", "2026-01-05T02:30Z", "schedule", "skipped"],
     ):
         assert expected in [row[: len(expected)] for row in table]
+    assert "sample: its worker vanished" in ran.out
     assert closing.startswith("5 rules fired for 2026-01-05T02:30Z: 10 runs, 36 missed slots found, nothing failed; ")
     assert "firing every rule for 2026-01-05T02:30Z" in ran.err
     assert_nothing_left(folder)
@@ -116,6 +167,7 @@ def test_the_demo_for_programs(scratch: Signalbox) -> None:
     answer = scratch("demo", "--json").json
     assert (answer["at"], len(answer["fired"]), answer["failures"]) == (AT.isoformat(), 5, [])
     assert {"job_type", "slot", "status", "items", "duration_ms"} <= answer["runs"][0].keys()
+    assert [run["error"]["type"] for run in answer["runs"] if run["status"] == "failed"] == ["WorkerLost"]
 
 
 def test_a_run_that_fails_makes_the_demo_fail(scratch: Signalbox, folder: Path) -> None:

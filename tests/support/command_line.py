@@ -94,3 +94,12 @@ def await_line(stream: Any, words: str) -> str:
         if words in line:
             return str(line)
     raise AssertionError(f"no line with '{words}' came")
+
+
+def refusal(signalbox: Signalbox, *words: str, code: int = 1) -> str:
+    """The one line that says what is wrong."""
+    ran = signalbox(*words)
+    assert (ran.code, ran.out) == (code, "")
+    assert ran.err.startswith("signalbox: ")
+    assert ran.err.count("\n") == 1
+    return ran.err

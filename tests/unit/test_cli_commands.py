@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from local.__main__ import main
 from local.cli.command import COMMANDS, Command
 from local.cli.errors import UsageRefused
 from local.cli.parser import build_parser, overview
@@ -97,3 +100,31 @@ def test_help_loads_nothing_that_takes_long() -> None:
 def test_what_is_mistyped_is_refused_in_one_line_that_says_what_next(line: str, words: str) -> None:
     assert words in refusal(line)
     assert "\n" not in refusal(line)
+
+
+def test_a_mistake_is_an_error_for_programs_too_where_they_ask_for_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["history", "--limmit", "3", "--json"]) == 2
+    told = capsys.readouterr()
+    message = "unrecognized arguments: --limmit 3; `signalbox history --help` shows examples"
+    assert json.loads(told.out) == {"error": {"type": "UsageRefused", "message": message}}
+    assert told.err == f"signalbox: {message}\n"
+
+
+def test_a_mistake_leaves_the_output_empty_where_people_read_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["history", "--limmit", "3"]) == 2
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("which", [[], ["--stack", "prod"]], ids=["laptop", "aws"])
+def test_a_tick_far_ahead_is_refused_before_anything_is_asked(
+    which: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    ahead = datetime.now(UTC) + timedelta(minutes=7)
+    assert main(["tick", "--at", ahead.isoformat(), *which]) == 2
+    said = capsys.readouterr().err
+    assert f"--at {ahead:%Y-%m-%dT%H:%MZ} lies more than 5 minutes ahead, so each run would be refused" in said
+
+
+def test_waiting_for_a_stack_on_aws_is_refused_with_what_to_do_instead(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tick", "--wait", "--stack", "prod"]) == 2
+    assert "`signalbox history --stack prod` shows the runs" in capsys.readouterr().err

@@ -7,7 +7,7 @@ from botocore import exceptions
 
 from local.cli.answer import Answer
 from local.cli.errors import CommandFailed, FunctionFailed
-from local.cli.faults import explain
+from local.cli.faults import as_value, explain
 
 
 def refusal(code: str, message: str = "No.") -> exceptions.ClientError:
@@ -56,8 +56,10 @@ def test_an_answer_is_a_value() -> None:
 
 
 def test_an_error_of_the_engines_own_is_told_as_it_is() -> None:
-    with pytest.raises(FunctionFailed, match=r"^PayloadRefused: payload is refused$"):
-        answered('{"errorType": "PayloadRefused", "errorMessage": "payload is refused"}').value()
+    with pytest.raises(FunctionFailed, match=r"^PayloadRefused: payload refused: field 'task' is missing$"):
+        answered(
+            '{"errorType": "PayloadRefused", "errorMessage": "payload refused: field \'task\' is missing"}'
+        ).value()
 
 
 @pytest.mark.parametrize(
@@ -71,3 +73,26 @@ def test_an_error_of_the_engines_own_is_told_as_it_is() -> None:
 def test_of_any_other_error_the_log_knows_more(content: str) -> None:
     with pytest.raises(FunctionFailed, match=r"`signalbox logs archiver --since 10m` shows"):
         answered(content).value()
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message"),
+    [
+        (
+            FunctionFailed("TaskUnknown: task 'x' is not registered", "TaskUnknown"),
+            "TaskUnknown",
+            "task 'x' is not regis",
+        ),
+        (
+            refusal("AccessDeniedException", "Not you."),
+            "AccessDeniedException",
+            "Invoke was refused: Not you; your AWS",
+        ),
+        (exceptions.NoRegionError(), "NoRegionError", "no AWS region is set"),
+        (CommandFailed("as it is"), "CommandFailed", "as it is"),
+    ],
+)
+def test_an_error_is_a_value_whose_type_tells_it_from_others(error: Exception, kind: str, message: str) -> None:
+    value = as_value(error)
+    assert value["type"] == kind
+    assert value["message"].startswith(message)

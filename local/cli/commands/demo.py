@@ -6,24 +6,21 @@ from __future__ import annotations
 
 import time
 from argparse import Namespace
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from local.cli import demo_outcome
+from local.cli.aftermath import gather
 from local.cli.checks_deployed import failed_invocations
 from local.cli.command import Example
 from local.cli.command_parser import CommandParser
 from local.cli.commands.up import add_deployment
-from local.cli.demo_outcome import Outcome, Planted
 from local.cli.instant import show_instant
 from local.cli.laptop_control import LaptopControl
-from local.cli.log_groups import LogReader, find_groups
-from local.cli.log_line import LogRecord
 from local.cli.options import add_output
-from local.cli.runs import fetch_runs
+from local.cli.outcome import COLUMNS, Before, Outcome, rows
 from local.cli.steps import Steps
 from local.cli.table import table
 from local.cli.target import Target
@@ -60,20 +57,14 @@ class _Demo:
         """All that is done with the stack while it is up."""
         target, control = Target(state.stack, state.endpoint), LaptopControl(state.endpoint)
         self.steps.begin("loading sample data")
-        planted = _load_samples(state.database)
+        before = _load_samples(state.database)
         self.steps.begin(f"firing every rule for {show_instant(AT)}")
         fired = control.tick(AT, None, due=False)
         self.steps.begin("waiting for all that follows")
         idle = bool(control.idle(_PATIENCE_SECONDS)["idle"])
         self.steps.begin("reading the ledger")
-        self.outcome = Outcome(
-            fired=fired,
-            runs=demo_outcome.caused(fetch_runs(target, None)[0], planted),
-            planted=planted,
-            idle=idle,
-            failed_invocations=_failed_invocations(target),
-            errors=_errors(target, self.began),
-        )
+        outcome = gather(target, fired, before, at=AT, began=self.began, idle=idle)
+        self.outcome = replace(outcome, failed_invocations=_failed_invocations(target))
         self.steps.begin("stopping")
         control.stop()
 
@@ -96,25 +87,19 @@ def run(args: Namespace) -> int:
     return _report(demo.outcome, time.monotonic() - began, as_json=args.json)
 
 
-def _load_samples(database: str) -> Planted:
+def _load_samples(database: str) -> Before:
     import psycopg
 
     with psycopg.connect(database, autocommit=True) as connection:
         for sample in sorted(SAMPLES.glob("*.sql")):
             connection.execute(sample.read_bytes())
         ids = connection.execute("SELECT id, status = 'running' FROM signalbox.job_history").fetchall()
-    return Planted(last_id=max((row[0] for row in ids), default=0), running={id_ for id_, runs in ids if runs})
+    return Before(last_id=max((row[0] for row in ids), default=0), lost={id_ for id_, runs in ids if runs})
 
 
 def _failed_invocations(target: Target) -> int:
     sqs = target.client("sqs")
     return failed_invocations(sqs, sqs.get_queue_url(QueueName=f"{target.stack}-failed-invocations")["QueueUrl"])
-
-
-def _errors(target: Target, since: datetime) -> list[LogRecord]:
-    """Reports of invocations that went wrong: an error that no run tells of, such as a crash at the start."""
-    records = LogReader(target.client("logs"), find_groups(target, None)).read(since)
-    return [record for record in records if record.is_of_interest and record.is_report]
 
 
 def _report(outcome: Outcome, seconds: float, *, as_json: bool) -> int:
@@ -123,8 +108,9 @@ def _report(outcome: Outcome, seconds: float, *, as_json: bool) -> int:
         print_json({**_as_json(outcome), "failures": failures, "seconds": round(seconds, 1)})
     else:
         out = console()
-        print_lines(out, table(demo_outcome.COLUMNS, demo_outcome.rows(outcome), width_of(out)))
-        print(_conclusion(outcome, len(failures), seconds))
+        print_lines(out, table(COLUMNS, rows(outcome), width_of(out)))
+        fired = f"{len(outcome.fired)} rules fired for {show_instant(AT)}"
+        print(f"{fired}: {outcome.counted()}; {seconds:.1f} s in all")
     for failure in failures:
         say(f"signalbox: demo: {failure}")
     return 1 if failures else 0
@@ -132,10 +118,3 @@ def _report(outcome: Outcome, seconds: float, *, as_json: bool) -> int:
 
 def _as_json(outcome: Outcome) -> dict[str, Any]:
     return {"at": AT.isoformat(), "fired": list(outcome.fired), "runs": list(outcome.runs)}
-
-
-def _conclusion(outcome: Outcome, failures: int, seconds: float) -> str:
-    ran = sum(run["status"] != "missed" for run in outcome.runs)
-    verdict = "see below for what failed" if failures else "nothing failed"
-    fired = f"{len(outcome.fired)} rules fired for {show_instant(AT)}"
-    return f"{fired}: {ran} runs, {outcome.missed()} missed slots found, {verdict}; {seconds:.1f} s in all"

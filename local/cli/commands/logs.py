@@ -6,7 +6,9 @@ import re
 import time
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
+from typing import NoReturn
 
 from local.cli.command import Example
 from local.cli.command_parser import CommandParser
@@ -44,20 +46,22 @@ def run(args: Namespace) -> int:
     since: datetime = args.since or instant("10m")
     reader = LogReader(target.client("logs"), find_groups(target, args.function))
     show = _show_json if args.json else _show_lines
-    records = reader.read(since)
-    shown = show(filter(_wanted(args), records))
-    if not args.follow:
-        if not shown and not args.json:
-            say("nothing was logged in that time; --since 1d looks further back, --all at all that there is")
+    if args.follow:
+        with suppress(KeyboardInterrupt):  # which is how one stops it
+            _follow(reader, since, lambda records: show(filter(_wanted(args), records)))
         return 0
-    try:
-        while True:
-            since = follow_from(records, since)
-            time.sleep(_LOOK_AGAIN_SECONDS)
-            records = reader.read(since)
-            show(filter(_wanted(args), records))
-    except KeyboardInterrupt:
-        return 0
+    shown = show(filter(_wanted(args), reader.read(since)))
+    if not shown and not args.json:
+        say("nothing was logged in that time; --since 1d looks further back, --all at all that there is")
+    return 0
+
+
+def _follow(reader: LogReader, since: datetime, show: Callable[[Iterable[LogRecord]], object]) -> NoReturn:
+    while True:
+        records = reader.read(since)
+        show(records)
+        since = follow_from(records, since)
+        time.sleep(_LOOK_AGAIN_SECONDS)
 
 
 def _pattern(text: str) -> re.Pattern[str]:

@@ -1,16 +1,18 @@
-"""What makes the demo fail, and what its table says."""
+"""What is a failure of fired rules, and what the table of their runs says."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
-from local.cli.demo_outcome import COLUMNS, Outcome, Planted, caused, rows
 from local.cli.log_line import LogRecord
+from local.cli.outcome import COLUMNS, Before, Outcome, caused, rows
 from local.cli.table import table
 
-PLANTED = Planted(last_id=10, running={4})
+AT = datetime(2026, 1, 5, 2, 30, tzinfo=UTC)
+BEFORE = Before(last_id=10, lost={4})
 
 
 def run(id_: int, status: str = "succeeded", **columns: Any) -> dict[str, Any]:
@@ -18,6 +20,7 @@ def run(id_: int, status: str = "succeeded", **columns: Any) -> dict[str, Any]:
         "id": id_,
         "job_type": "sweep_runs",
         "slot": "2026-01-05T02:27:00+00:00",
+        "reference_time": AT.isoformat(),
         "trigger": "schedule",
         "status": status,
         "items": 2,
@@ -39,9 +42,8 @@ def lost(status: str) -> dict[str, Any]:
 GOOD = Outcome(
     fired=[fired()],
     runs=[lost("failed"), run(11), run(12, "skipped", reason="no upstream is configured")],
-    planted=PLANTED,
+    before=BEFORE,
     idle=True,
-    failed_invocations=0,
     errors=[],
 )
 
@@ -80,9 +82,14 @@ def test_errors_of_functions_and_their_events_are_failures() -> None:
     ]
 
 
-def test_of_the_ledger_only_what_the_demo_caused_or_changed_is_shown_what_was_fired_first() -> None:
+def test_of_the_ledger_only_what_was_caused_or_changed_is_shown_what_was_fired_first() -> None:
     ledger = [run(13, trigger="backfill"), run(12), run(11, job_type="poll_data"), run(9), lost("failed")]
-    assert [one["id"] for one in caused(ledger, PLANTED)] == [4, 11, 12, 13]
+    assert [one["id"] for one in caused(ledger, BEFORE, AT)] == [4, 11, 12, 13]
+
+
+def test_what_the_clock_or_a_person_started_meanwhile_was_not_caused() -> None:
+    ledger = [run(12, trigger="manual"), run(11, reference_time="2026-01-05T02:31:00+00:00")]
+    assert caused(ledger, BEFORE, AT) == []
 
 
 def test_the_table_has_a_row_a_run_and_folds_what_was_missed() -> None:
@@ -94,8 +101,14 @@ def test_the_table_has_a_row_a_run_and_folds_what_was_missed() -> None:
     assert outcome.missed() == 3
     assert [line.plain for line in table(COLUMNS, rows(outcome), 100)] == [
         "task             slot               trigger   status     items   took",
-        "reconcile_slots  2026-01-05T02:27Z  schedule  failed         2         sample: worker vanished",
+        "reconcile_slots  2026-01-05T02:27Z  schedule  lost           2         sample: its worker vanished",
         "sweep_runs       2026-01-05T02:27Z  schedule  succeeded      2  12 ms",
         "sweep_runs       2026-01-05T02:27Z  schedule  skipped        2  12 ms  no upstream is configured",
         "pulse            2026-01-05T01:40Z  schedule  missed                   3 slots, to 01:42Z",
     ]
+
+
+def test_a_sentence_counts_what_ran_what_was_missed_and_whether_any_failed() -> None:
+    assert GOOD.counted() == "3 runs, 0 missed slots found, nothing failed"
+    bad = replace(GOOD, runs=[run(11, "failed"), run(12, "missed", reason="no run came for this slot")])
+    assert bad.counted() == "1 run, 1 missed slot found, see below for what failed"

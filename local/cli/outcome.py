@@ -1,10 +1,11 @@
-"""What came of the demo: the runs that it caused, and everything that should not have happened. Pure."""
+"""What came of fired rules: the runs that they led to, and everything that should not have happened. Pure."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from local.cli.instant import show_instant
@@ -24,29 +25,35 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planted:
-    """What the sample data had put into the ledger before anything was fired."""
+class Before:
+    """The ledger before anything was fired."""
 
     last_id: int
-    running: Collection[int]
+    lost: Collection[int] = ()  # runs that the sample data left at work, though nobody works on them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Everything that the demo saw."""
+    """Everything that was seen of them."""
 
     fired: Sequence[Mapping[str, Any]]
     runs: Sequence[Run]
-    planted: Planted
+    before: Before
     idle: bool
-    failed_invocations: int
     errors: Sequence[LogRecord]  # reports of invocations that went wrong
+    failed_invocations: int = 0
 
     def missed(self) -> int:
         return sum(run["status"] == "missed" for run in self.runs)
 
+    def counted(self) -> str:
+        """In a sentence."""
+        ran = _counted(len(self.runs) - self.missed(), "run")
+        verdict = "see below for what failed" if self.failures() else "nothing failed"
+        return f"{ran}, {_counted(self.missed(), 'missed slot')} found, {verdict}"
+
     def failures(self) -> list[str]:
-        """What makes the demo fail, a line each."""
+        """What should not have happened, a line each."""
         return [*self._failed_fires(), *self._failed_runs(), *self._failed_invocations()]
 
     def _failed_fires(self) -> Iterator[str]:
@@ -61,7 +68,7 @@ class Outcome:
             what = f"{run['job_type']} for {show_instant(run['slot'])}"
             if run["status"] == "running":
                 yield f"{what} is still at work: nothing has ended it"
-            elif run["status"] == "failed" and run["id"] not in self.planted.running:
+            elif run["status"] == "failed" and run["id"] not in self.before.lost:
                 yield f"{what} failed: {note_of(run)}"
 
     def _failed_invocations(self) -> Iterator[str]:
@@ -73,15 +80,22 @@ class Outcome:
             yield f"the queue of failed invocations holds {_counted(self.failed_invocations, 'event')}"
 
 
-def caused(runs: Sequence[Run], planted: Planted) -> list[Run]:
-    """Of all that is in the ledger, what was not there before, or has changed: first what the rules fired, then what
-    followed from it."""
-    found = [run for run in runs if run["id"] > planted.last_id or run["id"] in planted.running]
-    return sorted(found, key=lambda run: (run["id"] > planted.last_id, _TRIGGERS.index(run["trigger"]), _place(run)))
+def caused(runs: Sequence[Run], before: Before, at: datetime) -> list[Run]:
+    """Of all that is in the ledger, what rules fired for that instant have added or changed: first what they fired,
+    then what followed from it."""
+    found = [run for run in runs if run["id"] in before.lost or (run["id"] > before.last_id and _follows(run, at))]
+    return sorted(found, key=lambda run: (run["id"] > before.last_id, _TRIGGERS.index(run["trigger"]), _place(run)))
+
+
+def _follows(run: Run, at: datetime) -> bool:
+    """Neither a run that a person started meanwhile, nor one of the clock's."""
+    if run["trigger"] == "schedule":
+        return datetime.fromisoformat(run["reference_time"]) == at
+    return bool(run["trigger"] != "manual")
 
 
 def _place(run: Run) -> tuple[str, str, int]:
-    """Alike from one demo to the next, whoever was faster."""
+    """Alike from one time to the next, whoever was faster."""
     return run["job_type"], run["slot"], run["id"]
 
 
@@ -91,21 +105,22 @@ def rows(outcome: Outcome) -> list[Row]:
     for run in outcome.runs:
         if run["status"] == "missed":
             missed.setdefault(run["job_type"], []).append(run["slot"])
-    ran = [_row(run, outcome.planted) for run in outcome.runs if run["status"] != "missed"]
+    ran = [_row(run, outcome.before) for run in outcome.runs if run["status"] != "missed"]
     return ran + [_missed_row(task, sorted(slots)) for task, slots in missed.items()]
 
 
-def _row(run: Run, planted: Planted) -> Row:
-    sample = run["id"] in planted.running
+def _row(run: Run, before: Before) -> Row:
+    """What the sample data lost is to be ended as failed: that is the sweep at work, and no failure of anything."""
+    sample = run["id"] in before.lost
     cells = [
         run["job_type"],
         show_instant(run["slot"]),
         run["trigger"],
-        run["status"],
+        "lost" if sample and run["status"] == "failed" else run["status"],
         items_of(run),
         "" if sample else took_of(run),
     ]
-    return Row(cells, "sample: worker vanished" if sample else note_of(run))
+    return Row(cells, "sample: its worker vanished" if sample else note_of(run))
 
 
 def _missed_row(task: str, slots: list[str]) -> Row:
