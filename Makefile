@@ -75,7 +75,7 @@ build: $(READY) ## build functions and layers for Lambda, without Docker
 
 requirements: $(READY) ## pin all requirements anew, with hashes
 	@$(PIN) requirements.in -o requirements.txt
-	@$(PIN) -c requirements.txt layers/dependencies/requirements.in -o layers/dependencies/requirements.txt
+	@for layer in layers/*/requirements.in; do $(PIN) -c requirements.txt $$layer -o $${layer%.in}.txt; done
 	@echo uv | $(PIN) -c requirements.txt - -o requirements-uv.txt
 
 clean: ## remove what was built and installed

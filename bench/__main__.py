@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from bench import bytecode, run, start
+from bench import bytecode, deliveries, listing, purge, run, start, usage, watchpoints
 from bench.database import bench_database
 from bench.ratio import Ratio
 
@@ -13,6 +13,11 @@ BENCHMARKS: dict[str, Callable[[str], list[Ratio]]] = {
     "start": start.measure,
     "run": run.measure,
     "bytecode": bytecode.measure,
+    "listing": listing.measure,
+    "purge": purge.measure,
+    "watchpoints": watchpoints.measure,
+    "usage": usage.measure,
+    "deliveries": deliveries.measure,
 }
 
 

@@ -5,26 +5,55 @@ Each part stands between `<!-- generated: name -->` and `<!-- end -->`.
 
 from __future__ import annotations
 
+import json
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 
+from forecasts import messages
+from forecasts.tasks import TASKS as FORECASTS_TASKS
 from signalbox import backfills, ledger
 from signalbox.packs import registry_of
+from signalbox.registry import Task
 
 DOCS = Path(__file__).parent
 _PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def tasks() -> str:
+    """The engine's own."""
+    return _table(registry_of([]))
+
+
+def forecasts_tasks() -> str:
+    return _table(FORECASTS_TASKS)
+
+
+def forecasts_messages() -> str:
+    """One row a message, as its model has it."""
+    models = sorted(messages.Message.__subclasses__(), key=lambda model: model.__name__)
+    rows = []
+    for model in models:
+        fields = ", ".join(f"`{_field(model, name)}`" for name in model.model_fields)
+        rows.append(f"| `{model.__name__}` | {model.__doc__} | {fields} | `{model.tenant}` |")
+    return "\n".join(["| message | | fields | group |", "| --- " * 4 + "|", *rows])
+
+
+def _field(model: type[messages.Message], name: str) -> str:
+    """With its value, where it has one."""
+    default = model.model_fields[name].default
+    return name if model.model_fields[name].is_required() else f"{name}: {json.dumps(default)}"
+
+
+def _table(tasks: Iterable[Task]) -> str:
     """One row a task, as it is registered."""
     rows = [
         f"| `{task.name}` | {task.summary} | {task.function} | `{task.schedule}` | {task.catch_up} | "
         f"{_span(task.max_lateness)} | {task.overlap} | {_span(task.retention)} |"
-        for task in registry_of([])
+        for task in tasks
     ]
     head = "| task | does | function | schedule | catch-up | at most | overlap | rows kept |\n" + "| --- " * 8 + "|"
     return "\n".join([head, *rows])
@@ -38,7 +67,13 @@ def backfill() -> str:
     return _diagram(backfills.TRANSITIONS, born=["running"])
 
 
-PARTS: dict[str, Callable[[], str]] = {"tasks": tasks, "runs": runs, "backfills": backfill}
+PARTS: dict[str, Callable[[], str]] = {
+    "tasks": tasks,
+    "forecasts_tasks": forecasts_tasks,
+    "forecasts_messages": forecasts_messages,
+    "runs": runs,
+    "backfills": backfill,
+}
 
 
 def filled(text: str) -> str:

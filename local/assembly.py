@@ -24,6 +24,7 @@ from local.lambda_service.faults import FunctionUnknown
 from local.lambda_service.front import Front, PortBusy
 from local.lambda_service.service import LambdaService
 from local.lambda_service.settings import ServiceSettings
+from local.outside import ON, SWITCH, Outside
 from local.rules.delivery import Deliveries
 from local.rules.destination import Destinations
 from local.rules.firing import Firing
@@ -51,9 +52,12 @@ def assemble(
     """Deploy and serve. The parts register their ends in order, and end in reverse."""
     front = _front(options.port, grounds.moto)
     parts.callback(front.stop)
+    outside = Outside()
+    parts.callback(outside.stop)
+    outside.start()
     report(f"deploying {options.template.name}")
-    _deploy(options, grounds)
-    service = _service(grounds, front.endpoint)
+    _deploy(options, grounds, outside)
+    service = _service(grounds, front.endpoint, outside)
     parts.callback(service.stop)
     service.start()
     deliveries = Deliveries(Destinations.at(grounds.moto, service.enqueue))
@@ -72,6 +76,7 @@ def assemble(
         api=None,
         pid=os.getpid(),
         started_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        stand_ins=outside.addresses,
     )
 
 
@@ -82,8 +87,8 @@ def _front(port: int, moto: str) -> Front:
         raise PortTaken(str(error)) from None
 
 
-def _deploy(options: Options, grounds: Grounds) -> None:
-    given = {**_own_parameters(options, grounds), **options.parameters}
+def _deploy(options: Options, grounds: Grounds, outside: Outside) -> None:
+    given = _parameters(options, grounds, outside)
     try:
         planned = plan(options.template, options.stack, given, registry_of)
     except SignalboxError as error:
@@ -91,22 +96,26 @@ def _deploy(options: Options, grounds: Grounds) -> None:
     deploy(planned, grounds.moto)
 
 
-def _own_parameters(options: Options, grounds: Grounds) -> Mapping[str, str]:
-    """What on AWS is there before the stack: the secret that opens the database."""
-    if "DatabaseSecretArn" not in (read_template(options.template).get("Parameters") or {}):
-        return {}
-    secrets: SecretsManagerClient = client("secretsmanager", grounds.moto)
-    made = secrets.create_secret(Name=f"{options.stack}-database", SecretString=grounds.database)
-    return {"DatabaseSecretArn": made["ARN"]}
+def _parameters(options: Options, grounds: Grounds, outside: Outside) -> Mapping[str, str]:
+    """What on AWS is there before the stack, as far as the template asks for it, unless the person says otherwise."""
+    declared = read_template(options.template).get("Parameters") or {}
+    own: dict[str, str] = {}
+    if "DatabaseSecretArn" in declared:
+        secrets: SecretsManagerClient = client("secretsmanager", grounds.moto)
+        made = secrets.create_secret(Name=f"{options.stack}-database", SecretString=grounds.database)
+        own["DatabaseSecretArn"] = made["ARN"]
+    if SWITCH in declared and options.parameters.get(SWITCH, ON) == ON:
+        own |= {SWITCH: ON, **outside.furnish(options.stack, grounds.moto)}
+    return {**own, **options.parameters}
 
 
-def _service(grounds: Grounds, endpoint: str) -> LambdaService:
+def _service(grounds: Grounds, endpoint: str, outside: Outside) -> LambdaService:
     return LambdaService(
         ServiceSettings(
             moto_endpoint=grounds.moto,
             public_endpoint=endpoint,
             home=grounds.home,
-            extra_environment={"SIGNALBOX_DATABASE_URL": grounds.database},
+            extra_environment={"SIGNALBOX_DATABASE_URL": grounds.database, **outside.environment},
         )
     )
 

@@ -16,6 +16,7 @@ from local.aws import client
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient
+    from mypy_boto3_s3 import S3Client
     from mypy_boto3_sqs import SQSClient
 
 _OUTPUT = "LaptopCompletes"
@@ -51,6 +52,15 @@ def _attach_queue_policy(endpoint: str, _: str, properties: Properties) -> None:
         sqs.set_queue_attributes(QueueUrl=queue, Attributes={"Policy": policy})
 
 
+def _configure_bucket(endpoint: str, name: str, properties: Properties) -> None:
+    s3: S3Client = client("s3", endpoint)
+    s3.put_bucket_versioning(Bucket=name, VersioningConfiguration=properties["VersioningConfiguration"])
+
+
+def _leave_out(_: str, __: str, ___: Properties) -> None:
+    pass
+
+
 COMPLETIONS = (
     Completion(
         "AWS::Lambda::Function",
@@ -67,6 +77,17 @@ COMPLETIONS = (
         "AWS::SQS::QueuePolicy",
         "moto skips it: rules could not send to their dead-letter queue",
         _attach_queue_policy,
+    ),
+    Completion(
+        "AWS::S3::Bucket",
+        "moto makes buckets without versions: what is overwritten or deleted would be gone",
+        _configure_bucket,
+        ("VersioningConfiguration",),
+    ),
+    Completion(
+        "AWS::S3::BucketPolicy",
+        "moto skips it, and so does the laptop: it has no TLS, without which these policies refuse all",
+        _leave_out,
     ),
 )
 

@@ -17,6 +17,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from local import completion, transform
 from local.aws import client
+from local.conditions import Decided
 from local.errors import DeployFailed
 from local.package import BUCKET, Artifact
 from signalbox.errors import ScheduleRefused, TaskUnknown
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 RegistryOf = Callable[[Sequence[str]], Registry]
+Resources = Mapping[str, Any]
 _TEMPLATE, _QUESTIONS = "{}.template", "{}.questions.template"
 _VARIABLE = re.compile(r"<[\w.-]+>")
 
@@ -41,17 +43,21 @@ class Plan:
     parameters: Mapping[str, str]
     artifacts: Sequence[Artifact]
 
+    @property
+    def resources(self) -> Resources:
+        """Those that these parameters make."""
+        return Decided(self.template, self.parameters).resources()
+
 
 def plan(path: Path, stack: str, given: Mapping[str, str], registry_of: RegistryOf) -> Plan:
     """Read, package and transform the template, and refuse what can't work. Nothing is made yet."""
     template = transform.read_template(path)
     artifacts = transform.package(template, path.resolve().parent)
     parameters = transform.parameters_of(template, given)
-    transformed = transform.transform(template, parameters)
-    packs = [pack.strip() for pack in parameters.get("Packs", "").split(",") if pack.strip()]
-    _refuse(_unknown_tasks(transformed, registry_of(packs)))
-    _refuse(_unreadable_schedules(transformed))
-    return Plan(stack, transformed, parameters, tuple(artifacts.values()))
+    planned = Plan(stack, transform.transform(template, parameters), parameters, tuple(artifacts.values()))
+    _refuse(_unknown_tasks(planned.resources, registry_of(packs_run(planned.resources))))
+    _refuse(_unreadable_schedules(planned.resources))
+    return planned
 
 
 def deploy(plan: Plan, endpoint: str) -> None:
@@ -67,11 +73,21 @@ def deploy(plan: Plan, endpoint: str) -> None:
         raise DeployFailed(f"stack {plan.stack} can't be created: {_message(error)}") from None
 
 
-def tasks_fired(template: transform.Template) -> list[tuple[str, str]]:
+def packs_run(resources: Resources) -> list[str]:
+    """The packs that the functions are told to run."""
+    told = (
+        resource["Properties"].get("Environment", {}).get("Variables", {}).get("SIGNALBOX_PACKS", "")
+        for resource in resources.values()
+        if resource["Type"] == "AWS::Lambda::Function"
+    )
+    return sorted({pack.strip() for packs in told for pack in packs.split(",") if pack.strip()})
+
+
+def tasks_fired(resources: Resources) -> list[tuple[str, str]]:
     """Each rule's logical name with each task that one of its targets is to run."""
     return [
         (name, task)
-        for name, rule in _rules(template)
+        for name, rule in _rules(resources)
         for target in rule.get("Targets", [])
         if (task := _task_of(target))
     ]
@@ -82,17 +98,17 @@ def _refuse(faults: Iterator[str]) -> None:
         raise DeployFailed(fault)
 
 
-def _unknown_tasks(template: transform.Template, registry: Registry) -> Iterator[str]:
-    for rule, task in tasks_fired(template):
+def _unknown_tasks(resources: Resources, registry: Registry) -> Iterator[str]:
+    for rule, task in tasks_fired(resources):
         try:
             registry.find(task)
         except TaskUnknown as error:
             yield f"rule {rule} fires a task that does not exist: {error}"
 
 
-def _unreadable_schedules(template: transform.Template) -> Iterator[str]:
+def _unreadable_schedules(resources: Resources) -> Iterator[str]:
     """EventBridge refuses them; moto would take anything."""
-    for name, rule in _rules(template):
+    for name, rule in _rules(resources):
         expression = rule.get("ScheduleExpression")
         try:
             if isinstance(expression, str):
@@ -101,8 +117,8 @@ def _unreadable_schedules(template: transform.Template) -> Iterator[str]:
             yield f"rule {name}: {error}"
 
 
-def _rules(template: transform.Template) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for name, resource in template["Resources"].items():
+def _rules(resources: Resources) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for name, resource in resources.items():
         if resource["Type"] == "AWS::Events::Rule":
             yield name, resource["Properties"]
 
@@ -166,8 +182,8 @@ def _require_complete(cloudformation: CloudFormationClient, plan: Plan) -> None:
     }
     missing = [
         f"{name} ({resource['Type']})"
-        for name, resource in plan.template["Resources"].items()
-        if name not in made and "Condition" not in resource and not completion.is_completed(resource["Type"])
+        for name, resource in plan.resources.items()
+        if name not in made and not completion.is_completed(resource["Type"])
     ]
     if missing:
         raise DeployFailed(

@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ class State:
     api: str | None  # the URL of the HTTP API, where the template has one
     pid: int
     started_at: str
+    stand_ins: Mapping[str, str] = field(default_factory=dict)  # the outside services' addresses, by name
 
     def announcement(self) -> dict[str, str | None]:
         """What others are told once the stack is ready."""

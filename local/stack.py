@@ -124,7 +124,7 @@ def _supervisor(options: Options, mode: str) -> Iterator[subprocess.Popen[str]]:
             stdout=subprocess.PIPE,
             stderr=log,
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "layers" / "engine")])},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [ROOT, *sorted(ROOT.glob("layers/*/"))]))},
             start_new_session=True,
             text=True,
         )

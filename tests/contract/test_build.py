@@ -59,12 +59,23 @@ def test_each_function_is_its_folder(built: Path) -> None:
         assert [path.name for path in (built / name).iterdir()] == ["handler.py"]
 
 
-def test_the_engines_layer_holds_its_package_with_its_sql(built: Path) -> None:
-    package = ROOT / "layers/engine/signalbox"
+@pytest.mark.parametrize(
+    "package", [path.parent for path in ROOT.glob("layers/*/*/__init__.py")], ids=lambda path: path.name
+)
+def test_a_rooms_layer_holds_its_package_with_its_sql(built: Path, package: Path) -> None:
     wanted = {path.relative_to(package.parent) for kind in ("*.py", "*.sql") for path in package.rglob(kind)}
-    layer = built / "EngineLayer/python"
+    layer = built / f"{package.parent.name.capitalize()}Layer/python"
+    packed = {
+        path.relative_to(layer) for path in layer.joinpath(package.name).rglob("*") if path.suffix in (".py", ".sql")
+    }
 
-    assert {path.relative_to(layer) for path in layer.rglob("*") if path.suffix in (".py", ".sql")} == wanted
+    assert packed == wanted
+
+
+def test_what_only_a_pack_imports_lies_in_its_own_layer(built: Path) -> None:
+    assert (built / "ForecastsLayer/python/stripe").is_dir()
+    assert not (built / "DependenciesLayer/python/stripe").exists()
+    assert not (built / "EngineLayer/python/stripe").exists()
 
 
 def test_each_library_is_for_lambdas_processor_and_python(built: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from signalbox.registry import Task
-from tests.contract.invariants import INVARIANTS, Invariant, functions, name_of, permissions, queues, rules
+from tests.contract.invariants import INVARIANTS, Invariant, buckets, functions, name_of, permissions, queues, rules
 from tests.support.template import Template, text
 
 ARN_OF_RULES = "arn:${AWS::Partition}:events:${AWS::Region}:${AWS::AccountId}:rule/${AWS::StackName}-*"
@@ -28,6 +28,11 @@ def named(name: str) -> dict[str, Any]:
 
 def policy(**statement: Any) -> dict[str, Any]:
     return {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", **statement}]}
+
+
+def without_tls(action: str) -> dict[str, Any]:
+    plain = {"Bool": {"aws:SecureTransport": "false"}}
+    return policy(Effect="Deny", Principal="*", Action=action, Resource="*", Condition=plain)
 
 
 GOOD = Template(
@@ -71,6 +76,31 @@ GOOD = Template(
                 Action="sqs:SendMessage",
                 Resource=arn("Failed"),
             ),
+        ),
+        "Transport": resource(
+            "AWS::SQS::QueuePolicy",
+            Queues=[{"Ref": "Failed"}, {"Ref": "Dead"}, {"Ref": "Queue"}],
+            PolicyDocument=without_tls("sqs:*"),
+        ),
+        "Bucket": {
+            **resource(
+                "AWS::S3::Bucket",
+                BucketEncryption={
+                    "ServerSideEncryptionConfiguration": [{"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}]
+                },
+                PublicAccessBlockConfiguration=dict.fromkeys(buckets.OPENINGS, True),
+                OwnershipControls={"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]},
+                LifecycleConfiguration={
+                    "Rules": [
+                        {"Status": "Enabled", "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7}},
+                    ]
+                },
+            ),
+            "DeletionPolicy": "RetainExceptOnCreate",
+            "UpdateReplacePolicy": "Retain",
+        },
+        "BucketTransport": resource(
+            "AWS::S3::BucketPolicy", Bucket={"Ref": "Bucket"}, PolicyDocument=without_tls("s3:*")
         ),
         "Dead": resource(
             "AWS::SQS::Queue",
@@ -117,6 +147,7 @@ GOOD = Template(
 
 INPUT = "Rule.Targets.0.InputTransformer"
 MANAGED = "arn:aws:iam::aws:policy/AdministratorAccess"
+TLS = "Transport.PolicyDocument.Statement.0"
 WIDE_STATEMENT = "Role.Policies.0.PolicyDocument.Statement.0"
 
 # What is broken by putting a value in a place (None takes it out), and which resource is then named.
@@ -161,10 +192,26 @@ BROKEN: list[tuple[Invariant, str, Any, str]] = [
     (queues.hide_messages_for_six_timeouts, "Queue.VisibilityTimeout", 359, "Mapping"),
     (queues.hide_messages_for_six_timeouts, "Queue.VisibilityTimeout", None, "Mapping"),
     (queues.bear_throttling, "Queue.RedrivePolicy", None, "Mapping"),
-    (queues.bear_throttling, "Queue.RedrivePolicy.maxReceiveCount", 4, "Mapping"),
+    (queues.bear_throttling, "Queue.RedrivePolicy.maxReceiveCount", 4, "Queue"),
     (queues.let_only_their_own_dead_letters_in, "Dead.RedriveAllowPolicy", None, "Queue"),
     (queues.are_answered_message_by_message, "Mapping.FunctionResponseTypes", None, "Mapping"),
     (queues.are_read_with_bounded_concurrency, "Mapping.ScalingConfig", None, "Mapping"),
+    (queues.refuse_plain_http, "Transport", None, "Failed"),
+    (queues.refuse_plain_http, "Transport.Queues", [{"Ref": "Failed"}, {"Ref": "Queue"}], "Dead"),
+    (queues.refuse_plain_http, f"{TLS}.Effect", "Allow", "Failed"),
+    (queues.refuse_plain_http, f"{TLS}.Condition", None, "Failed"),
+    (queues.refuse_plain_http, f"{TLS}.Action", "sqs:SendMessage", "Failed"),
+    (queues.refuse_plain_http, f"{TLS}.Principal", {"AWS": "123456789012"}, "Failed"),
+    (buckets.are_encrypted, "Bucket.BucketEncryption", None, "Bucket"),
+    (buckets.are_closed_to_the_public, "Bucket.PublicAccessBlockConfiguration", None, "Bucket"),
+    (buckets.are_closed_to_the_public, "Bucket.PublicAccessBlockConfiguration.BlockPublicPolicy", False, "Bucket"),
+    (buckets.are_closed_to_the_public, "Bucket.OwnershipControls", None, "Bucket"),
+    (buckets.refuse_plain_http, "BucketTransport", None, "Bucket"),
+    (buckets.refuse_plain_http, "BucketTransport.Bucket", {"Ref": "Other"}, "Bucket"),
+    (buckets.forget_half_uploads, "Bucket.LifecycleConfiguration", None, "Bucket"),
+    (buckets.forget_half_uploads, "Bucket.LifecycleConfiguration.Rules.0.Status", "Disabled", "Bucket"),
+    (buckets.outlive_their_stack, "Bucket", GOOD.resources["Bucket"] | {"DeletionPolicy": "Delete"}, "Bucket"),
+    (buckets.outlive_their_stack, "Bucket", GOOD.resources["Bucket"] | {"UpdateReplacePolicy": "Delete"}, "Bucket"),
 ]
 
 TASK = Task("sweep", "sweeps", "sweep", schedule="cron(0 * * * ? *)")

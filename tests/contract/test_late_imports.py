@@ -9,10 +9,12 @@ import ast
 import subprocess
 import sys
 
+import pytest
+
 from tests.support.template import ROOT
 
 # module: what it imports late, and so who pays for it
-LATE = {
+ENGINE = {
     "clients": {"boto3", "botocore.config"},  # only a task that calls AWS
     "engine": {"signalbox.operations"},  # only an operator's question
     "handoff": {"botocore.exceptions"},
@@ -22,16 +24,37 @@ LATE = {
     "schedule": {"cronsim"},  # only a schedule that is not even
     "secret": {"botocore.exceptions", "psycopg.conninfo"},
 }
+FORECASTS = {
+    "api_key": {"botocore.exceptions"},
+    "cold_storage": {"botocore.exceptions"},
+    "folder": {"botocore.exceptions"},
+    "observations": {"botocore.exceptions"},
+    "publishing": {"botocore.exceptions"},
+    "s3_mirror": {"boto3", "botocore", "botocore.config", "botocore.exceptions", "botocore.parsers"},
+    "stripe_api": {"stripe"},  # only one task, once a day
+    "web": {"urllib3", "urllib3.exceptions"},  # only where a mirror or RunPod is asked
+}
 
 
-def test_late_imports_are_the_ones_listed() -> None:
+@pytest.mark.parametrize(("room", "late"), [("engine/signalbox", ENGINE), ("forecasts/forecasts", FORECASTS)])
+def test_late_imports_are_the_ones_listed(room: str, late: dict[str, set[str]]) -> None:
     found: dict[str, set[str]] = {}
-    for path in ROOT.glob("layers/engine/signalbox/**/*.py"):
+    for path in ROOT.glob(f"layers/{room}/**/*.py"):
         for function in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(function, ast.FunctionDef):
                 names = {name for node in ast.walk(function) for name in _imported(node)}
                 found.setdefault(path.stem, set()).update(names)
-    assert {stem: names for stem, names in found.items() if names} == LATE
+    assert {stem: names for stem, names in found.items() if names} == late
+
+
+def test_naming_a_pack_loads_none_of_its_tasks() -> None:
+    code = "import sys; from signalbox.packs import registry_of; registry_of(['forecasts']); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert {name for name in loaded if name.startswith("forecasts")} == {
+        "forecasts",
+        "forecasts.pack",
+        "forecasts.tasks",
+    }
 
 
 def test_a_start_loads_nothing_that_only_few_invocations_need() -> None:

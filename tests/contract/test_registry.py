@@ -25,7 +25,8 @@ def test_each_module_beside_the_tasks_is_registered_and_each_task_has_its_module
         if path.stem != "__init__"
     }
 
-    assert {task.module for task in TASKS} == modules
+    # The engine's stand-ins too, which give way where a pack brings the task itself.
+    assert {task.module for task in [*TASKS, *registry_of([])]} == modules
 
 
 @each_task

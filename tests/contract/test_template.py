@@ -2,31 +2,64 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields
 
 import pytest
 
+from forecasts.settings import ForecastSettings
 from signalbox.packs import registry_of
 from signalbox.settings import Settings
 from tests.contract.invariants import INVARIANTS, Invariant, name_of, rules
-from tests.support.template import FUNCTION, PACKS, QUEUE, ROOT, RULE, deployed, source, text
+from tests.support.template import (
+    BUCKET,
+    FUNCTION,
+    PACKS,
+    QUEUE,
+    ROOT,
+    RULE,
+    VARIANTS,
+    deployed,
+    packs_of,
+    source,
+    statements,
+    text,
+)
 
 # After so many invocations in one chain, Lambda takes it for a mistake and stops it.
 LAMBDAS_LIMIT = 16
+PACK_ACCESS = {"RunPodAccess", "StripeAccess", "ForecastsAccess"}
 POWERTOOLS = {"POWERTOOLS_SERVICE_NAME", "POWERTOOLS_METRICS_NAMESPACE", "POWERTOOLS_LOG_LEVEL"}
 
 
+# Beside those that the code of the pack reads: the one that holds several of them.
+TOGETHER = "FORECASTS_SETTINGS"
+
+each_variant = pytest.mark.parametrize("variant", VARIANTS)
+
+
+@each_variant
 @pytest.mark.parametrize("invariant", INVARIANTS, ids=name_of)
-def test_the_template_keeps_that(invariant: Invariant) -> None:
-    assert list(invariant(deployed())) == []
+def test_the_template_keeps_that(invariant: Invariant, variant: str) -> None:
+    assert list(invariant(deployed(variant))) == []
 
 
-def test_each_rule_fires_a_registered_task_on_its_own_schedule_and_function() -> None:
-    assert list(rules.without_task(deployed(), registry_of(PACKS).tasks)) == []
+@each_variant
+def test_each_rule_fires_a_registered_task_on_its_own_schedule_and_function(variant: str) -> None:
+    assert list(rules.without_task(deployed(variant), registry_of(packs_of(variant)).tasks)) == []
 
 
-def test_each_scheduled_task_has_one_rule() -> None:
-    assert list(rules.missing_for(deployed(), registry_of(PACKS).tasks)) == []
+@each_variant
+def test_each_scheduled_task_has_one_rule(variant: str) -> None:
+    assert list(rules.missing_for(deployed(variant), registry_of(packs_of(variant)).tasks)) == []
+
+
+def test_without_the_pack_the_stack_is_what_it_would_be_if_there_were_none() -> None:
+    left = deployed("engine").resources
+    named = [name for name, resource in left.items() if "forecasts" in json.dumps(resource).lower()]
+    assert named == []
+    assert not deployed("engine").of(BUCKET)
+    assert set(deployed("engine").of(QUEUE)) == {"FailedInvocationsQueue"}
 
 
 @pytest.mark.parametrize(("kind", "key"), [(FUNCTION, "FunctionName"), (RULE, "Name"), (QUEUE, "QueueName")])
@@ -35,6 +68,11 @@ def test_two_stacks_of_one_account_never_share_a_name(kind: str, key: str) -> No
 
     assert names
     assert [name for name in names if not name.startswith("${AWS::StackName}-")] == []
+
+
+def test_no_bucket_has_a_name_that_another_account_could_have_taken() -> None:
+    assert deployed().of(BUCKET)
+    assert [name for name, bucket in deployed().of(BUCKET).items() if "BucketName" in bucket] == []
 
 
 def test_each_function_has_a_folder_and_each_folder_a_function() -> None:
@@ -49,11 +87,49 @@ def test_each_layer_has_a_folder_and_each_folder_a_layer() -> None:
     assert _sources("AWS::Serverless::LayerVersion", "ContentUri") == folders
 
 
-def test_the_settings_read_each_variable_that_a_function_is_given() -> None:
+@each_variant
+def test_the_settings_read_each_variable_that_a_function_is_given(variant: str) -> None:
     known = {f"SIGNALBOX_{field.name.upper()}" for field in fields(Settings)}
+    known |= {f"FORECASTS_{field.upper()}" for field in ForecastSettings.model_fields} | {TOGETHER}
 
-    for name, function in deployed().of(FUNCTION).items():
+    for name, function in deployed(variant).of(FUNCTION).items():
         assert set(function["Environment"]["Variables"]) - known == POWERTOOLS, name
+
+
+@each_variant
+def test_a_function_that_is_told_to_run_a_pack_has_its_layer_and_no_other_has(variant: str) -> None:
+    for name, function in deployed(variant).of(FUNCTION).items():
+        told = [pack for pack in function["Environment"]["Variables"].get("SIGNALBOX_PACKS", "").split(",") if pack]
+        layers = [layer["Ref"].lower() for layer in function["Layers"]]
+        attached = [pack for pack in PACKS if any(layer.startswith(f"{pack}layer") for layer in layers)]
+        assert told == attached == packs_of(variant), name
+
+
+@pytest.mark.parametrize(
+    ("function", "allowed"), [("ArchiverFunction", PACK_ACCESS), ("PollerFunction", {"RunPodAccess"})]
+)
+def test_a_function_has_only_those_of_the_packs_permissions_that_its_tasks_need(
+    function: str, allowed: set[str]
+) -> None:
+    policies = deployed().of("AWS::IAM::Role")[f"{function}Role"]["ManagedPolicyArns"]
+    granted = {policy["Ref"] for policy in policies if isinstance(policy, dict) and "Ref" in policy}
+
+    assert granted == allowed | {"DatabaseAccess"}
+    assert not PACK_ACCESS & {
+        policy.get("Ref")
+        for policy in deployed("engine").of("AWS::IAM::Role")[f"{function}Role"]["ManagedPolicyArns"]
+        if isinstance(policy, dict)
+    }
+
+
+def test_a_secret_that_is_not_given_is_not_asked_for() -> None:
+    policies = deployed("forecasts").of("AWS::IAM::ManagedPolicy")
+    resources = [
+        statement["Resource"] for policy in policies.values() for statement in statements(policy["PolicyDocument"])
+    ]
+
+    assert {"Ref": "RunPodSecretArn"} not in resources
+    assert {"Ref": "StripeSecretArn"} not in resources
 
 
 def test_a_function_whose_continuations_outnumber_lambdas_limit_may_loop() -> None:

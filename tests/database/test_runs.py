@@ -43,6 +43,16 @@ def test_a_run_answers_what_happened_and_leaves_one_row(stage: Stage, db: psycop
     assert count(db, "signalbox.job_locks") == 0
 
 
+def test_what_a_task_tells_beyond_its_items_is_in_the_answer_and_not_in_the_ledger(
+    stage: Stage, db: psycopg.Connection
+) -> None:
+    answer = stage.invoke("greet", params={"name": "world", "times": 2})
+
+    assert (answer["items"], answer["detail"]) == (2, {"greeted": "world"})
+    [row] = runs_of(db, "greet")
+    assert "world" not in str({name: value for name, value in row.items() if name != "request"})
+
+
 def test_now_is_the_reference_time_else_the_scheduled_time_else_the_clock(stage: Stage, db: psycopg.Connection) -> None:
     stage.invoke("note_run", NOON)
     stage.invoke("note_run", NOON, scheduled_time="2026-03-10T11:30:05Z")

@@ -62,7 +62,7 @@ def test_tick_fires_every_rule_and_waits(signalbox: Signalbox) -> None:
     assert heading.split() == ["task", "slot", "trigger", "status", "items", "took"]
     assert {row.split()[0] for row in rows if "schedule" in row} == TASKS
     assert counted.endswith(", nothing failed")
-    runs = signalbox("history", "--since", "2026-02-02T02:00Z", "--until", "2026-02-02T02:30Z", "--all", "--json").json[
+    runs = signalbox("history", "--since", "2026-01-20T00:00Z", "--until", "2026-02-02T02:30Z", "--all", "--json").json[
         "runs"
     ]
     assert {run["job_type"] for run in runs if run["trigger"] == "schedule"} == TASKS
@@ -136,7 +136,7 @@ def test_invoke_runs_a_task_for_its_slot(signalbox: Signalbox) -> None:
 
 def test_invoke_finds_the_function_of_the_task(signalbox: Signalbox) -> None:
     answer = signalbox("invoke", "poll_data", "--params", '{"limit": 2}', "--json").json
-    assert (answer["status"], answer["reason"]) == ("skipped", "no upstream is configured")
+    assert (answer["status"], answer["items"]) == ("succeeded", 0)
 
 
 @pytest.mark.parametrize("event", sorted(path.name for path in ROOT.glob("events/*.json")))
@@ -218,8 +218,8 @@ def test_history_is_a_table_for_people(signalbox: Signalbox, many: int) -> None:
 
 def test_history_filters_and_refuses_a_task_that_nobody_knows(signalbox: Signalbox) -> None:
     signalbox("invoke", "poll_data")
-    runs = signalbox("history", "--task", "poll_data", "--status", "skipped", "--since", "1h", "--json").json["runs"]
-    assert {(run["job_type"], run["status"]) for run in runs} == {("poll_data", "skipped")}
+    runs = signalbox("history", "--task", "poll_data", "--status", "succeeded", "--since", "1h", "--json").json["runs"]
+    assert {(run["job_type"], run["status"]) for run in runs} == {("poll_data", "succeeded")}
     assert signalbox("history", "--trigger", "backfill", "--until", "2020-01-01T00:00Z").out == "no run matches\n"
     assert "did you mean 'poll_data'?" in refusal(signalbox, "history", "--task", "pol_data")
 
@@ -342,7 +342,8 @@ def test_migrate_has_nothing_to_do_on_a_new_stack(signalbox: Signalbox) -> None:
     plan = signalbox("migrate", "--plan", "--json").json
     assert (plan["action"], plan["applied"], plan["pending"]) == ("plan", [], [])
     ran = signalbox("migrate")
-    assert (ran.code, ran.out.startswith("nothing to apply; schema signalbox is at version ")) == (0, True)
+    assert (ran.code, ran.out.startswith("nothing to apply; schema ")) == (0, True)
+    assert "signalbox is at version " in ran.out
 
 
 # ---- logs

@@ -154,18 +154,19 @@ def test_the_demo_shows_what_happened_and_leaves_nothing(scratch: Signalbox, fol
         ["prune_history", "2026-01-05T02:30Z", "schedule", "succeeded", "72"],
         ["advance_backfills", "2026-01-05T02:30Z", "schedule", "succeeded", "3"],
         ["prune_history", "2026-01-01T02:30Z", "backfill", "succeeded", "0"],
-        ["poll_data", "2026-01-05T02:30Z", "schedule", "skipped"],
+        ["poll_data", "2026-01-05T02:30Z", "schedule", "succeeded", "3"],
+        ["reconcile_forecasts", "2026-01-05T02:00Z", "schedule", "succeeded", "4"],
     ):
         assert expected in [row[: len(expected)] for row in table]
     assert "sample: its worker vanished" in ran.out
-    assert closing.startswith("5 rules fired for 2026-01-05T02:30Z: 10 runs, 36 missed slots found, nothing failed; ")
+    assert closing.startswith("23 rules fired for 2026-01-05T02:30Z: 28 runs, 36 missed slots found, nothing failed; ")
     assert "firing every rule for 2026-01-05T02:30Z" in ran.err
     assert_nothing_left(folder)
 
 
 def test_the_demo_for_programs(scratch: Signalbox) -> None:
     answer = scratch("demo", "--json").json
-    assert (answer["at"], len(answer["fired"]), answer["failures"]) == (AT.isoformat(), 5, [])
+    assert (answer["at"], len(answer["fired"]), answer["failures"]) == (AT.isoformat(), 23, [])
     assert {"job_type", "slot", "status", "items", "duration_ms"} <= answer["runs"][0].keys()
     assert [run["error"]["type"] for run in answer["runs"] if run["status"] == "failed"] == ["WorkerLost"]
 

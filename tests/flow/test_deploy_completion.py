@@ -10,17 +10,22 @@ from local import completion
 from local.completion import COMPLETIONS, Completion, is_completed
 from tests.support.deployed import SECRET, Deployed, deploy_to, moto
 from tests.support.small_project import write_small_project
-from tests.support.template import ROOT
+from tests.support.template import ROOT, VARIANTS
 from tests.support.template import deployed as transformed
 
 GIVEN = {"DatabaseSecretArn": SECRET}
 
 
+@pytest.fixture(scope="module", params=VARIANTS)
+def variant(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture(scope="module")
-def completed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
+def completed(variant: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
     """The template that deploys."""
     with moto(tmp_path_factory.mktemp("home")) as endpoint:
-        yield deploy_to(endpoint, ROOT / "template.yaml", GIVEN)
+        yield deploy_to(endpoint, ROOT / "template.yaml", VARIANTS[variant])
 
 
 @pytest.fixture(scope="module")
@@ -32,21 +37,21 @@ def incomplete(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
         yield deploy_to(endpoint, project, GIVEN)
 
 
-def test_each_resource_of_the_template_is_made_by_moto_or_on_the_list(completed: Deployed) -> None:
+def test_each_resource_of_the_template_is_made_by_moto_or_on_the_list(completed: Deployed, variant: str) -> None:
     answer = completed.client("cloudformation").describe_stack_resources(StackName="signalbox")
     made = {resource.get("LogicalResourceId") for resource in answer["StackResources"]}
-    resources = transformed().resources
+    resources = transformed(variant).resources
     missing = {name: resource["Type"] for name, resource in resources.items() if name not in made}
     assert missing
     assert [kind for kind in missing.values() if not is_completed(kind)] == []
 
 
-def test_the_list_gives_each_function_its_settings_and_its_destination(completed: Deployed) -> None:
+def test_the_list_gives_each_function_its_settings_and_its_destination(completed: Deployed, variant: str) -> None:
     lambda_ = completed.client("lambda")
     queue = "arn:aws:sqs:us-east-1:123456789012:signalbox-failed-invocations"
     for name in ("archiver", "poller", "migrator"):
         function = lambda_.get_function_configuration(FunctionName=f"signalbox-{name}")
-        assert len(function["Layers"]) == 2
+        assert len(function["Layers"]) == (2 if variant == "engine" else 3)
         assert function["LoggingConfig"]["LogGroup"] == f"/aws/lambda/signalbox-{name}"
         config = lambda_.get_function_event_invoke_config(FunctionName=f"signalbox-{name}")
         assert config["DestinationConfig"]["OnFailure"]["Destination"] == queue
@@ -87,8 +92,24 @@ def _queue_policy(deployed: Deployed) -> set[str]:
     return set() if held.get("Attributes", {}).get("Policy") else {"AWS::SQS::QueuePolicy"}
 
 
+def _bucket_settings(deployed: Deployed) -> set[str]:
+    held = deployed.client("s3").get_bucket_versioning(Bucket=deployed.outputs()["AtticName"])
+    return set() if "Status" in held else {"VersioningConfiguration"}
+
+
+def _bucket_policy(deployed: Deployed) -> set[str]:
+    s3 = deployed.client("s3")
+    try:
+        s3.get_bucket_policy(Bucket=deployed.outputs()["AtticName"])
+    except s3.exceptions.ClientError as error:
+        return {"AWS::S3::BucketPolicy"} if error.response["Error"]["Code"] == "NoSuchBucketPolicy" else set()
+    return set()
+
+
 LEFT_OUT: Mapping[str, Callable[[Deployed], set[str]]] = {
     "AWS::Lambda::Function": _function_settings,
     "AWS::Lambda::EventInvokeConfig": _event_invoke_config,
     "AWS::SQS::QueuePolicy": _queue_policy,
+    "AWS::S3::Bucket": _bucket_settings,
+    "AWS::S3::BucketPolicy": _bucket_policy,
 }

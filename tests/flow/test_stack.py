@@ -59,6 +59,7 @@ def test_what_is_announced_is_written_down(running: Running) -> None:
         **running.state.announcement(),
         "pid": supervisor_of(running.home).pid,
         "started_at": running.state.started_at,
+        "stand_ins": running.state.stand_ins,
     }
 
 

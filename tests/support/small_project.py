@@ -43,7 +43,6 @@ _FILES = {
         Transform: AWS::Serverless-2016-10-31
         Parameters:
           DatabaseSecretArn: {Type: String}
-          Packs: {Type: String, Default: ''}
           Subnets: {Type: CommaDelimitedList, Default: ''}
         Conditions:
           InVpc: !Not [!Equals [!Join ['', !Ref Subnets], '']]
@@ -93,6 +92,18 @@ _FILES = {
               FunctionName: !Sub ${AWS::StackName}-migrator
               CodeUri: functions/migrator
           Inbox: {Type: AWS::SQS::Queue}
+          Attic: {Type: AWS::S3::Bucket, Properties: {VersioningConfiguration: {Status: Enabled}}}
+          AtticPolicy:
+            Type: AWS::S3::BucketPolicy
+            Properties:
+              Bucket: !Ref Attic
+              PolicyDocument:
+                Version: 2012-10-17
+                Statement:
+                  - Effect: Deny
+                    Principal: '*'
+                    Action: s3:DeleteObject
+                    Resource: !Sub ${Attic.Arn}/*
           Ticks: {Type: AWS::SQS::Queue}
           Failures: {Type: AWS::SQS::Queue}
           QueuePolicy:
@@ -152,6 +163,7 @@ _FILES = {
           InboxUrl: {Value: !Ref Inbox}
           TicksUrl: {Value: !Ref Ticks}
           FailuresUrl: {Value: !Ref Failures}
+          AtticName: {Value: !Ref Attic}
     """,
 }
 

@@ -12,13 +12,33 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from local.conditions import Decided
 from local.transform import package, parameters_of, read_template, transform
 
 ROOT = Path(__file__).parents[2]
 # The packs of this repository; the template has a rule for each of their scheduled tasks.
 PACKS = sorted(path.parent.name for path in ROOT.glob("layers/*/*/pack.py"))
-FUNCTION, RULE, QUEUE = "AWS::Lambda::Function", "AWS::Events::Rule", "AWS::SQS::Queue"
+FUNCTION, RULE, QUEUE, BUCKET = "AWS::Lambda::Function", "AWS::Events::Rule", "AWS::SQS::Queue", "AWS::S3::Bucket"
 SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:database"
+KEY = "arn:aws:kms:us-east-1:123456789012:key/one"
+
+# What the template is deployed with: the least, the pack with what it can do without left out, and all there is.
+VARIANTS: Mapping[str, Mapping[str, str]] = {
+    "engine": {"DatabaseSecretArn": SECRET},
+    "forecasts": {"DatabaseSecretArn": SECRET, "ForecastsPack": "on"},
+    "everything": {
+        "DatabaseSecretArn": SECRET,
+        "DatabaseSecretKeyArn": KEY,
+        "SubnetIds": "subnet-1",
+        "SecurityGroupIds": "sg-1",
+        "ForecastsPack": "on",
+        "ForecastsSecretsKeyArn": KEY,
+        "RunPodEndpointId": "endpoint",
+        "RunPodSecretArn": f"{SECRET}-runpod",
+        "StripeSecretArn": f"{SECRET}-stripe",
+        "StripePrices": '{"price_1": "pro"}',
+    },
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +79,17 @@ def source() -> dict[str, Any]:
 
 
 @cache
-def deployed() -> Template:
-    """template.yaml as it is deployed."""
+def deployed(variant: str = "everything") -> Template:
+    """template.yaml as it is deployed with a variant's parameters, its conditions decided."""
     template = source()
     package(template, ROOT)
-    return Template(transform(template, parameters_of(template, {"DatabaseSecretArn": SECRET}))["Resources"])
+    parameters = parameters_of(template, VARIANTS[variant])
+    return Template(Decided(transform(template, parameters), parameters).resources())
+
+
+def packs_of(variant: str) -> list[str]:
+    """The packs that a variant runs."""
+    return PACKS if VARIANTS[variant].get("ForecastsPack") == "on" else []
 
 
 def referred(value: Any) -> str | None:
@@ -82,7 +108,5 @@ def text(value: Any) -> str:
 
 
 def statements(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The statements of a policy, on either side of a condition."""
-    found = document["Statement"]
-    for branch in found["Fn::If"][1:] if isinstance(found, dict) else [found]:
-        yield from branch
+    """The statements of a policy."""
+    yield from document["Statement"]

@@ -47,6 +47,7 @@ class Task:
     max_lateness: timedelta = timedelta(days=1)  # a slot missed for longer is not caught up
     overlap: Overlap = Overlap.ALLOW
     retention: timedelta = timedelta(days=90)  # of its runs in the ledger
+    stand_in: bool = False  # gives way to a pack's task of the same name
 
     def slot_of(self, instant: datetime) -> datetime:
         """The instant that a run at this time is for; a task without a schedule has a slot each minute."""
@@ -59,10 +60,9 @@ class Registry:
     def __init__(self, tasks: Iterable[Task]) -> None:
         by_name: dict[str, Task] = {}
         for task in tasks:
-            if task.name in by_name:
-                raise ValueError(
-                    f"task '{task.name}' is registered twice: in {by_name[task.name].module} and in {task.module}"
-                )
+            known = by_name.get(task.name)
+            if known is not None and not known.stand_in:
+                raise ValueError(f"task '{task.name}' is registered twice: in {known.module} and in {task.module}")
             by_name[task.name] = task
         self.tasks: Mapping[str, Task] = MappingProxyType(by_name)
 

@@ -26,6 +26,7 @@ from local.cli.table import table
 from local.cli.target import Target
 from local.cli.terminal import console, print_json, print_lines, say, width_of
 from local.home import State
+from local.samples.forecasts import load_forecasts_story
 from local.stack import ROOT, Options, up_attached
 
 EXAMPLES = (
@@ -35,7 +36,7 @@ EXAMPLES = (
 )
 # When most rules are due at once. The sample data are made for it.
 AT = datetime(2026, 1, 5, 2, 30, tzinfo=UTC)
-SAMPLES = ROOT / "local" / "samples"
+_LEDGER = ROOT / "local" / "samples" / "engine.sql"
 _PATIENCE_SECONDS = 60.0
 _INTERRUPTED = 130
 
@@ -57,7 +58,7 @@ class _Demo:
         """All that is done with the stack while it is up."""
         target, control = Target(state.stack, state.endpoint), LaptopControl(state.endpoint)
         self.steps.begin("loading sample data")
-        before = _load_samples(state.database)
+        before = _load_samples(state)
         self.steps.begin(f"firing every rule for {show_instant(AT)}")
         fired = control.tick(AT, None, due=False)
         self.steps.begin("waiting for all that follows")
@@ -87,12 +88,12 @@ def run(args: Namespace) -> int:
     return _report(demo.outcome, time.monotonic() - began, as_json=args.json)
 
 
-def _load_samples(database: str) -> Before:
+def _load_samples(state: State) -> Before:
     import psycopg
 
-    with psycopg.connect(database, autocommit=True) as connection:
-        for sample in sorted(SAMPLES.glob("*.sql")):
-            connection.execute(sample.read_bytes())
+    load_forecasts_story(state, AT)
+    with psycopg.connect(state.database, autocommit=True) as connection:
+        connection.execute(_LEDGER.read_bytes())
         ids = connection.execute("SELECT id, status = 'running' FROM signalbox.job_history").fetchall()
     return Before(last_id=max((row[0] for row in ids), default=0), lost={id_ for id_, runs in ids if runs})
 

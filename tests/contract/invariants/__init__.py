@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tests.contract.invariants import functions, permissions, queues, rules
+from tests.contract.invariants import buckets, functions, permissions, queues, rules
 from tests.support.template import Template
 
 Invariant = Callable[[Template], Iterator[str]]
@@ -31,6 +31,12 @@ INVARIANTS: tuple[Invariant, ...] = (
     queues.let_only_their_own_dead_letters_in,
     queues.are_answered_message_by_message,
     queues.are_read_with_bounded_concurrency,
+    queues.refuse_plain_http,
+    buckets.are_encrypted,
+    buckets.are_closed_to_the_public,
+    buckets.refuse_plain_http,
+    buckets.forget_half_uploads,
+    buckets.outlive_their_stack,
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from tests.contract.invariants.transport import refusing_plain_http
 from tests.support.template import FUNCTION, QUEUE, Template, referred
 
 
@@ -26,10 +27,10 @@ def hide_messages_for_six_timeouts(template: Template) -> Iterator[str]:
 def bear_throttling(template: Template) -> Iterator[str]:
     """Throttled polls count as receives: below five, healthy messages die unseen."""
     for name, _, queue in _mappings(template):
-        redrive = queue.get("RedrivePolicy", {})
-        if referred(redrive.get("deadLetterTargetArn")) not in template.of(QUEUE):
+        if referred(queue.get("RedrivePolicy", {}).get("deadLetterTargetArn")) not in template.of(QUEUE):
             yield f"{name}: its queue has no dead-letter queue"
-        elif redrive.get("maxReceiveCount", 0) < 5:
+    for name, queue in template.of(QUEUE).items():
+        if queue.get("RedrivePolicy", {}).get("maxReceiveCount", 5) < 5:
             yield f"{name}: maxReceiveCount is below five"
 
 
@@ -55,6 +56,14 @@ def are_read_with_bounded_concurrency(template: Template) -> Iterator[str]:
     for name, mapping, _ in _mappings(template):
         if "MaximumConcurrency" not in mapping.get("ScalingConfig", {}):
             yield f"{name}: no ScalingConfig.MaximumConcurrency"
+
+
+def refuse_plain_http(template: Template) -> Iterator[str]:
+    """Messages would go over the wire for all to read."""
+    refusing = set(refusing_plain_http(template, "AWS::SQS::QueuePolicy", lambda policy: policy["Queues"]))
+    for name in template.of(QUEUE):
+        if name not in refusing:
+            yield f"{name}: no policy that refuses requests without TLS"
 
 
 def _mappings(template: Template) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:

@@ -1,4 +1,4 @@
-"""Takes params."""
+"""Takes params, and tells more than its items."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ class Params(Payload):
 
 
 def greet(context: Context) -> Done:
-    return Done(items=context.params.times)
+    return Done(items=context.params.times, detail={"greeted": context.params.name})

@@ -15,6 +15,7 @@ TASKS = (
         function="poller",
         # The next poll sees all that the missed ones would have seen.
         catch_up=CatchUp.SKIP,
+        stand_in=True,
     ),
     Task(
         "reconcile_slots",

@@ -1,0 +1,102 @@
+"""Lines of JSON in S3's cold classes: compressed, with a checksum that S3 itself checks, and never overwritten.
+
+An object says in its metadata what its lines come to, apart from how they are compressed. So one that is there already
+is known for ours after a crash, or for something else, without reading it: from the cold classes nothing can be read.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from forecasts.errors import ArchiveRefused, ArchiveUnavailable
+from signalbox.context import Context
+from signalbox.errors import SettingsRefused
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_s3.literals import StorageClassType
+
+LINES_SHA256 = "lines-sha256"
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An object as S3 tells of it."""
+
+    bytes: int
+    sha256: str  # in Base64
+    lines_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class ColdStorage:
+    """One bucket and one class."""
+
+    s3: S3Client
+    bucket: str
+    storage_class: StorageClassType
+
+    @staticmethod
+    def of(context: Context, bucket: str, storage_class: StorageClassType) -> ColdStorage:
+        if not bucket:
+            raise SettingsRefused("the pack forecasts has no bucket for its archive: set FORECASTS_ARCHIVE_BUCKET")
+        return ColdStorage(context.clients.s3, bucket, storage_class)
+
+    def store(self, key: str, lines: Sequence[str]) -> Stored:
+        """Once this returns, the lines are there. The same lines under the same key are stored once."""
+        content = "".join(f"{line}\n" for line in lines).encode()
+        lines_sha256 = hashlib.sha256(content).hexdigest()
+        if (found := self._find(key)) is None:
+            return self._put(key, content, lines_sha256)
+        if not found.sha256 or found.lines_sha256 != lines_sha256:
+            raise ArchiveRefused(
+                f"object {key} in bucket {self.bucket} holds other records than those planned for it: they were "
+                "changed since, or another database wrote it; move it away, and run the task again"
+            )
+        return found
+
+    def _put(self, key: str, content: bytes, lines_sha256: str) -> Stored:
+        """Sends it, and asks what has arrived."""
+        # Without the time of compression, which gzip would add.
+        body = gzip.compress(content, mtime=0)
+        sent = Stored(len(body), b64encode(hashlib.sha256(body).digest()).decode(), lines_sha256)
+        self._send(key, body, sent)
+        if (found := self._find(key)) != sent:
+            raise ArchiveUnavailable(f"object {key} in bucket {self.bucket} is {found}, and was sent as {sent}")
+        return sent
+
+    def _send(self, key: str, body: bytes, sent: Stored) -> None:
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            self.s3.put_object(
+                Bucket=self.bucket,
+                Key=key,
+                Body=body,
+                StorageClass=self.storage_class,
+                ContentType="application/gzip",
+                # S3 refuses a body that does not come to this.
+                ChecksumAlgorithm="SHA256",
+                ChecksumSHA256=sent.sha256,
+                Metadata={LINES_SHA256: sent.lines_sha256},
+            )
+        except (BotoCoreError, ClientError) as error:
+            raise ArchiveUnavailable(f"bucket {self.bucket} does not take object {key}: {error}") from None
+
+    def _find(self, key: str) -> Stored | None:
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            head = self.s3.head_object(Bucket=self.bucket, Key=key, ChecksumMode="ENABLED")
+        except ClientError as error:
+            if error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") == 404:
+                return None
+            raise ArchiveUnavailable(f"bucket {self.bucket} does not tell of object {key}: {error}") from None
+        except BotoCoreError as error:
+            raise ArchiveUnavailable(f"bucket {self.bucket} does not tell of object {key}: {error}") from None
+        return Stored(head["ContentLength"], head.get("ChecksumSHA256", ""), head["Metadata"].get(LINES_SHA256, ""))

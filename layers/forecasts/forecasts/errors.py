@@ -1,0 +1,69 @@
+"""The pack's own branches of the engine's tree of errors."""
+
+from __future__ import annotations
+
+from signalbox.errors import Refused, Unavailable
+
+
+class StripeRefused(Refused):
+    """Stripe does not take our key: no call will succeed before it is mended."""
+
+
+class StripeUnavailable(Unavailable):
+    """Stripe can't be reached, fails, or limits our rate for longer than we wait."""
+
+
+class OrganizationRefused(Refused):
+    """What Stripe refuses, or the database, about one organisation; the others are not concerned."""
+
+
+class DeletionRefused(Refused):
+    """A cleanup would delete a larger share of its table than it may."""
+
+
+class ArchiveRefused(Refused):
+    """Cold storage holds something else where audit records should go; nothing is overwritten, and nothing deleted."""
+
+
+class ArchiveUnavailable(Unavailable):
+    """Cold storage did not take audit records, or not as they were sent. They are all still in the database."""
+
+
+class FolderRefused(Refused):
+    """A run's data lies where it can't be deleted without others'."""
+
+
+class FolderKept(Unavailable):
+    """S3 did not delete all that lies in a folder, or did not say so."""
+
+
+class RunPodRefused(Refused):
+    """RunPod does not take this request; others are not concerned."""
+
+
+class RunPodDenied(Refused):
+    """RunPod knows neither our key nor our endpoint: no call will succeed before that is mended."""
+
+
+class RunPodUnavailable(Unavailable):
+    """RunPod can't be reached, fails, or limits our rate for longer than we wait. It has taken nothing."""
+
+
+class TriggerUnconfirmed(Unavailable):
+    """RunPod may have taken the run, and has not said so. It takes no idempotency key: never send it again."""
+
+
+class MirrorFailed(Unavailable):
+    """One mirror of upstream data does not answer as it should; the next one may."""
+
+
+class MirrorsFailed(Unavailable):
+    """None of a source's mirrors answers."""
+
+
+class PollFailed(Unavailable):
+    """Parts of a poll failed, each for a reason that the message gives; what worked stays done."""
+
+
+class PreferencesRefused(Refused):
+    """An organisation's time zone or wishes that can't be read; the others are not concerned."""

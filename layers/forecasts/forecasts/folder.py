@@ -1,0 +1,82 @@
+"""A folder of a bucket: all objects whose keys begin with its name and a slash, every version of them.
+
+The slash matters: without it `runs/1` would be the beginning of `runs/10`, too. And a folder without a name would be
+the whole bucket, so there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from forecasts.errors import FolderKept, FolderRefused
+from signalbox.budget import Budget
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_s3.type_defs import ObjectIdentifierTypeDef
+
+PAGE = 1000  # as many as S3 lists and deletes in one call
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """By its name, without the slash at its end."""
+
+    name: str
+
+    @staticmethod
+    def of(prefix: str | None) -> Folder:
+        name = (prefix or "").rstrip("/")
+        if not name.strip():
+            raise FolderRefused(f"storage_prefix {prefix!r} names no folder: it would be the whole bucket")
+        return Folder(name)
+
+    @property
+    def prefix(self) -> str:
+        return f"{self.name}/"
+
+
+def empty(s3: S3Client, bucket: str, folder: Folder, budget: Budget) -> bool:
+    """True once S3 lists nothing in the folder any more; False where the budget ended first."""
+    before: list[ObjectIdentifierTypeDef] = []
+    while page := _list(s3, bucket, folder):
+        if page == before:
+            raise FolderKept(f"S3 says it has deleted {len(page)} objects in {folder.prefix}, and lists them still")
+        if budget.spent:
+            return False
+        _delete(s3, bucket, folder, page)
+        before = page
+    return True
+
+
+def _list(s3: S3Client, bucket: str, folder: Folder) -> list[ObjectIdentifierTypeDef]:
+    """One page of versions and delete markers. A bucket that was never versioned has one version of each object."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        answer = s3.list_object_versions(Bucket=bucket, Prefix=folder.prefix, MaxKeys=PAGE)
+    except (BotoCoreError, ClientError) as error:
+        raise FolderKept(f"{folder.prefix} can't be listed: {error}") from None
+    entries = [*answer.get("Versions", []), *answer.get("DeleteMarkers", [])]
+    if strangers := [entry["Key"] for entry in entries if not entry["Key"].startswith(folder.prefix)]:
+        raise FolderRefused(
+            f"S3 lists {strangers[0]!r} in {folder.prefix}, where it does not belong: nothing is deleted"
+        )
+    return [{"Key": entry["Key"], "VersionId": entry["VersionId"]} for entry in entries]
+
+
+def _delete(s3: S3Client, bucket: str, folder: Folder, page: Sequence[ObjectIdentifierTypeDef]) -> None:
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        answer = s3.delete_objects(Bucket=bucket, Delete={"Objects": page, "Quiet": True})
+    except (BotoCoreError, ClientError) as error:
+        raise FolderKept(f"nothing in {folder.prefix} can be deleted: {error}") from None
+    if errors := answer.get("Errors", []):
+        first = errors[0]
+        raise FolderKept(
+            f"{len(errors)} of {len(page)} objects in {folder.prefix} were not deleted, "
+            f"the first, {first.get('Key')!r}, for {first.get('Code')}"
+        )

@@ -1,0 +1,10 @@
+"""The pack `forecasts`: the poller of upstream weather data, and the scheduled maintenance of a forecast platform."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from forecasts.tasks import TASKS
+from signalbox.packs import Pack
+
+PACK = Pack("forecasts", TASKS, Path(__file__).parent / "migrations")

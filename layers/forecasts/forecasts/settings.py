@@ -1,0 +1,147 @@
+"""What the pack reads from its function's environment, once a cold start, with all faults listed together."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import cache
+from typing import Annotated, Any, Literal, get_origin
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from signalbox.errors import SettingsRefused
+
+_PREFIX = "FORECASTS_"
+Days = Annotated[int, Field(ge=1, le=3650)]
+
+
+class ForecastSettings(BaseModel):
+    """Each field is the variable FORECASTS_<FIELD>; those with structure are JSON."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    # Where messages go, and what is stored where.
+    notifications_queue_url: str = ""
+    evaluations_queue_url: str = ""
+    forecast_bucket: str = ""
+    archive_bucket: str = ""
+
+    # Upstream data. A mirror is {"kind": "s3", "bucket": …} (with "endpoint" where that is not AWS) or
+    # {"kind": "https", "url": …}, a tree of index pages: the first that answers serves.
+    gfs_mirrors: tuple[dict[str, str], ...] = ({"kind": "s3", "bucket": "noaa-gfs-bdp-pds"},)
+    gfs_key_template: str = "gfs.{date}/{cycle}/atmos/gfs.t{cycle}z.pgrb2.0p25.f{hour:03}"
+    goes_mirrors: tuple[dict[str, str], ...] = ({"kind": "s3", "bucket": "noaa-goes19"},)
+    goes_product: str = "ABI-L2-CMIPF"
+    mrms_mirrors: tuple[dict[str, str], ...] = ({"kind": "s3", "bucket": "noaa-mrms-pds"},)
+    mrms_product: str = "CONUS/PrecipRate_00.00"
+    # How long a file may be underway behind its name; listings look back so far behind the newest run.
+    upstream_lookback_hours: int = Field(12, ge=1, le=240)
+    nowcast_lookback_hours: int = Field(2, ge=1, le=48)
+    goes_files_per_instant: int = Field(1, ge=1, le=64)  # of a product with a file a channel: as many as it has
+    mirror_timeout_seconds: float = Field(8, gt=0, le=60)
+    nowcast_tolerance_seconds: int = Field(300, ge=0, le=3600)
+    observation_mirror: dict[str, str] = {"kind": "s3", "bucket": "noaa-mrms-pds"}
+    observation_key_template: str = "{product}/{date}/MRMS_{name}_{date}-{hour:02}0000.grib2.gz"
+    observation_product: str = "CONUS/MultiSensor_QPE_01H_Pass2_00.00"
+    # Of the files of a window, so many must be there; the rest are taken for gaps that will never be filled.
+    observation_least_share: float = Field(0.9, gt=0, le=1)
+    s3_endpoint_url: str | None = None  # of NOAA's buckets; empty: AWS
+
+    # RunPod.
+    runpod_base_url: str = "https://api.runpod.ai/v2"
+    runpod_endpoint_id: str = ""
+    runpod_secret_arn: str = ""
+    runpod_timeout_seconds: float = Field(10, gt=0, le=60)
+    timeout_nowcast_minutes: int = Field(20, ge=1)
+    timeout_medium_range_minutes: int = Field(180, ge=1)
+    most_retries: int = Field(3, ge=0, le=20)
+
+    # Stripe.
+    stripe_base_url: str = "https://api.stripe.com"
+    stripe_secret_arn: str = ""
+    stripe_prices: dict[str, str] = Field(default_factory=dict)  # price id or lookup key → plan
+    stripe_staleness_hours: int = Field(24, ge=1)
+    stripe_limit: int = Field(500, ge=1)
+    stripe_timeout_seconds: float = Field(8, gt=0, le=60)
+    stripe_unsubscribed_plan: str = ""  # of organisations whose subscription has ended; empty: theirs stays
+
+    # How long things are kept, and how much may go at once.
+    retention_nowcast_days: Days = 7
+    retention_medium_range_days: Days = 90
+    retention_deleted_organizations_days: Days = 30
+    retention_archived_watchpoints_days: Days = 90
+    retention_notifications_days: Days = 90
+    retention_audit_days: Days = 365
+    archive_storage_class: Literal["STANDARD_IA", "GLACIER_IR", "GLACIER", "DEEP_ARCHIVE"] = "GLACIER"
+    retention_security_events_days: Days = 7
+    retention_invites_days: int = Field(0, ge=0, le=3650)  # after they have expired
+    cleanup_batch: int = Field(50, ge=1, le=10_000)  # organisations that a run deletes
+    cleanup_watchpoints_batch: int = Field(10_000, ge=1, le=1_000_000)
+    safety_share: float = Field(0.2, gt=0, le=1)
+    safety_floor: int = Field(10, ge=0)  # so many rows may go whatever their share
+    payment_grace_days: Days = 7
+    overage_grace_days: Days = 14
+
+    # Verification: of how many hours after a run, and for how many days it waits for observations.
+    verification_hours_nowcast: int = Field(6, ge=1, le=24)
+    verification_hours_medium_range: int = Field(24, ge=1, le=24)
+    verification_patience_days: int = Field(3, ge=0, le=30)
+    verification_timeout_minutes: int = Field(60, ge=1)
+
+    # Calibration.
+    calibration_timeout_minutes: int = Field(120, ge=1)
+    calibration_least_samples: int = Field(100, ge=1)
+    calibration_days: Days = 30
+    calibration_bound: float = Field(0.15, gt=0, le=1)
+
+    def timeout_of(self, model: str) -> timedelta:
+        minutes = self.timeout_nowcast_minutes if model == "nowcast" else self.timeout_medium_range_minutes
+        return timedelta(minutes=minutes)
+
+
+def read_settings(environ: Mapping[str, str]) -> ForecastSettings:
+    """The settings, or one error that lists every fault by its variable.
+
+    FORECASTS_SETTINGS may hold any of them in one JSON object; a variable of its own goes before it.
+    """
+    faults: list[str] = []
+    given = _together(environ.get(f"{_PREFIX}SETTINGS", ""), faults)
+    for name, value in environ.items():
+        if name.startswith(_PREFIX) and name != f"{_PREFIX}SETTINGS" and value.strip():
+            field = name.removeprefix(_PREFIX).lower()
+            try:
+                given[field] = json.loads(value) if _has_structure(field) else value
+            except ValueError:
+                faults.append(f"{name} is not JSON")
+    try:
+        settings = ForecastSettings.model_validate(given)
+    except ValidationError as error:
+        faults += [f"{_PREFIX}{str(fault['loc'][0]).upper()}: {fault['msg']}" for fault in error.errors()]
+    if faults:
+        raise SettingsRefused("the pack forecasts is set up wrongly: " + "; ".join(faults))
+    return settings
+
+
+def _has_structure(field: str) -> bool:
+    """Text may begin like JSON, too: a key template does."""
+    known = ForecastSettings.model_fields.get(field)
+    return known is not None and get_origin(known.annotation) in (tuple, dict)
+
+
+def _together(text: str, faults: list[str]) -> dict[str, Any]:
+    try:
+        given = json.loads(text.strip() or "{}")
+    except ValueError:
+        given = None
+    if not isinstance(given, dict):
+        faults.append(f"{_PREFIX}SETTINGS is no JSON object")
+        return {}
+    return given
+
+
+@cache
+def settings() -> ForecastSettings:
+    """Those of this function. Read when the first task asks."""
+    return read_settings(os.environ)

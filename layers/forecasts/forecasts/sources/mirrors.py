@@ -1,0 +1,34 @@
+"""The mirrors of a source, as its setting names them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from forecasts.settings import settings
+from forecasts.sources.index_mirror import IndexMirror
+from forecasts.sources.mirror import Mirror
+from forecasts.sources.s3_mirror import S3Mirror, connect
+from forecasts.web import Web
+from signalbox.errors import SettingsRefused
+
+
+def mirrors_of(source: str) -> list[Mirror]:
+    """In their order; or an error that names the setting and what is wrong in it."""
+    variable = f"FORECASTS_{source.upper()}_MIRRORS"
+    given: Sequence[Mapping[str, str]] = getattr(settings(), f"{source}_mirrors")
+    if not given:
+        raise SettingsRefused(f"{source} has no mirror: set {variable}")
+    return [_mirror(one, variable) for one in given]
+
+
+def _mirror(given: Mapping[str, str], variable: str) -> Mirror:
+    kind, seconds = given.get("kind"), settings().mirror_timeout_seconds
+    if kind == "s3" and given.get("bucket"):
+        endpoint = given.get("endpoint")
+        return S3Mirror(connect(endpoint or settings().s3_endpoint_url, seconds), given["bucket"], endpoint)
+    if kind == "https" and given.get("url"):
+        return IndexMirror(Web(seconds), given["url"])
+    raise SettingsRefused(
+        f'{variable} holds a mirror of which we make nothing: write {{"kind": "s3", "bucket": …}} '
+        'or {"kind": "https", "url": …}'
+    )

@@ -1,0 +1,74 @@
+"""Moves audit records older than their retention to cold storage, once a night (MAINT-004).
+
+    plan → fetch → upload → verify → delete, and close the plan in the same transaction
+
+The plan is a row that names the records and the object they go into, and there is one at a time. A crash leaves it
+open, and the next run goes on with it: the same records under the same name, whatever has become old meanwhile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from forecasts.cold_storage import ColdStorage
+from forecasts.settings import settings
+from signalbox.context import Context, Done
+from signalbox.queries import load_queries
+
+SQL = load_queries(__file__)
+# An object holds so many records, or fewer that are large: what is stored, cold objects cost more the smaller they are.
+MOST_RECORDS = 10_000
+MOST_BYTES = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Records on their way into one object."""
+
+    key: str
+    ids: list[int]
+
+
+def archive_audit_logs(context: Context) -> Done:
+    """Items are the records moved."""
+    storage = ColdStorage.of(context, settings().archive_bucket, settings().archive_storage_class)
+    items = 0
+    while not context.budget.spent:
+        plan = _plan(context)
+        if plan is None:
+            return Done(items)
+        items += _archive(context, storage, plan)
+    return Done(items, more=True)
+
+
+def _plan(context: Context) -> Plan | None:
+    """The one that a crash left open, else a new one; None when nothing is old enough."""
+    values = {
+        "before": context.now - timedelta(days=settings().retention_audit_days),
+        "now": context.now,
+        "most_records": MOST_RECORDS,
+        "most_bytes": MOST_BYTES,
+    }
+    context.db.execute(SQL["plan"], values)
+    row = context.db.execute(SQL["find_open"]).fetchone()
+    return None if row is None else Plan(*row)
+
+
+def _archive(context: Context, storage: ColdStorage, plan: Plan) -> int:
+    records = context.db.execute(SQL["fetch"], {"key": plan.key}).fetchall()
+    if not records:
+        # Another worker was quicker, or somebody has deleted all of them: an empty object must not replace theirs.
+        context.db.execute(SQL["drop_empty"], {"key": plan.key})
+        return 0
+    stored = storage.store(plan.key, [line for _, line in records])
+    values = {
+        "key": plan.key,
+        "ids": [id_ for id_, _ in records],
+        "now": context.now,
+        "bytes": stored.bytes,
+        "sha256": stored.sha256,
+    }
+    row = context.db.execute(SQL["delete_and_close"], values).fetchone()
+    context.log.info("audit_logs.archived", extra={"key": plan.key, "count": len(records)})
+    return int(row[0]) if row else 0

@@ -1,0 +1,54 @@
+"""Deletes watchpoints that were archived long ago, with their notifications, once a night (MAINT-002).
+
+Notifications go first, in batches of their own: a watchpoint may have many. Refuses to delete more than a share of the
+table in one run, unless told to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from forecasts.safety import CleanupParams, allowance, require_safe
+from forecasts.settings import settings
+from signalbox.context import Context, Done, drain
+from signalbox.queries import load_queries
+
+SQL = load_queries(__file__)
+PAGE = 500
+NOTIFICATIONS = 1000
+Params = CleanupParams
+
+
+def cleanup_archived_watchpoints(context: Context) -> Done:
+    """Items are the watchpoints deleted."""
+    values = {"before": context.now - timedelta(days=settings().retention_archived_watchpoints_days)}
+    most = allowance(context, settings().cleanup_watchpoints_batch)
+    require_safe(context, "forecasts.watchpoints", SQL["weigh"], values, most)
+    deleted = 0
+    for page in _pages(context, values):
+        if deleted == most:
+            limit = settings().cleanup_watchpoints_batch
+            return Done(deleted, reason=f"{limit} are the most that a run deletes: the next goes on")
+        these = {"ids": page[: most - deleted], **values}
+        if context.budget.spent or not _delete_notifications(context, these):
+            return Done(deleted, more=True)
+        deleted += context.db.execute(SQL["delete_watchpoints"], these).rowcount
+    return Done(deleted)
+
+
+def _pages(context: Context, values: dict[str, Any]) -> Iterator[list[UUID]]:
+    """The longest archived first."""
+    after: dict[str, Any] = {"after": "-infinity", "after_id": UUID(int=0)}
+    while page := context.db.execute(SQL["list_due"], {**values, **after, "page": PAGE}).fetchall():
+        yield [row[0] for row in page]
+        after = {"after_id": page[-1][0], "after": page[-1][1]}
+
+
+def _delete_notifications(context: Context, these: dict[str, Any]) -> bool:
+    """False when the budget ended before they were gone."""
+    values = {**these, "batch": NOTIFICATIONS}
+    statement = SQL["delete_notifications"]
+    return not drain(context.budget, lambda: context.db.execute(statement, values).rowcount, size=NOTIFICATIONS).more

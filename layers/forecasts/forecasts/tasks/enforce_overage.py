@@ -1,0 +1,23 @@
+"""BILL-011: pauses what organisations have beyond their plan once they have had it for two weeks, each night.
+
+The newest active watchpoints are paused, the oldest stay, as many as the plan has. A watchpoint and its audit record
+go together. Nothing of ours ever resumes one: its owner does.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from forecasts.settings import settings
+from signalbox.context import Context, Done, drain
+from signalbox.queries import load_queries
+
+SQL = load_queries(__file__)
+BATCH = 500
+
+
+def enforce_overage(context: Context) -> Done:
+    """Items are the watchpoints paused."""
+    before = context.now - timedelta(days=settings().overage_grace_days)
+    values = {"now": context.now, "before": before, "size": BATCH}
+    return drain(context.budget, lambda: context.db.execute(SQL["pause_newest"], values).rowcount, size=BATCH)

@@ -1,0 +1,123 @@
+"""Looks for new upstream data each quarter of an hour and triggers forecast runs (FCST-003).
+
+    window → known runs → what upstream offers → launches
+
+A run is a row before RunPod hears of it, so two pollers never trigger it twice. What RunPod surely did not take, the
+next poll takes; what it may have taken is left to reconcile_forecasts. The oldest runs go first, so that a poll which
+ends early leaves nothing behind that the next one would not find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+
+from pydantic import Field
+
+from forecasts.errors import PollFailed
+from forecasts.forecast_runs import REFUSED, Known
+from forecasts.inference import Model
+from forecasts.launches import Launches, Tally
+from forecasts.settings import settings
+from forecasts.upstream import OFFERS, Window
+from signalbox.context import Context, Done
+from signalbox.errors import SignalboxError, Unavailable
+from signalbox.payload import Payload
+from signalbox.queries import load_queries
+
+SQL = load_queries(__file__)
+# No poll looks further back, nor can it be asked to: for longer, backfill the task itself.
+LONGEST = timedelta(days=31)
+# For so long a run that RunPod did not take is taken again by itself.
+PATIENCE = timedelta(hours=24)
+# Of the errors of one poll, as many as its message names.
+MOST_NAMED = 5
+
+
+class Params(Payload):
+    """As the poller's payload gives them."""
+
+    force_retry: bool = False  # trigger the window's failed runs anew
+    backfill_hours: int = Field(0, ge=0, le=LONGEST // timedelta(hours=1))
+    limit: int | None = Field(None, ge=1, le=1000)  # of triggers, over both models
+
+
+def poll_data(context: Context) -> Done:
+    """Items are the runs triggered."""
+    launches, faults = Launches(context, context.params.limit), dict[str, Exception]()
+    tallies: dict[str, Tally] = {}
+    for model in OFFERS:
+        tally = tallies[model] = Tally()
+        try:
+            _poll(context, model, launches, tally)
+        except Exception as error:
+            # One model's trouble must not cost the other its runs.
+            if not isinstance(error, SignalboxError):
+                context.log.exception("model.failed", extra={"model": model})
+            faults[model] = error
+    return _conclude(context, launches, tallies, faults)
+
+
+def since_of(
+    now: datetime, newest: datetime | None, refused: datetime | None, lookback: timedelta, backfill: timedelta
+) -> datetime:
+    """Where a poll begins: behind the newest run by the look-back, or earlier for what it is asked for or owes."""
+    starts = [(newest or now) - lookback, now - backfill]
+    if refused is not None:
+        starts.append(refused - timedelta(microseconds=1))
+    return max(min(starts), now - LONGEST)
+
+
+def _poll(context: Context, model: Model, launches: Launches, tally: Tally) -> None:
+    if context.budget.spent:
+        raise Unavailable("no time was left to look")
+    window, force = _window(context, model), context.params.force_retry
+    known = _list_known(context, model, window)
+    failed = {run.run_timestamp: run for run in known if window.holds(run.run_timestamp) and _is_due_again(run, force)}
+    offer = OFFERS[model](context, window, [run for run in known if run.run_timestamp not in failed])
+    tally.found = len(offer.candidates) + offer.skipped + offer.left_over
+    tally.skipped, tally.left_over = offer.skipped, offer.left_over
+    runs = [(candidate, failed.get(candidate.run_timestamp)) for candidate in offer.candidates]
+    launches.launch_all(runs, tally, anew=force)
+
+
+def _window(context: Context, model: Model) -> Window:
+    values = {"model": model, "now": context.now, "refused": REFUSED, "patience": PATIENCE}
+    newest, refused = context.db.execute(SQL["find_ends"], values).fetchone() or (None, None)
+    given = settings()
+    hours = given.nowcast_lookback_hours if model == "nowcast" else given.upstream_lookback_hours
+    backfill = timedelta(hours=context.params.backfill_hours)
+    since = since_of(context.now, newest, refused, timedelta(hours=hours), backfill)
+    return Window(since.astimezone(UTC), context.now)
+
+
+def _list_known(context: Context, model: Model, window: Window) -> list[Known]:
+    """Those of the window, and those beyond its ends that may hold a radar instant of it."""
+    reach = timedelta(seconds=2 * settings().nowcast_tolerance_seconds)
+    values = {"model": model, "since": window.since - reach, "until": window.until + reach}
+    rows = context.db.execute(SQL["list_known"], values).fetchall()
+    return [Known(row[0], row[1].astimezone(UTC), row[2] and row[2].astimezone(UTC), *row[3:]) for row in rows]
+
+
+def _is_due_again(run: Known, force: bool) -> bool:
+    return run.status == "failed" and (force or run.failure_reason == REFUSED)
+
+
+def _conclude(
+    context: Context, launches: Launches, tallies: Mapping[str, Tally], faults: Mapping[str, Exception]
+) -> Done:
+    """The poll's answer; or its error, now that all that could be done is done."""
+    detail = {model: asdict(tally) for model, tally in tallies.items()}
+    context.log.info("forecasts.polled", extra={"models": detail})
+    errors = [*faults.values(), *launches.faults]
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        named = [f"{model}: {error}" for model, error in faults.items()] + [str(error) for error in launches.faults]
+        raise PollFailed("; ".join(named[:MOST_NAMED]))
+    triggered = sum(tally.triggered for tally in tallies.values())
+    left_over = sum(tally.left_over for tally in tallies.values())
+    # Out of time, or more cycles than one poll lists: the slot goes on. A limit is for the whole slot.
+    more = bool(triggered and left_over) and context.params.limit is None
+    return Done(triggered, more=more, detail=detail)

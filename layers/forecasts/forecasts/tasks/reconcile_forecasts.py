@@ -1,0 +1,223 @@
+"""Finds out each hour what became of forecast runs that take longer than their model may (FCST-004).
+
+    give up what RunPod never confirmed → ask RunPod about the others → complete, cancel, try again or fail
+
+RunPod is asked outside of any transaction, and each change of a row names the attempt that was asked about, so that two
+reconcilings never act twice on one. What RunPod does not answer about is left alone and reported.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import Enum, auto
+from typing import Any
+from uuid import UUID
+
+from forecasts import forecast_runs
+from forecasts.errors import RunPodDenied, RunPodRefused, RunPodUnavailable, TriggerUnconfirmed
+from forecasts.forecast_runs import Attempt, Candidate
+from forecasts.inference import Model
+from forecasts.launching import launch
+from forecasts.runpod import Job, JobState, RunPod, open_runpod
+from forecasts.settings import settings
+from forecasts.upstream import likely_references
+from signalbox.context import Context, Done, drain
+from signalbox.queries import load_queries
+
+SQL = load_queries(__file__)
+BATCH = 100
+# A reconciling this far behind the clock lives a past day through again, and goes by that day's times. Up to here it is
+# late, and goes by how old attempts really are: a poll of a past slot triggers its jobs today.
+REPLAY = timedelta(hours=2)
+TIMEOUT = "Timeout"
+BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Step(Enum):
+    """What follows from RunPod's answer."""
+
+    COMPLETE = auto()  # the worker's own word was lost
+    CANCEL = auto()
+    END = auto()  # it was cancelled, and the row does not say so yet
+    RETRY = auto()
+    FAIL = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Overdue:
+    """A run that RunPod has had for too long."""
+
+    id: UUID
+    model: Model
+    run_timestamp: datetime
+    external_id: str
+    retry_count: int
+    hung: bool  # we have begun to cancel it
+    references: list[str]
+    started_at: datetime | None
+    triggered_at: datetime | None
+    since: datetime
+
+    @property
+    def ids(self) -> dict[str, str]:
+        return {"forecast_run_id": str(self.id), "model": self.model, "external_id": self.external_id}
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """By which a change of its row finds this attempt and no later one."""
+        return {"id": self.id, "external_id": self.external_id, "triggered_at": self.triggered_at}
+
+
+def reconcile_forecasts(context: Context) -> Done:
+    """Items are the runs whose rows have changed."""
+    unconfirmed = drain(context.budget, lambda: _give_up_unconfirmed(context), size=BATCH)
+    counts = Counter(unconfirmed=unconfirmed.items)
+    more = _settle_all(context, counts) or unconfirmed.more
+    items = counts.total() - counts["unreachable"] - counts["overtaken"]
+    # Where nothing has moved, RunPod is away: it is not asked again before the next hour.
+    return Done(items, more=more and items > 0, detail={name: count for name, count in counts.items() if count})
+
+
+def decide(state: JobState, retry_count: int, most_retries: int, *, hung: bool) -> Step:
+    """Of a job beyond its time. A retry is checked before it is counted, so the count never exceeds the most."""
+    if state is JobState.COMPLETED:
+        return Step.COMPLETE
+    if state is JobState.UNFINISHED:
+        return Step.CANCEL
+    if hung:
+        return Step.END
+    return Step.RETRY if retry_count < most_retries else Step.FAIL
+
+
+def _settle_all(context: Context, counts: Counter[str]) -> bool:
+    """Whether some are left for want of time."""
+    runpod: RunPod | None = None
+    for run in _overdue(context):
+        runpod = runpod or open_runpod(context)
+        if not context.budget.allows(2 * runpod.longest_call):
+            return True
+        counts[_settle(context, runpod, run)] += 1
+    return False
+
+
+def _give_up_unconfirmed(context: Context) -> int:
+    rows = context.db.execute(SQL["give_up_unconfirmed"], _limits(context)).fetchall()
+    for run_id, model, run_timestamp in rows:
+        ids = {"forecast_run_id": str(run_id), "model": model, "run_timestamp": run_timestamp.isoformat()}
+        context.log.error("forecast.failed", extra={**ids, "reason": "Unconfirmed"})
+        context.metrics.count("ForecastsUnconfirmed")
+    return len(rows)
+
+
+def _overdue(context: Context) -> Iterator[Overdue]:
+    """In batches, each after the last, since those that are left alone stay overdue."""
+    after: dict[str, Any] = {"after": BEGINNING, "after_id": UUID(int=0)}
+    while True:
+        rows = context.db.execute(SQL["list_overdue"], _limits(context) | after).fetchall()
+        yield from (Overdue(*row) for row in rows)
+        if len(rows) < BATCH:
+            return
+        after = {"after": rows[-1][-1], "after_id": rows[-1][0]}
+
+
+def _limits(context: Context) -> dict[str, Any]:
+    return {
+        "now": context.now,
+        "replay": REPLAY,
+        "timeout": TIMEOUT,
+        "nowcast": settings().timeout_of("nowcast"),
+        "medium_range": settings().timeout_of("medium_range"),
+        "batch": BATCH,
+    }
+
+
+def _settle(context: Context, runpod: RunPod, run: Overdue) -> str:
+    """What became of it, in a word."""
+    try:
+        job = runpod.status(run.external_id)
+        return _act(context, runpod, run, job)
+    except (RunPodUnavailable, RunPodDenied) as error:
+        context.log.warning("forecast.unreachable", extra={**run.ids, "why": str(error)})
+        context.metrics.count("ForecastsUnreachable")
+        return "unreachable"
+
+
+def _act(context: Context, runpod: RunPod, run: Overdue, job: Job) -> str:
+    match decide(job.state, run.retry_count, settings().most_retries, hung=run.hung):
+        case Step.COMPLETE:
+            return _complete(context, run)
+        case Step.CANCEL:
+            return _cancel(context, runpod, run)
+        case Step.END:
+            return _fail(context, run, TIMEOUT, "timed_out")
+        case Step.RETRY:
+            return _retry(context, runpod, run, job)
+        case Step.FAIL:
+            return _fail(context, run, f"{job.state}: {job.error}" if job.error else str(job.state), "failed")
+
+
+def _cancel(context: Context, runpod: RunPod, run: Overdue) -> str:
+    """Marks the row first: else whoever sees the job cancelled before the row says failed would try it again."""
+    if not context.db.execute(SQL["mark_hung"], run.key | {"reason": TIMEOUT}).rowcount:
+        return "overtaken"
+    runpod.cancel(run.external_id)
+    return _fail(context, run, TIMEOUT, "timed_out")
+
+
+def _complete(context: Context, run: Overdue) -> str:
+    if not context.db.execute(SQL["complete"], run.key | {"now": context.now}).rowcount:
+        return "overtaken"
+    context.log.warning("forecast.completed", extra=run.ids)
+    context.metrics.count("ForecastsCompletedLate")
+    return "completed"
+
+
+def _fail(context: Context, run: Overdue, reason: str, outcome: str) -> str:
+    if not context.db.execute(SQL["fail"], run.key | {"reason": reason}).rowcount:
+        return "overtaken"
+    # Its first word: what the provider says beyond that may hold anything.
+    context.log.error("forecast.failed", extra={**run.ids, "reason": reason.partition(":")[0]})
+    context.metrics.count("ForecastsTimedOut" if outcome == "timed_out" else "ForecastsFailed")
+    return outcome
+
+
+def _retry(context: Context, runpod: RunPod, run: Overdue, job: Job) -> str:
+    """Counts the retry and asks RunPod; where that takes nothing, all is as it was."""
+    calibration = forecast_runs.read_calibration(context.db) if run.model == "nowcast" else {}
+    attempt = _begin_retry(context, run)
+    if attempt is None:
+        return "overtaken"
+    context.log.warning("forecast.retried", extra={**run.ids, "reason": job.state, "retry": run.retry_count + 1})
+    try:
+        launch(context, runpod, attempt, calibration)
+    except TriggerUnconfirmed:
+        return "in_doubt"
+    except RunPodRefused as error:
+        forecast_runs.refuse(context.db, attempt)
+        context.log.error("forecast.refused", extra={**attempt.ids, "why": str(error)})
+        context.metrics.count("ForecastsRefused")
+        return "refused"
+    except (RunPodUnavailable, RunPodDenied):
+        restored = {"started_at": run.started_at, "attempt": attempt.triggered_at}
+        context.db.execute(SQL["restore"], run.key | restored)
+        raise
+    context.metrics.count("ForecastsRetried")
+    return "retried"
+
+
+def _begin_retry(context: Context, run: Overdue) -> Attempt | None:
+    """The next attempt, with what the run was first computed from."""
+    instant = run.run_timestamp.astimezone(UTC)
+    references = tuple(run.references) or likely_references(run.model, instant)
+    prefix = Candidate(run.model, instant, references).storage_prefix
+    values = run.key | {
+        "now": context.now,
+        "references": list(references),
+        "storage_prefix": prefix,
+        "timeout": TIMEOUT,
+    }
+    row = context.db.execute(SQL["begin_retry"], values).fetchone()
+    return None if row is None else Attempt(run.id, run.model, instant, references, *row)

@@ -1,0 +1,128 @@
+"""NOTIF-002: sends the notifications that were deferred by quiet hours, each quarter of an hour, once these have ended.
+
+A delivery is marked pending and its message sent in one transaction, the message first: what comes between makes the
+next run send it again; none is lost. One whose organisation is in quiet hours at the time, because the run comes late
+or its wishes have changed, is deferred to their end.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from forecasts.errors import PreferencesRefused
+from forecasts.messages import Deliver
+from forecasts.paging import Page, walk
+from forecasts.publishing import publish
+from forecasts.quiet_hours import resume_at
+from forecasts.settings import settings
+from signalbox.context import Context, Done
+from signalbox.queries import load_queries
+
+SQL = load_queries(__file__)
+# In characters, of which each may be four bytes: SQS takes a mebibyte.
+LONGEST_PAYLOAD = 250_000
+
+Key = tuple[datetime, str]  # when it was to go out, the delivery's id
+START: Key = (datetime.min.replace(tzinfo=UTC), "00000000-0000-0000-0000-000000000000")
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One that is due, with what its message and the decision about it need."""
+
+    id: str
+    notification_id: str
+    retry_at: datetime
+    payload: str
+    organization_id: str
+    timezone: str
+    quiet_hours: str | None
+
+
+@dataclass(slots=True)
+class Sorted:
+    """What becomes of a page's deliveries."""
+
+    messages: list[Deliver] = field(default_factory=list)
+    later: dict[str, datetime] = field(default_factory=dict)  # in quiet hours, until then
+    unreadable: dict[str, datetime] = field(default_factory=dict)  # stay as they are, due since then
+
+
+def requeue_deferred(context: Context) -> Done:
+    """Items are the deliveries sent."""
+    resume = _Resume(context)
+    return walk(context.budget, START, lambda after, size: _requeue_page(context, resume, after, size))
+
+
+def sort_out(deliveries: list[Delivery], resume: Callable[[Delivery], datetime], now: datetime) -> Sorted:
+    """Which go out, which wait on, and which can't be read."""
+    result = Sorted()
+    for delivery in deliveries:
+        payload = read_payload(delivery.payload)
+        if payload is None:
+            result.unreadable[delivery.id] = delivery.retry_at
+        elif (until := resume(delivery)) > now:
+            result.later[delivery.id] = until
+        else:
+            notification_id = delivery.notification_id
+            result.messages.append(Deliver(delivery_id=delivery.id, notification_id=notification_id, payload=payload))
+    return result
+
+
+def read_payload(text: str) -> dict[str, Any] | None:
+    """The stored notification, or none where no message can be made of it."""
+    payload = json.loads(text) if len(text) <= LONGEST_PAYLOAD else None
+    return payload if isinstance(payload, dict) else None
+
+
+def _requeue_page(context: Context, resume: Callable[[Delivery], datetime], after: Key, size: int) -> Page[Key]:
+    values = {"now": context.now, "after_retry": after[0], "after_id": after[1], "size": size}
+    with context.db.transaction():
+        taken = [Delivery(*row) for row in context.db.execute(SQL["take"], values).fetchall()]
+        page = sort_out(taken, resume, context.now)
+        _put_back(context, page.later | page.unreadable)
+        publish(context.clients.sqs, settings().notifications_queue_url, page.messages, queue="notifications")
+    _report(context, page)
+    last = max(((delivery.retry_at, delivery.id) for delivery in taken), default=after)
+    return Page(found=len(taken), done=len(page.messages), last=last)
+
+
+def _put_back(context: Context, kept: dict[str, datetime]) -> None:
+    if kept:
+        context.db.execute(SQL["put_back"], {"ids": list(kept), "untils": list(kept.values())})
+
+
+def _report(context: Context, page: Sorted) -> None:
+    if page.later:
+        context.metrics.count("DeliveriesDeferredAgain", len(page.later))
+    if page.unreadable:
+        context.metrics.count("DeliveriesUnreadable", len(page.unreadable))
+        context.log.warning("deliveries.left", extra={"delivery_ids": list(page.unreadable)[:100]})
+
+
+class _Resume:
+    """From when on an organisation may be told something, worked out once for each of the few wishes there are."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._known: dict[tuple[str, str | None], datetime] = {}
+
+    def __call__(self, delivery: Delivery) -> datetime:
+        wish = (delivery.timezone, delivery.quiet_hours)
+        if wish not in self._known:
+            self._known[wish] = self._work_out(delivery)
+        return self._known[wish]
+
+    def _work_out(self, delivery: Delivery) -> datetime:
+        quiet_hours = json.loads(delivery.quiet_hours or "null")
+        try:
+            return resume_at({"quiet_hours": quiet_hours}, delivery.timezone, self._context.now)
+        except PreferencesRefused as error:
+            # It was to go out by now, and nothing readable says otherwise.
+            ids = {"organization_id": delivery.organization_id, "reason": str(error)}
+            self._context.log.warning("quiet_hours.ignored", extra=ids)
+            return self._context.now

@@ -1,0 +1,174 @@
+"""Compares organisations' plan and status with their subscriptions at Stripe, once a day, and repairs ours (SCHED-003).
+
+The longest neglected come first. Whoever has no customer at Stripe yet gets one, once. One organisation that fails is
+reported and goes to the end of the queue; the run fails where all do, or where Stripe itself does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from forecasts.api_key import read_api_key
+from forecasts.billing import Standing, standing_of
+from forecasts.errors import OrganizationRefused, StripeUnavailable
+from forecasts.settings import settings
+from forecasts.stripe_api import Stripe
+from signalbox.context import Context, Done, Skipped
+from signalbox.queries import load_queries
+
+SQL = load_queries(__file__)
+# So many failures of Stripe in a row are Stripe's own, and no organisation's: asking on would only add to them.
+OUTAGE = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Organization:
+    """Ours, as it was before Stripe was asked."""
+
+    id: UUID
+    name: str
+    plan: str
+    subscription_status: str | None
+    stripe_customer_id: str | None
+
+
+@dataclass(slots=True)
+class Tally:
+    """How the run fares."""
+
+    compared: int = 0
+    doubtful: int = 0
+    failed: int = 0
+    failed_in_a_row: int = 0  # of Stripe's own failures
+
+    def reason(self) -> str | None:
+        """What the ledger says beside the count; the log names the organisations."""
+        parts = []
+        if self.failed:
+            parts.append(f"{self.failed} of {self.failed + self.compared} organisations could not be compared")
+        if self.doubtful:
+            parts.append(f"{self.doubtful} with a price that stands for no plan")
+        return "; ".join(parts) or None
+
+
+def sync_stripe(context: Context) -> Done | Skipped:
+    """Items are the organisations compared."""
+    if not settings().stripe_secret_arn:
+        return Skipped("no Stripe account is configured: FORECASTS_STRIPE_SECRET_ARN is not set")
+    organizations = _stale(context)
+    if not organizations:
+        return Done()
+    stripe, tally = _connect(context), Tally()
+    for organization in organizations:
+        if not context.budget.allows(stripe.longest_call):
+            _require_success(tally)
+            return Done(tally.compared, more=True)
+        _take(context, stripe, tally, organization)
+    _require_success(tally)
+    return Done(tally.compared, reason=tally.reason())
+
+
+def _stale(context: Context) -> list[Organization]:
+    given = settings()
+    values = {"before": context.now - timedelta(hours=given.stripe_staleness_hours), "limit": given.stripe_limit}
+    with context.db.cursor(row_factory=class_row(Organization)) as cursor:
+        return cursor.execute(SQL["list_stale"], values).fetchall()
+
+
+def _connect(context: Context) -> Stripe:
+    given = settings()
+    key = read_api_key(context.clients.secretsmanager, given.stripe_secret_arn)
+    return Stripe.at(given.stripe_base_url, key, given.stripe_timeout_seconds)
+
+
+def _take(context: Context, stripe: Stripe, tally: Tally, organization: Organization) -> None:
+    """One organisation; what concerns it alone ends here."""
+    try:
+        customer = organization.stripe_customer_id or _ensure_customer(context, stripe, organization)
+        standing = _ask(stripe, customer)
+        settled = _settle(context, organization, customer, standing)
+    except StripeUnavailable as error:
+        tally.failed_in_a_row += 1
+        _report(context, tally, organization, error)
+        if tally.failed_in_a_row >= OUTAGE:
+            raise StripeUnavailable(f"{error}, {OUTAGE} times in a row: the rest is compared once it works") from None
+    except (OrganizationRefused, psycopg.IntegrityError) as error:
+        _report(context, tally, organization, error)
+    else:
+        tally.compared += settled
+        tally.failed_in_a_row = 0
+        tally.doubtful += _doubt(context, organization, standing)
+
+
+def _ensure_customer(context: Context, stripe: Stripe, organization: Organization) -> str:
+    """Made once, whatever crashes: the idempotency key answers for a day, and Stripe's search from a minute on."""
+    id_ = str(organization.id)
+    customer = stripe.find_customer(id_) or stripe.create_customer(id_, organization.name)
+    context.db.execute(SQL["adopt_customer"], {"id": organization.id, "customer": customer} | _author(context))
+    context.log.info("customer.adopted", extra={"organization_id": id_, "customer_id": customer})
+    return customer
+
+
+def _ask(stripe: Stripe, customer: str) -> Standing:
+    """What Stripe has. No transaction is open meanwhile."""
+    given = settings()
+    return standing_of(stripe.subscriptions_of(customer), given.stripe_prices, given.stripe_unsubscribed_plan or None)
+
+
+def _settle(context: Context, organization: Organization, customer: str, standing: Standing) -> bool:
+    """False where the organisation has changed while Stripe was asked: the next run looks at it again."""
+    plan = standing.plan or organization.plan
+    differences = _differences(organization, plan, standing.status)
+    values = {
+        "id": organization.id,
+        "customer": customer,
+        "plan": plan,
+        "status": standing.status,
+        "our_plan": organization.plan,
+        "our_status": organization.subscription_status,
+        "differences": Jsonb(differences),
+    }
+    settled = context.db.execute(SQL["settle"], values | _author(context)).fetchone() is not None
+    if settled and differences:
+        context.metrics.count("BillingStateDrift")
+        extra = {"organization_id": str(organization.id), "differences": differences}
+        context.log.warning("billing.repaired", extra=extra)
+    return settled
+
+
+def _differences(organization: Organization, plan: str, status: str | None) -> dict[str, Any]:
+    """By column: ours, and Stripe's."""
+    pairs = {"plan": (organization.plan, plan), "subscription_status": (organization.subscription_status, status)}
+    return {name: {"ours": ours, "stripe": theirs} for name, (ours, theirs) in pairs.items() if ours != theirs}
+
+
+def _doubt(context: Context, organization: Organization, standing: Standing) -> int:
+    if standing.doubt is None:
+        return 0
+    context.metrics.count("BillingPriceUnknown")
+    context.log.warning("price.unknown", extra={"organization_id": str(organization.id), "reason": standing.doubt})
+    return 1
+
+
+def _report(context: Context, tally: Tally, organization: Organization, error: Exception) -> None:
+    tally.failed += 1
+    context.db.execute(SQL["postpone"], {"id": organization.id, "now": context.now})
+    context.metrics.count("BillingSyncFailed")
+    reason = f"{type(error).__name__}: {error}"
+    context.log.warning("organization.not_compared", extra={"organization_id": str(organization.id), "reason": reason})
+
+
+def _require_success(tally: Tally) -> None:
+    if tally.failed and not tally.compared:
+        raise StripeUnavailable(f"none of {tally.failed} organisations could be compared; the log says why, for each")
+
+
+def _author(context: Context) -> dict[str, Any]:
+    return {"actor": context.task, "now": context.now}

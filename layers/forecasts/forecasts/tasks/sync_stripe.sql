@@ -1,0 +1,50 @@
+-- list_stale: organisations to compare, the longest neglected first
+-- Those without a customer only while they are active: nobody else needs one. The order is that of the index
+-- organizations_billing_stale, so that the limit ends the reading.
+SELECT id, name, plan, subscription_status, stripe_customer_id
+FROM forecasts.organizations
+WHERE deleted_at IS NULL
+    AND CASE
+        WHEN stripe_customer_id IS NULL THEN status = 'active'
+        -- At the limit counts as stale: a daily run comes to the second.
+        ELSE last_billing_sync_at IS NULL OR last_billing_sync_at <= %(before)s
+    END
+ORDER BY greatest(last_billing_sync_at, billing_sync_failed_at) NULLS FIRST, id
+LIMIT %(limit)s;
+
+-- adopt_customer: note the customer made at Stripe, unless somebody has noted one meanwhile
+WITH adopted AS (
+    UPDATE forecasts.organizations SET stripe_customer_id = %(customer)s
+    WHERE id = %(id)s AND stripe_customer_id IS NULL AND deleted_at IS NULL
+    RETURNING id
+)
+INSERT INTO forecasts.audit_logs (organization_id, actor, action, entity_type, entity_id, detail, created_at)
+SELECT id, %(actor)s, 'customer.created', 'organization', id, jsonb_build_object('customer', %(customer)s::text), %(now)s
+FROM adopted;
+
+-- settle: note that the organisation was compared, and repair what differed; only if it still is as it was when compared
+-- A webhook may have come while Stripe was asked, and what it wrote is newer than what we were told.
+WITH settled AS (
+    UPDATE forecasts.organizations
+    SET plan = %(plan)s,
+        subscription_status = %(status)s,
+        payment_failed_at = CASE
+            WHEN subscription_status IS NOT DISTINCT FROM %(status)s THEN payment_failed_at
+            WHEN %(status)s IN ('active', 'trialing') THEN NULL
+            WHEN %(status)s IN ('past_due', 'unpaid') THEN coalesce(payment_failed_at, %(now)s)
+            ELSE payment_failed_at
+        END,
+        last_billing_sync_at = %(now)s,
+        billing_sync_failed_at = NULL
+    WHERE id = %(id)s AND deleted_at IS NULL AND stripe_customer_id = %(customer)s
+        AND plan = %(our_plan)s AND subscription_status IS NOT DISTINCT FROM %(our_status)s
+    RETURNING id
+), noted AS (
+    INSERT INTO forecasts.audit_logs (organization_id, actor, action, entity_type, entity_id, detail, created_at)
+    SELECT id, %(actor)s, 'billing.repaired', 'organization', id, %(differences)s, %(now)s
+    FROM settled WHERE %(differences)s::jsonb <> '{}'
+)
+SELECT id FROM settled;
+
+-- postpone: who failed goes behind those who wait as long
+UPDATE forecasts.organizations SET billing_sync_failed_at = %(now)s WHERE id = %(id)s;

@@ -1,0 +1,123 @@
+"""Deletes the stored data of old forecasts, once a night (MAINT-001): nowcasts after a week, others after a season.
+
+    list what is due → see that no other run's data lies there → delete all versions → see that nothing is left → mark
+
+A run is marked `deleted` only once S3 lists nothing of it any more. One that can't be deleted is reported and keeps its
+status; the next run tries it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from forecasts.errors import FolderKept, FolderRefused
+from forecasts.folder import Folder, empty
+from forecasts.inference import Model
+from forecasts.settings import settings
+from signalbox.context import Context, Done
+from signalbox.errors import SettingsRefused, SignalboxError
+from signalbox.queries import load_queries
+
+SQL = load_queries(__file__)
+PAGE = 100
+# So many runs in a row that S3 fails for: it is S3, and not they.
+OUTAGE = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A forecast run whose data is old enough."""
+
+    id: UUID
+    model: Model
+    run_timestamp: str
+    storage_prefix: str | None
+
+    @property
+    def ids(self) -> dict[str, str]:
+        return {"forecast_run_id": str(self.id), "model": self.model, "run_timestamp": self.run_timestamp}
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of those due."""
+
+    deleted: int = 0
+    kept: int = 0
+    failed_in_a_row: int = 0
+
+
+def transition_forecasts(context: Context) -> Done:
+    """Items are the runs whose data is gone."""
+    bucket, tally = settings().forecast_bucket, Tally()
+    if not bucket:
+        raise SettingsRefused("the pack forecasts has no bucket of forecasts: set FORECASTS_FORECAST_BUCKET")
+    for run in _due(context):
+        if context.budget.spent or not _take(context, bucket, run, tally):
+            return Done(tally.deleted, more=True, detail=_detail(tally))
+    if tally.kept and tally.failed_in_a_row == tally.kept and not tally.deleted:
+        raise FolderKept(f"the data of none of {tally.kept} runs could be deleted; the log says why, for each")
+    reason = f"{tally.kept} runs keep their data; the log says why, for each" if tally.kept else None
+    return Done(tally.deleted, reason=reason, detail=_detail(tally))
+
+
+def _detail(tally: Tally) -> dict[str, int]:
+    return {"deleted": tally.deleted, "kept": tally.kept}
+
+
+def _due(context: Context) -> Iterator[Run]:
+    """Page by page, each behind the last: those that keep their data stay due."""
+    days: dict[Model, int] = {
+        "nowcast": settings().retention_nowcast_days,
+        "medium_range": settings().retention_medium_range_days,
+    }
+    for model, kept in days.items():
+        values = {"model": model, "before": context.now - timedelta(days=kept), "after": "-infinity", "page": PAGE}
+        while rows := context.db.execute(SQL["list_due"], values).fetchall():
+            yield from (Run(*row) for row in rows)
+            values["after"] = rows[-1][2]
+
+
+def _take(context: Context, bucket: str, run: Run, tally: Tally) -> bool:
+    """One run; what concerns it alone ends here. False where the budget ended before its data was gone."""
+    try:
+        folder = _folder(context, run)
+        if not empty(context.clients.s3, bucket, folder, context.budget):
+            return False
+    except FolderRefused as error:
+        _keep(context, run, tally, error)
+    except FolderKept as error:
+        _keep(context, run, tally, error)
+        tally.failed_in_a_row += 1
+        if tally.failed_in_a_row >= OUTAGE:
+            raise FolderKept(f"{error}; {OUTAGE} runs in a row: the rest is deleted once it works") from None
+    else:
+        tally.deleted += _mark(context, run)
+        tally.failed_in_a_row = 0
+    return True
+
+
+def _folder(context: Context, run: Run) -> Folder:
+    """The run's own; raises where it is not its own alone."""
+    folder = Folder.of(run.storage_prefix)
+    other = context.db.execute(SQL["find_sharer"], {"id": run.id, "folder": folder.name}).fetchone()
+    if other is not None:
+        raise FolderRefused(f"{folder.prefix} holds data of run {other[0]}, too: give each a storage_prefix of its own")
+    return folder
+
+
+def _mark(context: Context, run: Run) -> int:
+    """Nothing, where another worker has marked it."""
+    marked = context.db.execute(SQL["mark_deleted"], {"id": run.id}).rowcount
+    if marked:
+        context.log.info("forecast.deleted", extra=run.ids)
+    return marked
+
+
+def _keep(context: Context, run: Run, tally: Tally, error: SignalboxError) -> None:
+    tally.kept += 1
+    context.metrics.count("ForecastsKept")
+    context.log.warning("forecast.kept", extra={**run.ids, "reason": str(error)})

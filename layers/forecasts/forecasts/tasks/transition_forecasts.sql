@@ -1,0 +1,20 @@
+-- list_due: the next runs of a model whose data is old enough, oldest first, by the index forecast_runs_complete
+SELECT id, model, run_timestamp::text, storage_prefix FROM forecasts.forecast_runs
+WHERE status = 'complete' AND model = %(model)s
+    AND run_timestamp < %(before)s AND run_timestamp > %(after)s::timestamptz
+ORDER BY run_timestamp
+LIMIT %(page)s;
+
+-- find_sharer: another run whose data lies in the folder, or in one within it
+-- In byte order '0' comes next after '/': so all that begins with the folder's name and a slash is one range of the index
+-- forecast_runs_by_prefix. The order keeps the planner to it, which would else read the table for the first that fits,
+-- although there is mostly none.
+SELECT id FROM forecasts.forecast_runs
+WHERE id <> %(id)s AND status <> 'deleted'
+    AND storage_prefix COLLATE "C" >= %(folder)s AND storage_prefix COLLATE "C" < %(folder)s || '0'
+    AND (storage_prefix = %(folder)s OR storage_prefix COLLATE "C" >= %(folder)s || '/')
+ORDER BY storage_prefix COLLATE "C"
+LIMIT 1;
+
+-- mark_deleted: nothing is left of the run's data
+UPDATE forecasts.forecast_runs SET status = 'deleted' WHERE id = %(id)s AND status = 'complete';

@@ -1,0 +1,87 @@
+"""NOTIF-003: asks each hour for the digests that are due, and plans each organisation's next one by its own calendar.
+
+However many digests an organisation has missed, one is asked for. The message goes out before the next digest is
+planned, in one transaction: what comes between makes the next run ask again. An organisation whose wishes can't be read
+keeps its place and is reported with each run, until someone mends them; it holds up nobody.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from forecasts.digest_times import next_digest
+from forecasts.errors import PreferencesRefused
+from forecasts.messages import GenerateDigest
+from forecasts.paging import Page, walk
+from forecasts.preferences import read_digest, zone_of
+from forecasts.publishing import publish
+from forecasts.settings import settings
+from signalbox.context import Context, Done
+from signalbox.queries import load_queries
+
+SQL = load_queries(__file__)
+
+Key = tuple[datetime, str]  # when the digest is due, the organisation's id
+START: Key = (datetime.min.replace(tzinfo=UTC), "00000000-0000-0000-0000-000000000000")
+
+
+@dataclass(frozen=True, slots=True)
+class Organization:
+    """One whose digest is due."""
+
+    id: str
+    due_at: datetime
+    timezone: str
+    preferences: Any
+
+
+@dataclass(slots=True)
+class Plan:
+    """What becomes of a page's organisations."""
+
+    digests: list[GenerateDigest] = field(default_factory=list)
+    next_due: dict[str, datetime | None] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)  # and why
+
+
+def trigger_digests(context: Context) -> Done:
+    """Items are the digests asked for."""
+    return walk(context.budget, START, lambda after, size: _trigger_page(context, after, size))
+
+
+def plan(organizations: list[Organization], now: datetime) -> Plan:
+    """Who gets a digest now, when each one's next is due, and who can't be helped."""
+    result = Plan()
+    for organization in organizations:
+        try:
+            wish = read_digest(organization.preferences)
+            due = next_digest(wish, zone_of(organization.timezone), now) if wish.enabled else None
+        except PreferencesRefused as error:
+            result.skipped[organization.id] = str(error)
+            continue
+        result.next_due[organization.id] = due
+        if wish.enabled:
+            due_at = organization.due_at.astimezone(UTC)
+            result.digests.append(GenerateDigest(organization_id=organization.id, due_at=due_at))
+    return result
+
+
+def _trigger_page(context: Context, after: Key, size: int) -> Page[Key]:
+    values = {"now": context.now, "after_due": after[0], "after_id": after[1], "size": size}
+    with context.db.transaction():
+        due = [Organization(*row) for row in context.db.execute(SQL["list_due"], values).fetchall()]
+        page = plan(due, context.now)
+        publish(context.clients.sqs, settings().notifications_queue_url, page.digests, queue="notifications")
+        context.db.execute(SQL["plan_next"], {"ids": list(page.next_due), "dues": list(page.next_due.values())})
+    _report(context, page.skipped)
+    last = max(((organization.due_at, organization.id) for organization in due), default=after)
+    return Page(found=len(due), done=len(page.digests), last=last)
+
+
+def _report(context: Context, skipped: dict[str, str]) -> None:
+    if skipped:
+        context.metrics.count("DigestsSkipped", len(skipped))
+    for organization_id, reason in skipped.items():
+        context.log.warning("digest.skipped", extra={"organization_id": organization_id, "reason": reason})

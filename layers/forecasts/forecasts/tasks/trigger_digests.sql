@@ -1,0 +1,14 @@
+-- list_due: one page of the organisations whose digest is due
+-- SKIP LOCKED: two runs share the work. NO KEY, so that rows which refer to an organisation are not held up.
+SELECT id::text, next_digest_at, timezone, notification_preferences
+FROM forecasts.organizations
+WHERE next_digest_at <= %(now)s AND deleted_at IS NULL
+    AND (next_digest_at, id) > (%(after_due)s, %(after_id)s)
+ORDER BY next_digest_at, id
+LIMIT %(size)s
+FOR NO KEY UPDATE SKIP LOCKED;
+
+-- plan_next: when each one's next digest is due; null where digests are switched off
+UPDATE forecasts.organizations AS organization SET next_digest_at = planned.due
+FROM unnest(%(ids)s::uuid[], %(dues)s::timestamptz[]) AS planned (id, due)
+WHERE organization.id = planned.id;

@@ -1,0 +1,92 @@
+"""Has the calibration of tiles with enough verification computed anew, once a week (OBS-006).
+
+    look through what has come back → find the tiles → note the request → ask RunPod, once a slot
+
+RunPod's worker applies small changes itself and files large ones as candidates. Neither is taken on trust: see
+`calibration_review`.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from forecasts.calibration_review import review
+from forecasts.errors import RunPodDenied, RunPodRefused, RunPodUnavailable, TriggerUnconfirmed
+from forecasts.inference import InferencePayload, TimeRange
+from forecasts.runpod import RunPod, open_runpod
+from forecasts.settings import settings
+from forecasts.storing import prepare_store
+from signalbox.context import Context, Done
+from signalbox.queries import load_queries
+
+SQL = load_queries(__file__)
+
+
+def update_calibration(context: Context) -> Done:
+    """Items are the tiles that RunPod was asked to calibrate."""
+    detail = review(context)
+    period = TimeRange(start=context.now - timedelta(days=settings().calibration_days), end=context.now)
+    tiles = _find_tiles(context, period)
+    if not tiles:
+        return Done(detail=detail)
+    found = context.db.execute(SQL["find_request"], {"slot": context.slot}).fetchone()
+    if found is not None:
+        return Done(reason=_explain(context, found[0]), detail=detail)
+    runpod = open_runpod(context)
+    if not context.budget.allows(runpod.longest_call):
+        return Done(more=True, detail=detail)
+    asked = _request(context, runpod, period, tiles)
+    return Done(len(tiles) if asked else 0, detail=detail)
+
+
+def _find_tiles(context: Context, period: TimeRange) -> list[str]:
+    least = settings().calibration_least_samples
+    values = {"since": period.start, "until": period.end, "least": least}
+    return [tile for (tile,) in context.db.execute(SQL["find_tiles"], values).fetchall()]
+
+
+def _explain(context: Context, external_id: str | None) -> str:
+    """Why there is nothing to ask in a slot that has asked before."""
+    if external_id is not None:
+        return f"RunPod has been asked for this slot before, as job {external_id}"
+    context.metrics.count("CalibrationsUnconfirmed")
+    context.log.error("calibration.unconfirmed", extra={"slot": context.slot.isoformat()})
+    return "RunPod may have been asked for this slot before, and has not said so: its console tells"
+
+
+def _request(context: Context, runpod: RunPod, period: TimeRange, tiles: list[str]) -> bool:
+    """In the table before RunPod hears of it, so that it is never asked twice. False where another was quicker."""
+    slot = {"slot": context.slot}
+    if not context.db.execute(SQL["begin"], {**slot, "tiles": tiles}).rowcount:
+        return False
+    store = prepare_store(context.db)
+    ids: dict[str, Any] = {"slot": context.slot.isoformat(), "tiles": len(tiles)}
+    try:
+        external_id = runpod.trigger(_payload(context, period, tiles), _time_out())
+    except (RunPodRefused, RunPodDenied, RunPodUnavailable):
+        context.db.execute(SQL["withdraw"], slot)
+        raise
+    except TriggerUnconfirmed as error:
+        context.metrics.count("CalibrationsUnconfirmed")
+        context.log.error("calibration.unconfirmed", extra={**ids, "why": str(error)})
+        raise
+    # Before it is stored: should that fail, the log still has the id.
+    context.log.info("calibration.requested", extra={**ids, "external_id": external_id})
+    store(SQL["confirm"], {**slot, "external_id": external_id})
+    return True
+
+
+def _payload(context: Context, period: TimeRange, tiles: list[str]) -> InferencePayload:
+    """Of nowcasts: they are what coefficients go into."""
+    return InferencePayload(
+        task_type="calibration",
+        model="nowcast",
+        run_timestamp=context.slot,
+        calibration_time_range=period,
+        tiles=tuple(tiles),
+    )
+
+
+def _time_out() -> timedelta:
+    return timedelta(minutes=settings().calibration_timeout_minutes)

@@ -1,0 +1,25 @@
+-- find_tiles: those with enough samples; each metric of a run tells of the same samples, so they count once
+SELECT tile_id FROM (
+    SELECT tile_id, sum(sample_count) AS samples FROM forecasts.verification_results
+    WHERE created_at >= %(since)s AND created_at < %(until)s
+    GROUP BY tile_id, metric
+) AS by_metric
+GROUP BY tile_id
+HAVING max(samples) >= %(least)s
+ORDER BY tile_id;
+
+-- find_request: whether RunPod was asked for this slot
+SELECT external_id FROM forecasts.calibration_requests WHERE slot = %(slot)s;
+
+-- begin: say that RunPod is about to be asked, and what the coefficients are before; of two workers, one may
+-- By the clock, since it is compared with when a person really looked at a candidate.
+INSERT INTO forecasts.calibration_requests (slot, tiles, coefficients_before, requested_at)
+SELECT %(slot)s, %(tiles)s, coalesce(jsonb_object_agg(tile_id, coefficients), '{}'), clock_timestamp()
+FROM forecasts.calibration_coefficients WHERE tile_id = ANY (%(tiles)s)
+ON CONFLICT (slot) DO NOTHING;
+
+-- withdraw: RunPod has not taken it
+DELETE FROM forecasts.calibration_requests WHERE slot = %(slot)s AND external_id IS NULL;
+
+-- confirm: RunPod has taken it under this id
+UPDATE forecasts.calibration_requests SET external_id = %(external_id)s WHERE slot = %(slot)s;

@@ -1,0 +1,66 @@
+"""Has yesterday's forecasts compared with what was observed, once a day (OBS-005), and checks the canaries.
+
+    note the runs due → see whether the observations are there → ask RunPod, once a run and window → check the canaries
+
+Due are complete runs between one day old and two. One whose observations have not come yet waits for the days after.
+What RunPod's worker finds, it writes itself. Whatever fails on the way, the canaries are checked.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from forecasts import verifications
+from forecasts.canaries import check_canaries
+from forecasts.runpod import open_runpod
+from forecasts.settings import settings
+from forecasts.sources.observations import Observations
+from signalbox.context import Context, Done
+from signalbox.errors import SignalboxError
+
+
+def verification(context: Context) -> Done:
+    """Items are the verifications that RunPod was asked for."""
+    counts: Counter[str] = Counter()
+    fault: SignalboxError | None = None
+    try:
+        if _verify(context, counts):
+            return Done(counts["requested"], more=True, detail=dict(counts))
+    except SignalboxError as error:
+        fault = error
+    counts.update(check_canaries(context))
+    if fault is not None:
+        raise fault
+    return Done(counts["requested"], detail=dict(counts))
+
+
+def _verify(context: Context, counts: Counter[str]) -> bool:
+    """Whether some are left for want of time."""
+    verifications.note_due(context)
+    _report(context, counts, "abandoned", verifications.abandon_old(context))
+    _report(context, counts, "unconfirmed", verifications.count_unconfirmed(context))
+    left = _request_all(context, counts)
+    _report(context, counts, "waiting", counts["waiting"])
+    return left
+
+
+def _request_all(context: Context, counts: Counter[str]) -> bool:
+    observations, runpod = Observations(settings()), None
+    for verification in verifications.list_waiting(context):
+        if context.budget.spent:
+            return True
+        references = observations.of(verification.window)
+        if references is None:
+            counts["waiting"] += 1
+            continue
+        runpod = runpod or open_runpod(context)
+        if not context.budget.allows(runpod.longest_call):
+            return True
+        counts["requested"] += verifications.request(context, runpod, verification, references)
+    return False
+
+
+def _report(context: Context, counts: Counter[str], what: str, number: int) -> None:
+    counts[what] = number
+    if number:
+        context.metrics.count(f"Verifications{what.capitalize()}", number)

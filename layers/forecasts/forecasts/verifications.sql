@@ -1,0 +1,40 @@
+-- note_due: the complete runs between one day old and two, each with the window that follows it, once
+-- The window depends on the run alone: whenever and however often the task runs, it is the same.
+INSERT INTO forecasts.verification_requests (forecast_run_id, window_start, window_end, noted_at)
+SELECT id, run_timestamp, run_timestamp + CASE model WHEN 'nowcast' THEN %(nowcast)s ELSE %(medium_range)s END, %(now)s
+FROM forecasts.forecast_runs
+WHERE status = 'complete' AND model IN ('medium_range', 'nowcast')
+    AND run_timestamp >= %(oldest)s AND run_timestamp < %(youngest)s
+ON CONFLICT (forecast_run_id, window_start) DO NOTHING;
+
+-- list_waiting: what is to be verified as of now, oldest first; not what was deleted or failed since
+SELECT run.id, run.model, run.run_timestamp, run.storage_prefix, request.window_start, request.window_end
+FROM forecasts.verification_requests AS request
+JOIN forecasts.forecast_runs AS run ON run.id = request.forecast_run_id
+WHERE request.status = 'waiting' AND run.status = 'complete'
+    AND request.window_start >= %(patience)s AND request.window_start < %(youngest)s
+ORDER BY request.window_start, run.id;
+
+-- abandon_old: those whose observations have not come in all our patience
+UPDATE forecasts.verification_requests SET status = 'abandoned'
+WHERE status = 'waiting' AND window_start < %(patience)s
+RETURNING forecast_run_id, window_start;
+
+-- count_unconfirmed: those of which nobody knows whether RunPod took them, and of which it has sent no result
+SELECT count(*) FROM forecasts.verification_requests AS request
+WHERE status = 'unconfirmed' AND window_start >= %(patience)s AND window_start < %(youngest)s
+    AND NOT EXISTS (
+        SELECT FROM forecasts.verification_results AS result WHERE result.forecast_run_id = request.forecast_run_id
+    );
+
+-- begin: say that RunPod is about to be asked; of two workers, one may
+UPDATE forecasts.verification_requests SET status = 'unconfirmed', requested_at = %(now)s
+WHERE forecast_run_id = %(forecast_run_id)s AND window_start = %(window_start)s AND status = 'waiting';
+
+-- settle: RunPod has not taken it
+UPDATE forecasts.verification_requests SET status = %(status)s
+WHERE forecast_run_id = %(forecast_run_id)s AND window_start = %(window_start)s AND status = 'unconfirmed';
+
+-- confirm: RunPod has taken it under this id
+UPDATE forecasts.verification_requests SET status = 'requested', external_id = %(external_id)s
+WHERE forecast_run_id = %(forecast_run_id)s AND window_start = %(window_start)s AND status = 'unconfirmed';

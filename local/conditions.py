@@ -1,0 +1,62 @@
+"""What a template comes to with given parameters: its conditions decided, and what they leave out left out.
+
+CloudFormation does this when it deploys. It is needed before that, to see which tasks a template fires and which
+resources it should have made; references to resources and to AWS's own values stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Template = Mapping[str, Any]
+_NO_VALUE = {"Ref": "AWS::NoValue"}
+
+
+class Decided:
+    """A template's conditions under one set of parameters."""
+
+    def __init__(self, template: Template, parameters: Mapping[str, str]) -> None:
+        self._template, self._parameters = template, parameters
+        self._functions: Mapping[str, Callable[[Any], bool]] = {
+            "Condition": self.holds,
+            "Fn::Equals": lambda sides: self._text(sides[0]) == self._text(sides[1]),
+            "Fn::Not": lambda given: not self._decide(given[0]),
+            "Fn::And": lambda given: all(map(self._decide, given)),
+            "Fn::Or": lambda given: any(map(self._decide, given)),
+        }
+
+    def holds(self, condition: str) -> bool:
+        return self._decide(self._template["Conditions"][condition])
+
+    def resources(self) -> dict[str, Any]:
+        """Those that are made, as they are made."""
+        return {
+            name: self._settle(resource)
+            for name, resource in self._template["Resources"].items()
+            if "Condition" not in resource or self.holds(resource["Condition"])
+        }
+
+    def _decide(self, given: Mapping[str, Any]) -> bool:
+        [(function, argument)] = given.items()
+        return self._functions[function](argument)
+
+    def _text(self, given: Any) -> str:
+        if isinstance(given, dict) and "Ref" in given:
+            return str(self._parameters.get(given["Ref"], given["Ref"]))
+        if isinstance(given, dict) and "Fn::Join" in given:
+            separator, parts = given["Fn::Join"]
+            return separator.join(map(self._text, parts)) if isinstance(parts, list) else self._text(parts)
+        return str(given)
+
+    def _settle(self, value: Any) -> Any:
+        """The value with each Fn::If replaced by its branch, and without what comes to no value."""
+        if isinstance(value, dict):
+            if "Fn::If" in value:
+                condition, true, false = value["Fn::If"]
+                return self._settle(true if self.holds(condition) else false)
+            settled = {name: self._settle(part) for name, part in value.items()}
+            return {name: part for name, part in settled.items() if part != _NO_VALUE}
+        if isinstance(value, list):
+            return [part for part in map(self._settle, value) if part != _NO_VALUE]
+        return value

@@ -1,0 +1,71 @@
+"""What the pack forecasts finds outside the stack: on the laptop, stand-ins for RunPod and Stripe, and NOAA's buckets.
+
+The stack is told of them as a person would tell it, by parameters and by secrets with keys in them. Only the addresses
+of the two services come from the laptop, in the functions' environment: there is no other difference.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from local.aws import client
+from local.stand_ins import runpod, stripe
+from local.stand_ins.runpod import RunPodStandIn
+from local.stand_ins.stripe import StripeStandIn
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_secretsmanager import SecretsManagerClient
+
+# The parameter of the template that asks for all this, and what it is on the laptop unless somebody says otherwise.
+SWITCH, ON = "ForecastsPack", "on"
+# GFS lies in two places, as it does in the world: one may fail.
+GFS = ("noaa-gfs-bdp-pds", "global-forecast-system")
+GOES, MRMS = "noaa-goes19", "noaa-mrms-pds"
+PRICES = {"price_starter": "starter", "price_pro": "pro"}
+
+
+class Outside:
+    """Owns the two stand-ins."""
+
+    def __init__(self) -> None:
+        self._runpod, self._stripe = RunPodStandIn(), StripeStandIn()
+
+    def start(self) -> None:
+        self._runpod.start()
+        self._stripe.start()
+
+    def stop(self) -> None:
+        self._runpod.stop()
+        self._stripe.stop()
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """Where each can be told what to do, below /_stand_in/."""
+        return {"runpod": self._runpod.url.removesuffix("/v2"), "stripe": self._stripe.url}
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What leads the functions there instead of into the world."""
+        return {"FORECASTS_RUNPOD_BASE_URL": self._runpod.url, "FORECASTS_STRIPE_BASE_URL": self._stripe.url}
+
+    def furnish(self, stack: str, moto: str) -> dict[str, str]:
+        """Make what is there before the stack; gives the parameters that name it."""
+        s3: S3Client = client("s3", moto)
+        for bucket in (*GFS, GOES, MRMS):
+            # They are read unsigned, which the stand-in, too, allows only where everybody may.
+            s3.create_bucket(Bucket=bucket, ACL="public-read")
+        mirrors = [{"kind": "s3", "bucket": bucket} for bucket in GFS]
+        return {
+            "RunPodEndpointId": self._runpod.endpoint,
+            "RunPodSecretArn": _keep(moto, f"{stack}-runpod", runpod.KEY),
+            "StripeSecretArn": _keep(moto, f"{stack}-stripe", stripe.KEY),
+            "StripePrices": json.dumps(PRICES),
+            "ForecastsSettings": json.dumps({"gfs_mirrors": mirrors}),
+        }
+
+
+def _keep(moto: str, name: str, key: str) -> str:
+    secrets: SecretsManagerClient = client("secretsmanager", moto)
+    return secrets.create_secret(Name=name, SecretString=json.dumps({"api_key": key}))["ARN"]

@@ -1,0 +1,39 @@
+"""The forecast platform's sample data: a night in which something is the matter everywhere, told around one instant.
+
+Rows, objects in NOAA's buckets and the stack's, and what RunPod and Stripe know. Each task finds something of its own
+to do, next to something that it must leave alone; and none fails, for each trouble is one that its task can deal with.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from local.aws import client
+from local.home import State
+from local.samples.forecasts.platform import load_platform
+from local.samples.forecasts.services import tell_runpod, tell_stripe
+from local.samples.forecasts.upstream import publish_upstream, store_forecasts
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudformation import CloudFormationClient
+
+
+def load_forecasts_story(stack: State, at: datetime) -> bool:
+    """Loads all of it; False, and nothing done, in a stack without the pack."""
+    bucket = _outputs(stack).get("ForecastBucketName")
+    if bucket is None:
+        return False
+    load_platform(stack.database, at)
+    tell_runpod(stack.stand_ins["runpod"])
+    tell_stripe(stack.stand_ins["stripe"])
+    s3: Any = client("s3", stack.endpoint)
+    publish_upstream(s3, at)
+    store_forecasts(s3, bucket)
+    return True
+
+
+def _outputs(stack: State) -> dict[str, str]:
+    cloudformation: CloudFormationClient = client("cloudformation", stack.endpoint)
+    [described] = cloudformation.describe_stacks(StackName=stack.stack)["Stacks"]
+    return {output["OutputKey"]: output["OutputValue"] for output in described.get("Outputs", [])}

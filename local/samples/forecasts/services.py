@@ -1,0 +1,42 @@
+"""What RunPod and Stripe know of the story, told to their stand-ins as anybody can tell them."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from typing import Any
+
+# A hung job, one that is done, one that has failed for good. Of `job-lost` RunPod knows nothing any more.
+JOBS = {
+    "job-hung": {"status": "IN_PROGRESS"},
+    "job-done": {"status": "COMPLETED"},
+    "job-failed": {"status": "FAILED", "error": "CUDA out of memory"},
+}
+# Customer, status and price. Southern Vines has subscribed to more than we know of; of Old Mill's customer nothing is
+# left; Corner Shop has none yet.
+SUBSCRIPTIONS = (
+    ("cus_alpine", "active", "price_pro"),
+    ("cus_harbour", "active", "price_starter"),
+    ("cus_vines", "active", "price_pro"),
+    ("cus_late", "past_due", "price_starter"),
+    ("cus_mars", "active", "price_of_last_year"),
+)
+
+
+def tell_runpod(address: str) -> None:
+    for job, known in JOBS.items():
+        _tell("PUT", f"{address}/_stand_in/jobs/{job}", known)
+
+
+def tell_stripe(address: str) -> None:
+    for customer, status, price in SUBSCRIPTIONS:
+        _tell("POST", f"{address}/_stand_in/customers", {"id": customer})
+        subscription = {"customer": customer, "status": status, "prices": [price]}
+        _tell("POST", f"{address}/_stand_in/subscriptions", subscription)
+
+
+def _tell(method: str, url: str, what: dict[str, Any]) -> None:
+    # A proxy that the shell names would not find this machine's loopback.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(urllib.request.Request(url, json.dumps(what).encode(), method=method), timeout=10):
+        pass

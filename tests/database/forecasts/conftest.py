@@ -1,0 +1,97 @@
+"""The pack's databases, its stage, and AWS's stand-in for what its tasks send and store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+import boto3
+import psycopg
+import pytest
+
+from forecasts.pack import PACK
+from forecasts.settings import settings
+from local.moto_process import MotoProcess
+from local.stand_ins.runpod import KEY, RunPodStandIn
+from signalbox import migrations
+from signalbox.packs import ENGINE
+from tests.conftest import new_database
+from tests.support.aws import Aws
+from tests.support.invoke_recorder import InvokeRecorder
+from tests.support.queue_stand_in import QueueStandIn
+from tests.support.stage import Stage
+
+
+@pytest.fixture(scope="session")
+def template(server: str) -> Iterator[str]:
+    """A database with the engine's schema and the pack's."""
+    with new_database(server) as dsn:
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            migrations.apply(connection, [ENGINE, PACK], "tests")
+        yield dsn
+
+
+@pytest.fixture(scope="session")
+def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    process = MotoProcess(tmp_path_factory.mktemp("moto"))
+    try:
+        yield process.start()
+    finally:
+        process.stop()
+
+
+@pytest.fixture
+def aws(moto: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
+    """Queues and buckets of the test's own; the pack finds them by its settings, as it does when deployed."""
+    for name, value in {
+        "AWS_ENDPOINT_URL": moto,
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+    }.items():
+        monkeypatch.setenv(name, value)
+    aws = Aws(moto, boto3.Session())
+    for name, value in aws.settings().items():
+        monkeypatch.setenv(name, value)
+    settings.cache_clear()
+    yield aws
+    settings.cache_clear()
+
+
+@pytest.fixture
+def stage(dsn: str, aws: Aws, invokes: InvokeRecorder, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    """An engine with the pack. Lambda is the recorder, the rest of AWS the stand-in."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", invokes.url)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", aws.endpoint)
+    with Stage(dsn, invokes, packs="forecasts") as stage:
+        yield stage
+
+
+@pytest.fixture
+def runpod(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunPodStandIn]:
+    """RunPod's stand-in, which the pack knows by its settings and a secret."""
+    stand_in = RunPodStandIn()
+    stand_in.start()
+    secret = boto3.client("secretsmanager", endpoint_url=aws.endpoint).create_secret(
+        Name=f"runpod-{uuid4().hex}", SecretString=KEY
+    )
+    for name, value in {
+        "FORECASTS_RUNPOD_BASE_URL": stand_in.url,
+        "FORECASTS_RUNPOD_ENDPOINT_ID": stand_in.endpoint,
+        "FORECASTS_RUNPOD_SECRET_ARN": secret["ARN"],
+    }.items():
+        monkeypatch.setenv(name, value)
+    settings.cache_clear()
+    yield stand_in
+    stand_in.stop()
+
+
+@pytest.fixture
+def queue(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Iterator[QueueStandIn]:
+    """Queues that a test may let fail, in the place of the stand-in's."""
+    with QueueStandIn() as queue:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", queue.url)
+        for name in ("NOTIFICATIONS", "EVALUATIONS"):
+            monkeypatch.setenv(f"FORECASTS_{name}_QUEUE_URL", f"{queue.url}/000000000000/{name.lower()}")
+        settings.cache_clear()
+        yield queue

@@ -1,0 +1,371 @@
+"""verification: each run of the day is compared with what was observed, once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from forecasts.errors import MirrorFailed, RunPodDenied, RunPodUnavailable, TriggerUnconfirmed
+from forecasts.inference import InferencePayload
+from forecasts.settings import settings
+from local.stand_ins.faults import Fault
+from local.stand_ins.runpod import RunPodStandIn
+from signalbox.errors import SettingsRefused
+from tests.support import forecast_rows as rows
+from tests.support.aws import Aws
+from tests.support.canary_rows import canary, expecting, mismatches
+from tests.support.lost_session import lose_session
+from tests.support.s3_front import S3Front
+from tests.support.stage import NOON, Stage
+from tests.support.two_at_once import two_at_once
+
+TASK = "verification"
+DAY, HOUR, SECOND = timedelta(days=1), timedelta(hours=1), timedelta(seconds=1)
+
+
+@pytest.fixture(autouse=True)
+def source(aws: Aws, runpod: RunPodStandIn, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Front]:
+    """The bucket of observations, which anybody may read; it is the archive's, since no test here needs that."""
+    aws.s3.put_bucket_acl(Bucket=aws.archive_bucket, ACL="public-read")
+    with S3Front(aws.endpoint) as front:
+        monkeypatch.setenv("FORECASTS_S3_ENDPOINT_URL", front.url)
+        monkeypatch.setenv("FORECASTS_OBSERVATION_MIRROR", json.dumps({"kind": "s3", "bucket": aws.archive_bucket}))
+        monkeypatch.setenv("FORECASTS_OBSERVATION_KEY_TEMPLATE", "{product}/{date}/{name}-{hour:02}")
+        monkeypatch.setenv("FORECASTS_OBSERVATION_PRODUCT", "CONUS/Rain")
+        settings.cache_clear()
+        yield front
+
+
+def observe(aws: Aws, since: datetime = NOON - 3 * DAY, until: datetime = NOON, body: bytes = b"rain") -> None:
+    """A file for each full hour of the time."""
+    hour = since.replace(minute=0, second=0, microsecond=0)
+    while hour <= until:
+        key = f"CONUS/Rain/{hour:%Y%m%d}/Rain-{hour:%H}"
+        aws.s3.put_object(Bucket=aws.archive_bucket, Key=key, Body=body)
+        hour += HOUR
+
+
+def forget(aws: Aws, *hours: datetime) -> None:
+    for hour in hours:
+        aws.s3.delete_object(Bucket=aws.archive_bucket, Key=f"CONUS/Rain/{hour:%Y%m%d}/Rain-{hour:%H}")
+
+
+def complete(db: psycopg.Connection, age: timedelta, **columns: Any) -> UUID:
+    return rows.forecast_run(db, NOON - age, **({"status": "complete", "storage_prefix": "runs/1/"} | columns))
+
+
+def asked(runpod: RunPodStandIn) -> list[str | None]:
+    """The runs that RunPod was asked to verify."""
+    return [InferencePayload.model_validate(given).forecast_run_id for given in runpod.inputs]
+
+
+def statuses(db: psycopg.Connection) -> dict[str, str]:
+    return dict(db.execute("SELECT forecast_run_id::text, status FROM forecasts.verification_requests").fetchall())
+
+
+def result(db: psycopg.Connection, run: UUID) -> None:
+    values = {"forecast_run_id": run, "tile_id": "a", "metric": "rmse", "value": 1.0, "sample_count": 1}
+    rows.insert(db, "verification_results", values)
+
+
+def test_a_run_is_verified_over_the_day_that_follows_it(
+    stage: Stage, aws: Aws, db: psycopg.Connection, runpod: RunPodStandIn
+) -> None:
+    observe(aws)
+    run = complete(db, 30 * HOUR)
+    answer = stage.invoke(TASK)
+    assert (answer["items"], answer["detail"]["requested"]) == (1, 1)
+    [payload] = [InferencePayload.model_validate(given) for given in runpod.inputs]
+    assert (payload.task_type, payload.model, payload.forecast_run_id) == ("verification", "medium_range", str(run))
+    assert (payload.run_timestamp, payload.storage_prefix) == (NOON - 30 * HOUR, "runs/1/")
+    assert payload.verification_window is not None
+    assert payload.verification_window.start == NOON - 30 * HOUR
+    assert payload.verification_window.end == NOON - 6 * HOUR
+    references = payload.input_config.references
+    assert len(references) == 24
+    assert references[0] == f"s3://{aws.archive_bucket}/CONUS/Rain/20260309/Rain-07"
+    assert references[-1] == f"s3://{aws.archive_bucket}/CONUS/Rain/20260310/Rain-06"
+    row = db.execute("SELECT status, external_id, requested_at FROM forecasts.verification_requests").fetchone()
+    assert row == ("requested", next(iter(runpod.jobs)), NOON)
+
+
+def test_a_nowcast_is_verified_over_its_hours(
+    stage: Stage, aws: Aws, db: psycopg.Connection, runpod: RunPodStandIn
+) -> None:
+    observe(aws)
+    complete(db, 30 * HOUR - timedelta(minutes=10), model="nowcast")
+    stage.invoke(TASK)
+    [payload] = [InferencePayload.model_validate(given) for given in runpod.inputs]
+    assert payload.verification_window is not None
+    assert payload.verification_window.end - payload.verification_window.start == 6 * HOUR
+    hours = [reference[-2:] for reference in payload.input_config.references]
+    assert hours == ["07", "08", "09", "10", "11", "12"]
+
+
+def test_with_nothing_due_neither_the_source_nor_runpod_is_asked(
+    stage: Stage, db: psycopg.Connection, runpod: RunPodStandIn, source: S3Front
+) -> None:
+    complete(db, HOUR)
+    answer = stage.invoke(TASK)
+    assert (answer["status"], answer["items"]) == ("succeeded", 0)
+    assert (list(source.requests), list(runpod.calls)) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("age", "due"),
+    [
+        (2 * DAY + SECOND, False),
+        (2 * DAY, True),
+        (2 * DAY - SECOND, True),
+        (DAY + SECOND, True),
+        (DAY, False),
+        (DAY - SECOND, False),
+    ],
+)
+def test_due_is_what_is_between_one_day_old_and_two_to_the_second(
+    stage: Stage, aws: Aws, db: psycopg.Connection, age: timedelta, due: bool
+) -> None:
+    observe(aws)
+    complete(db, age)
+    assert stage.invoke(TASK)["items"] == due
+
+
+@pytest.mark.parametrize("status", ["running", "failed", "deleted"])
+def test_only_complete_runs_are_verified(stage: Stage, aws: Aws, db: psycopg.Connection, status: str) -> None:
+    observe(aws)
+    complete(db, 30 * HOUR, status=status, failure_reason="Timeout" if status == "failed" else None)
+    assert stage.invoke(TASK)["items"] == 0
+
+
+def test_a_run_is_verified_once_however_often_and_for_whatever_slot_it_is_asked_for(
+    stage: Stage, aws: Aws, db: psycopg.Connection, runpod: RunPodStandIn
+) -> None:
+    observe(aws)
+    run = complete(db, 30 * HOUR)
+    stage.invoke(TASK)
+    stage.invoke(TASK, force=True)
+    stage.invoke(TASK, NOON + 10 * HOUR, force=True)
+    stage.invoke(TASK, NOON - 5 * HOUR, force=True)
+    assert asked(runpod) == [str(run)]
+
+
+def test_runs_whose_hours_are_the_same_ask_for_each_file_once(
+    stage: Stage, aws: Aws, db: psycopg.Connection, source: S3Front
+) -> None:
+    observe(aws)
+    for minutes in range(0, 60, 10):
+        complete(db, 30 * HOUR + timedelta(minutes=minutes), model="nowcast")
+    assert stage.invoke(TASK)["items"] == 6
+    assert source.count("HEAD") == 7
+
+
+def test_a_run_without_observations_waits_for_the_days_after(
+    stage: Stage, aws: Aws, db: psycopg.Connection, runpod: RunPodStandIn, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = complete(db, 30 * HOUR)
+    answer = stage.invoke(TASK)
+    assert (answer["items"], answer["detail"]["waiting"]) == (0, 1)
+    assert '"VerificationsWaiting":[1.0]' in capsys.readouterr().out
+    observe(aws)
+    assert stage.invoke(TASK, NOON + DAY)["items"] == 1
+    assert asked(runpod) == [str(run)]
+
+
+def test_a_run_that_nobody_looked_at_in_time_does_not_wait(stage: Stage, aws: Aws, db: psycopg.Connection) -> None:
+    observe(aws)
+    complete(db, 50 * HOUR)
+    assert stage.invoke(TASK)["items"] == 0
+    assert statuses(db) == {}
+
+
+@pytest.mark.parametrize(("late", "patient"), [(-SECOND, True), (timedelta(0), True), (SECOND, False)])
+def test_a_run_is_given_up_once_it_has_waited_for_three_days_more(
+    stage: Stage,
+    aws: Aws,
+    db: psycopg.Connection,
+    late: timedelta,
+    patient: bool,
+) -> None:
+    run = complete(db, 2 * DAY)
+    stage.invoke(TASK)
+    observe(aws)
+    answer = stage.invoke(TASK, NOON + 3 * DAY + late)
+    assert answer["items"] == patient
+    assert statuses(db)[str(run)] == ("requested" if patient else "abandoned")
+    assert answer["detail"]["abandoned"] == (not patient)
+
+
+@pytest.mark.parametrize(("gaps", "enough"), [(2, True), (3, False)])
+def test_a_few_hours_may_be_missing(
+    stage: Stage, aws: Aws, db: psycopg.Connection, runpod: RunPodStandIn, gaps: int, enough: bool
+) -> None:
+    observe(aws)
+    complete(db, 30 * HOUR)
+    forget(aws, *(NOON - (10 + gap) * HOUR for gap in range(gaps)))
+    assert stage.invoke(TASK)["items"] == enough
+    if enough:
+        [payload] = [InferencePayload.model_validate(given) for given in runpod.inputs]
+        assert len(payload.input_config.references) == 22
+
+
+def test_an_empty_file_is_none(stage: Stage, aws: Aws, db: psycopg.Connection) -> None:
+    observe(aws, body=b"")
+    complete(db, 30 * HOUR)
+    assert stage.invoke(TASK)["detail"]["waiting"] == 1
+
+
+def test_a_source_of_web_pages_is_asked_by_head(
+    stage: Stage, aws: Aws, db: psycopg.Connection, source: S3Front, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"{source.url}/{aws.archive_bucket}"
+    monkeypatch.setenv("FORECASTS_OBSERVATION_MIRROR", json.dumps({"kind": "https", "url": url}))
+    settings.cache_clear()
+    complete(db, 30 * HOUR)
+    assert stage.invoke(TASK)["detail"]["waiting"] == 1
+    observe(aws)
+    assert stage.invoke(TASK, force=True)["items"] == 1
+
+
+@pytest.mark.parametrize("status", [403, 500])
+def test_a_source_that_fails_fails_the_run_and_the_canaries_are_checked_all_the_same(
+    stage: Stage, aws: Aws, db: psycopg.Connection, source: S3Front, status: int
+) -> None:
+    observe(aws)
+    run = complete(db, 30 * HOUR)
+    odd = canary(db, expecting(True))
+    source.faults.add(Fault(status=status))
+    with pytest.raises(MirrorFailed, match="does not tell of"):
+        stage.invoke(TASK)
+    assert [entity for entity, _ in mismatches(db)] == [str(odd)]
+    assert statuses(db) == {str(run): "waiting"}
+    source.faults.replace([])
+    assert stage.invoke(TASK)["items"] == 1
+    assert len(mismatches(db)) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("OBSERVATION_MIRROR", '{"kind": "ftp"}', "FORECASTS_OBSERVATION_MIRROR"),
+        ("OBSERVATION_KEY_TEMPLATE", "{station}", "FORECASTS_OBSERVATION_KEY_TEMPLATE"),
+        ("RUNPOD_ENDPOINT_ID", "", "FORECASTS_RUNPOD_ENDPOINT_ID"),
+    ],
+)
+def test_a_wrong_setting_is_named_and_the_canaries_are_checked_all_the_same(
+    stage: Stage, aws: Aws, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch, name: str, value: str, words: str
+) -> None:
+    observe(aws)
+    complete(db, 30 * HOUR)
+    canary(db, expecting(True))
+    monkeypatch.setenv(f"FORECASTS_{name}", value)
+    settings.cache_clear()
+    with pytest.raises(SettingsRefused, match=words):
+        stage.invoke(TASK)
+    assert len(mismatches(db)) == 1
+
+
+def test_what_runpod_refuses_is_reported_and_keeps_no_other(
+    stage: Stage, aws: Aws, db: psycopg.Connection, runpod: RunPodStandIn, capsys: pytest.CaptureFixture[str]
+) -> None:
+    observe(aws)
+    bad, good = complete(db, 40 * HOUR), complete(db, 30 * HOUR)
+    runpod.faults.add(Fault(matching=str(bad), status=400))
+    assert stage.invoke(TASK)["items"] == 1
+    assert statuses(db) == {str(bad): "refused", str(good): "requested"}
+    assert '"VerificationsRefused":[1.0]' in capsys.readouterr().out
+    assert stage.invoke(TASK, force=True)["items"] == 0
+
+
+@pytest.mark.parametrize(("status", "error"), [(401, RunPodDenied), (503, RunPodUnavailable)])
+def test_what_runpod_surely_did_not_take_is_asked_for_again(
+    stage: Stage, aws: Aws, db: psycopg.Connection, runpod: RunPodStandIn, status: int, error: type[Exception]
+) -> None:
+    observe(aws)
+    run = complete(db, 30 * HOUR)
+    runpod.faults.add(Fault(matching="/run", status=status))
+    with pytest.raises(error):
+        stage.invoke(TASK)
+    assert statuses(db) == {str(run): "waiting"}
+    runpod.faults.replace([])
+    assert stage.invoke(TASK)["items"] == 1
+    assert asked(runpod) == [str(run)]
+
+
+def test_what_runpod_may_have_taken_is_never_asked_for_again_and_reported_until_results_come(
+    stage: Stage, aws: Aws, db: psycopg.Connection, runpod: RunPodStandIn, capsys: pytest.CaptureFixture[str]
+) -> None:
+    observe(aws)
+    run = complete(db, 30 * HOUR)
+    runpod.faults.add(Fault(matching="/run", lost=True))
+    with pytest.raises(TriggerUnconfirmed):
+        stage.invoke(TASK)
+    runpod.faults.replace([])
+    assert statuses(db) == {str(run): "unconfirmed"}
+    capsys.readouterr()
+    assert stage.invoke(TASK)["detail"]["unconfirmed"] == 1
+    assert '"VerificationsUnconfirmed":[1.0]' in capsys.readouterr().out
+    assert stage.invoke(TASK, NOON + DAY)["detail"]["unconfirmed"] == 1
+    result(db, run)
+    assert stage.invoke(TASK, NOON + 2 * DAY)["detail"]["unconfirmed"] == 0
+    assert asked(runpod) == [str(run)]
+
+
+def test_the_request_is_in_the_table_before_runpod_hears_of_it(
+    stage: Stage, aws: Aws, db: psycopg.Connection, runpod: RunPodStandIn
+) -> None:
+    observe(aws)
+    run = complete(db, 30 * HOUR)
+    seen: list[dict[str, str]] = []
+    runpod.during = lambda: seen.append(statuses(db))
+    stage.invoke(TASK)
+    assert seen == [{str(run): "unconfirmed"}]
+
+
+def test_an_id_survives_a_database_that_goes_away_while_runpod_answers(
+    stage: Stage, dsn: str, aws: Aws, db: psycopg.Connection, runpod: RunPodStandIn
+) -> None:
+    observe(aws)
+    run = complete(db, 30 * HOUR)
+    runpod.during = lambda: lose_session(dsn)
+    with pytest.raises(psycopg.OperationalError):
+        stage.invoke(TASK)
+    assert statuses(db) == {str(run): "requested"}
+
+
+def test_two_runs_at_once_ask_for_each_once(
+    stage: Stage, dsn: str, aws: Aws, db: psycopg.Connection, runpod: RunPodStandIn
+) -> None:
+    observe(aws)
+    runs = [complete(db, (25 + number) * HOUR, model="nowcast") for number in range(20)]
+    answers = two_at_once(dsn, stage.invokes, TASK, NOON, NOON + 15 * HOUR)
+    assert sorted(asked(runpod), key=str) == sorted(map(str, runs))
+    assert [answer["status"] for answer in answers] == ["succeeded", "succeeded"]
+    assert sum(answer["items"] for answer in answers) == 20
+
+
+def test_a_run_without_time_leaves_the_rest_to_a_continuation(
+    stage: Stage, aws: Aws, db: psycopg.Connection, runpod: RunPodStandIn
+) -> None:
+    observe(aws)
+    run = complete(db, 30 * HOUR)
+    canary(db, expecting(True))
+    assert stage.invoke(TASK, seconds=10)["more"] is True  # no more than the margin
+    assert mismatches(db) == []
+    assert [answer["items"] for answer in stage.deliver()] == [1]
+    assert (asked(runpod), len(mismatches(db))) == ([str(run)], 1)
+
+
+def test_a_run_for_a_past_day_verifies_what_that_day_would_have(
+    stage: Stage, aws: Aws, db: psycopg.Connection, runpod: RunPodStandIn
+) -> None:
+    observe(aws, NOON - 6 * DAY)
+    then = complete(db, 30 * HOUR + 3 * DAY)
+    complete(db, 30 * HOUR)
+    stage.invoke(TASK, reference_time=(NOON - 3 * DAY).isoformat())
+    assert asked(runpod) == [str(then)]

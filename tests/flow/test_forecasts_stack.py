@@ -1,0 +1,279 @@
+"""The deployment with the pack forecasts, as the laptop brings it up: a story told, every rule and event run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+import urllib3
+
+from local.aws import client
+from local.home import State
+from local.samples.forecasts import load_forecasts_story
+from local.stack import Options, down, up
+from signalbox.packs import registry_of
+from tests.support.events import EVENTS, function_of
+from tests.support.laptop import control, quiet
+from tests.support.ledger_rows import runs_of
+
+# The demo's instant, for which the story is told.
+AT = datetime(2026, 1, 5, 2, 30, tzinfo=UTC)
+REGISTRY = registry_of(["forecasts"])
+PACKS_TASKS = sorted(set(REGISTRY.names()) - set(registry_of([]).names()) | {"poll_data"})
+
+
+@dataclass(frozen=True)
+class Told:
+    """A stack after the night of the story."""
+
+    state: State
+    fired: list[dict[str, Any]]
+    notifications: list[dict[str, Any]]
+    evaluations: list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+    home = tmp_path_factory.mktemp("forecasts")
+    state = up(Options(home=home, port=0, clock=False, durable=False), quiet)
+    assert load_forecasts_story(state, AT)
+    fired = control(state, "POST", "tick", at=AT.isoformat(), rules=None)["fired"]
+    assert control(state, "GET", "idle?timeout=120")["idle"] is True
+    yield Told(state, fired, drained(state, "notifications"), drained(state, "evaluations"))
+    down(home, quiet)
+
+
+@pytest.fixture
+def db(told: Told) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(told.state.database, autocommit=True) as connection:
+        connection.execute("SET timezone = 'UTC'")
+        yield connection
+
+
+def drained(state: State, queue: str) -> list[dict[str, Any]]:
+    sqs = client("sqs", state.endpoint)
+    url, bodies = sqs.get_queue_url(QueueName=f"{state.stack}-{queue}")["QueueUrl"], []
+    while found := sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages"):
+        for message in found:
+            bodies.append(json.loads(message["Body"]))
+            sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+    return bodies
+
+
+def outputs(state: State) -> dict[str, str]:
+    [stack] = client("cloudformation", state.endpoint).describe_stacks(StackName=state.stack)["Stacks"]
+    return {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
+
+
+def jobs(state: State) -> dict[str, Any]:
+    answer = urllib3.request("GET", f"{state.stand_ins['runpod']}/_stand_in/jobs").json()
+    return {job["id"]: job for job in answer["jobs"]}
+
+
+def asked(state: State, task_type: str) -> list[Any]:
+    """What RunPod was asked to compute."""
+    inputs = (job["input"] for job in jobs(state).values())
+    return [given for given in inputs if given and given["task_type"] == task_type]
+
+
+def run_of(db: psycopg.Connection, external_id: str) -> tuple[Any, ...]:
+    statement = "SELECT status, failure_reason, retry_count FROM forecasts.forecast_runs WHERE external_id = %s"
+    row = db.execute(statement, (external_id,)).fetchone()
+    assert row is not None
+    return row
+
+
+def organization(db: psycopg.Connection, name: str, *columns: str) -> tuple[Any, ...]:
+    row = db.execute("SELECT to_jsonb(o) FROM forecasts.organizations AS o WHERE name = %s", (name,)).fetchone()
+    assert row is not None
+    return tuple(row[0][column] for column in columns)
+
+
+def objects(state: State, bucket: str) -> list[str]:
+    found = client("s3", state.endpoint).list_objects_v2(Bucket=bucket).get("Contents", [])
+    return [one["Key"] for one in found]
+
+
+def invoke(state: State, function: str, payload: object) -> tuple[str | None, Any]:
+    body = json.dumps(payload).encode()
+    answer = client("lambda", state.endpoint).invoke(FunctionName=f"{state.stack}-{function}", Payload=body)
+    return answer.get("FunctionError"), json.loads(answer["Payload"].read())
+
+
+def test_every_rule_fires_and_each_of_the_packs_tasks_succeeds_in_one_run(told: Told, db: psycopg.Connection) -> None:
+    assert {rule["rule"] for rule in told.fired} == {f"signalbox-{task}" for task in REGISTRY.names()}
+    assert [rule["rule"] for rule in told.fired if rule["failed"]] == []
+    for task in PACKS_TASKS:
+        statuses = [row["status"] for row in runs_of(db, task) if row["reference_time"] == AT]
+        assert statuses == ["succeeded"], task
+
+
+def test_no_invocation_failed(told: Told) -> None:
+    assert drained(told.state, "failed-invocations") == []
+
+
+@pytest.mark.parametrize("task", sorted(set(PACKS_TASKS) - {"poll_data"}))
+def test_each_task_found_something_to_do(told: Told, db: psycopg.Connection, task: str) -> None:
+    [run] = [row for row in runs_of(db, task) if row["reference_time"] == AT]
+    assert run["items"] > 0
+
+
+def test_the_complete_cycle_is_triggered_although_one_mirror_is_gone_and_the_one_begun_is_not(
+    told: Told, db: psycopg.Connection
+) -> None:
+    statement = """
+        SELECT run_timestamp, input_references FROM forecasts.forecast_runs
+        WHERE model = 'medium_range' AND triggered_at IS NOT NULL
+    """
+    [(cycle, references)] = db.execute(statement).fetchall()
+    assert cycle == AT.replace(hour=0, minute=0) - timedelta(hours=6)
+    assert references == ["s3://global-forecast-system/gfs.20260104/18/atmos/gfs.t18z.pgrb2.0p25.f"]
+
+
+def test_satellite_and_radar_make_two_nowcasts_with_the_tiles_calibration(told: Told, db: psycopg.Connection) -> None:
+    statement = """
+        SELECT run_timestamp, radar_timestamp FROM forecasts.forecast_runs
+        WHERE model = 'nowcast' AND radar_timestamp IS NOT NULL ORDER BY run_timestamp
+    """
+    apart = [(radar - satellite).total_seconds() for satellite, radar in db.execute(statement).fetchall()]
+    assert apart == [76.7, 16.7]
+    nowcasts = [given for given in asked(told.state, "forecast") if given["model"] == "nowcast"]
+    assert {tuple(sorted(given["input_config"]["calibration"])) for given in nowcasts} == {("tile-1", "tile-2")}
+
+
+def test_what_became_of_the_runs_at_work_is_found_out(told: Told, db: psycopg.Connection) -> None:
+    assert run_of(db, "job-hung") == ("failed", "Timeout", 0)
+    assert jobs(told.state)["job-hung"]["status"] == "CANCELLED"
+    assert run_of(db, "job-done") == ("complete", None, 1)
+    assert run_of(db, "job-failed") == ("failed", "FAILED: CUDA out of memory", 3)
+    assert run_of(db, "job-5") == ("running", None, 0)
+    statement = "SELECT external_id, retry_count FROM forecasts.forecast_runs WHERE run_timestamp = %s"
+    [(external_id, retries)] = db.execute(statement, (AT - timedelta(minutes=80),)).fetchall()
+    assert (external_id in jobs(told.state), retries) == (True, 1)
+
+
+def test_deferred_notifications_go_out_but_for_whom_it_is_quiet(told: Told, db: psycopg.Connection) -> None:
+    sent = [message["payload"]["text"] for message in told.notifications if message["type"] == "deliver"]
+    assert sent == ["snow above 1800 m"] * 3
+    statement = "SELECT next_retry_at FROM forecasts.notification_deliveries WHERE status = 'deferred'"
+    assert db.execute(statement).fetchall() == [(AT.replace(hour=12, minute=0),)]
+
+
+def test_digests_come_at_each_ones_own_time_and_three_missed_ones_are_one(told: Told, db: psycopg.Connection) -> None:
+    digests = [message for message in told.notifications if message["type"] == "generate_digest"]
+    assert len(digests) == len({message["organization_id"] for message in digests}) == 3
+    next_due = {
+        name: organization(db, name, "next_digest_at")[0]
+        for name in ("Alpine Huts", "Harbour Pilots", "Southern Vines", "Mars Rovers")
+    }
+    assert next_due == {
+        "Alpine Huts": "2026-01-06T02:00:00+00:00",
+        "Harbour Pilots": "2026-01-12T02:00:00+00:00",
+        "Southern Vines": "2026-01-06T02:00:00+00:00",
+        "Mars Rovers": "2026-01-05T01:30:00+00:00",
+    }
+
+
+def test_passed_events_are_archived_and_their_summaries_asked_for(told: Told) -> None:
+    assert [message["tile_id"] for message in told.evaluations] == ["tile-1", "tile-2", "tile-3"]
+
+
+def test_stripes_word_counts_and_who_is_not_known_there_is_left_alone(told: Told, db: psycopg.Connection) -> None:
+    columns = ("plan", "subscription_status")
+    assert organization(db, "Southern Vines", *columns) == ("pro", "active")
+    assert organization(db, "Mars Rovers", *columns) == ("starter", "active")
+    [customer] = organization(db, "Corner Shop", "stripe_customer_id")
+    assert customer.startswith("cus_")
+    assert organization(db, "Old Mill", "last_billing_sync_at", "billing_sync_failed_at") == (
+        "2026-01-04T00:30:00+00:00",
+        AT.isoformat(),
+    )
+
+
+def test_watchpoints_of_who_does_not_pay_and_beyond_the_plan_are_paused(told: Told, db: psycopg.Connection) -> None:
+    paused = db.execute("SELECT name, paused_reason FROM forecasts.watchpoints WHERE status = 'paused' ORDER BY name")
+    assert paused.fetchall() == [
+        ("berth 6", "plan_overage"),
+        ("berth 7", "plan_overage"),
+        ("field 1", "billing_delinquency"),
+        ("field 2", "billing_delinquency"),
+    ]
+
+
+def test_yesterdays_usage_is_filed_under_yesterday(told: Told, db: psycopg.Connection) -> None:
+    filed = db.execute("SELECT date::text, source, api_calls FROM forecasts.usage_history ORDER BY api_calls")
+    assert filed.fetchall() == [
+        ("2026-01-04", "api", 12),
+        ("2026-01-04", "dashboard", 118),
+        ("2026-01-04", "api", 870),
+        ("2026-01-04", "api", 4210),
+    ]
+
+
+def test_the_canary_that_disagrees_is_told_of(told: Told, db: psycopg.Connection) -> None:
+    statement = """
+        SELECT watchpoint.name FROM forecasts.audit_logs AS audit
+        JOIN forecasts.watchpoints AS watchpoint ON watchpoint.id::text = audit.entity_id
+        WHERE watchpoint.metadata ->> 'system_role' = 'canary'
+    """
+    assert db.execute(statement).fetchall() == [("canary that disagrees",)]
+
+
+def test_forecasts_are_verified_and_tiles_with_enough_verification_calibrated(told: Told) -> None:
+    assert asked(told.state, "verification")
+    assert {tile for given in asked(told.state, "calibration") for tile in given["tiles"]} == {"tile-1", "tile-2"}
+
+
+def test_old_forecasts_are_gone_from_the_bucket_and_new_ones_are_there(told: Told, db: psycopg.Connection) -> None:
+    prefixes = {key.rpartition("/")[0] for key in objects(told.state, outputs(told.state)["ForecastBucketName"])}
+    assert prefixes == {"nowcast/new", "medium_range/new"}
+    assert [run_of(db, job)[0] for job in ("job-4", "job-7")] == ["deleted"] * 2
+
+
+def test_old_audit_records_lie_in_cold_storage_and_nowhere_else(told: Told, db: psycopg.Connection) -> None:
+    assert objects(told.state, outputs(told.state)["ArchiveBucketName"])
+    row = db.execute("SELECT count(*), min(created_at) FROM forecasts.audit_logs WHERE actor = 'warden'").fetchone()
+    assert row == (5, AT - timedelta(days=20))
+
+
+def test_what_had_to_go_is_gone_and_the_rest_is_not(told: Told, db: psycopg.Connection) -> None:
+    left = {
+        table: db.execute(f"SELECT count(*) FROM forecasts.{table}").fetchone()
+        for table in ("idempotency_keys", "security_events", "invites", "notifications")
+    }
+    assert left == {
+        "idempotency_keys": (5,),
+        "security_events": (5,),
+        "invites": (2,),
+        "notifications": (4,),
+    }
+    names = [row[0] for row in db.execute("SELECT name FROM forecasts.organizations WHERE deleted_at IS NOT NULL")]
+    assert names == ["Just Gone"]
+
+
+@pytest.mark.parametrize("name", [name for name, event in EVENTS.items() if event.get("task") in PACKS_TASKS])
+def test_each_event_runs(told: Told, name: str) -> None:
+    error, answer = invoke(told.state, function_of(EVENTS[name], REGISTRY), EVENTS[name])
+    assert error is None, answer
+    assert answer["status"] in ("succeeded", "skipped")
+
+
+def test_the_functions_learn_from_the_deployment_all_but_where_the_services_are(told: Told) -> None:
+    lambda_ = client("lambda", told.state.endpoint)
+    for function in ("archiver", "poller"):
+        found = lambda_.get_function_configuration(FunctionName=f"signalbox-{function}")
+        variables = found["Environment"]["Variables"]
+        assert [name for name in variables if name.endswith(("_BASE_URL", "ENDPOINT_URL"))] == []
+        assert variables["FORECASTS_RUNPOD_SECRET_ARN"].startswith("arn:aws:secretsmanager:")
+
+
+def test_the_migrator_knows_the_packs_schema(told: Told) -> None:
+    error, report = invoke(told.state, "migrator", {"action": "report"})
+    assert error is None
+    assert report["versions"]["forecasts"] >= 1
+    assert report["pending"] == []

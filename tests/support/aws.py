@@ -1,0 +1,42 @@
+"""A test's own queues and buckets in AWS's stand-in, and what lies in them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import uuid4
+
+import boto3
+
+
+class Aws:
+    """Names are unique to the test, so that tests share one stand-in."""
+
+    def __init__(self, endpoint: str, session: boto3.Session) -> None:
+        self.endpoint = endpoint
+        self.sqs = session.client("sqs", endpoint_url=endpoint)
+        self.s3 = session.client("s3", endpoint_url=endpoint)
+        mark = uuid4().hex[:12]
+        self.notifications = self.sqs.create_queue(QueueName=f"notifications-{mark}")["QueueUrl"]
+        self.evaluations = self.sqs.create_queue(QueueName=f"evaluations-{mark}")["QueueUrl"]
+        self.forecast_bucket, self.archive_bucket = f"forecasts-{mark}", f"archive-{mark}"
+        for bucket in (self.forecast_bucket, self.archive_bucket):
+            self.s3.create_bucket(Bucket=bucket)
+
+    def settings(self) -> dict[str, str]:
+        """The variables by which the pack finds them."""
+        return {
+            "FORECASTS_NOTIFICATIONS_QUEUE_URL": self.notifications,
+            "FORECASTS_EVALUATIONS_QUEUE_URL": self.evaluations,
+            "FORECASTS_FORECAST_BUCKET": self.forecast_bucket,
+            "FORECASTS_ARCHIVE_BUCKET": self.archive_bucket,
+        }
+
+    def drain(self, queue_url: str) -> list[dict[str, Any]]:
+        """Takes every message out of the queue; answers their bodies."""
+        bodies: list[dict[str, Any]] = []
+        while found := self.sqs.receive_message(QueueUrl=queue_url, MaxNumberOfMessages=10).get("Messages"):
+            for message in found:
+                bodies.append(json.loads(message["Body"]))
+                self.sqs.delete_message(QueueUrl=queue_url, ReceiptHandle=message["ReceiptHandle"])
+        return bodies

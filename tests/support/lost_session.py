@@ -1,0 +1,14 @@
+"""What a crash of a worker, or of its database, looks like from outside: the session ends, nothing is committed."""
+
+from __future__ import annotations
+
+import psycopg
+
+
+def lose_session(dsn: str) -> None:
+    """Ends every session of the engine's in this database, and waits until they have ended."""
+    with psycopg.connect(dsn, autocommit=True) as other:
+        other.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+            "WHERE application_name = 'signalbox' AND datname = current_database()"
+        )

@@ -1,0 +1,62 @@
+"""A stand-in for SQS's SendMessageBatch over a socket: keeps what it takes, refuses on request, and lets a test act
+between the moment it has taken messages and its answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Self
+
+from local.lambda_service.http_server import HttpServer, Request, Response
+
+JSON = [("Content-Type", "application/x-amz-json-1.0")]
+
+
+class QueueStandIn:
+    """Owns a server; `sent` holds what it took, of all queues together."""
+
+    def __init__(self) -> None:
+        self.sent: deque[dict[str, Any]] = deque()
+        self.calls = 0
+        self.takes: int | None = None  # so many messages, then it refuses every call
+        self.fails_once: set[str] = set()  # messages that hold such a text are refused once, each by itself
+        self.taken: Callable[[], None] = lambda: None
+        self._server = HttpServer(0, self._answer)
+
+    @property
+    def url(self) -> str:
+        return f"http://{self._server.address}"
+
+    def __enter__(self) -> Self:
+        self._server.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.stop()
+
+    def _answer(self, request: Request) -> Response:
+        self.calls += 1
+        entries = json.loads(request.body)["Entries"]
+        if self.takes is not None and len(self.sent) + len(entries) > self.takes:
+            # A client error, which the AWS client does not try again.
+            return Response(400, b'{"__type": "com.amazonaws.sqs#QueueDoesNotExist", "message": "gone"}', JSON)
+        failed = [entry["Id"] for entry in entries if self._fails(entry["MessageBody"])]
+        taken = [entry for entry in entries if entry["Id"] not in failed]
+        self.sent.extend(json.loads(entry["MessageBody"]) for entry in taken)
+        self.taken()
+        return Response(200, json.dumps(_outcome(taken, failed)).encode(), JSON)
+
+    def _fails(self, body: str) -> bool:
+        found = {text for text in self.fails_once if text in body}
+        self.fails_once -= found
+        return bool(found)
+
+
+def _outcome(taken: list[dict[str, Any]], failed: list[str]) -> dict[str, Any]:
+    fault = {"Code": "InternalError", "SenderFault": False}
+    return {
+        "Successful": [{"Id": entry["Id"], "MessageId": entry["Id"], "MD5OfMessageBody": ""} for entry in taken],
+        "Failed": [{"Id": id_, **fault} for id_ in failed],
+    }

@@ -1,0 +1,80 @@
+"""What an organisation should have, by all that Stripe says about its customer."""
+
+from __future__ import annotations
+
+import pytest
+
+from forecasts.billing import Price, Standing, Subscription, standing_of
+
+PLANS = {"price_pro": "pro", "price_pro_yearly": "pro", "starter_monthly": "starter"}
+PRO, STARTER = Price("price_pro"), Price("price_17", "starter_monthly")
+
+
+def subscription(status: str, *prices: Price, created: int = 1, id_: str = "sub_1") -> Subscription:
+    return Subscription(id_, status, created, prices)
+
+
+def standing(*subscriptions: Subscription, unsubscribed: str | None = None) -> Standing:
+    return standing_of(subscriptions, PLANS, unsubscribed)
+
+
+@pytest.mark.parametrize("status", ["active", "trialing", "past_due"])
+def test_who_is_in_good_standing_or_still_in_time_to_pay_has_the_plan_of_the_price(status: str) -> None:
+    assert standing(subscription(status, PRO)) == Standing(status, "pro")
+
+
+@pytest.mark.parametrize("status", ["unpaid", "paused", "incomplete", "a_status_of_tomorrow"])
+def test_any_other_status_says_nothing_about_the_plan(status: str) -> None:
+    assert standing(subscription(status, PRO), unsubscribed="free") == Standing(status, None)
+
+
+@pytest.mark.parametrize("status", ["canceled", "incomplete_expired"])
+@pytest.mark.parametrize("unsubscribed", [None, "free"])
+def test_an_ended_subscription_leaves_the_plan_of_those_without_one(status: str, unsubscribed: str | None) -> None:
+    assert standing(subscription(status, PRO), unsubscribed=unsubscribed) == Standing(status, unsubscribed)
+
+
+@pytest.mark.parametrize("unsubscribed", [None, "free"])
+def test_without_any_subscription_there_is_no_status(unsubscribed: str | None) -> None:
+    assert standing(unsubscribed=unsubscribed) == Standing(None, unsubscribed)
+
+
+def test_a_price_is_known_by_its_lookup_key_too_and_by_its_id_first() -> None:
+    assert standing(subscription("active", STARTER)).plan == "starter"
+    assert standing(subscription("active", Price("price_pro", "starter_monthly"))).plan == "pro"
+
+
+def test_the_one_that_runs_counts_before_a_newer_one_that_has_ended() -> None:
+    ended = subscription("canceled", STARTER, created=9, id_="sub_9")
+    assert standing(ended, subscription("past_due", PRO, created=1)) == Standing("past_due", "pro")
+
+
+@pytest.mark.parametrize("lesser", ["unpaid", "paused", "incomplete", "canceled"])
+def test_one_that_grants_counts_before_a_newer_one_that_does_not(lesser: str) -> None:
+    newer = subscription(lesser, STARTER, created=9, id_="sub_9")
+    assert standing(newer, subscription("trialing", PRO)).status == "trialing"
+
+
+def test_of_two_that_run_the_newer_counts_and_of_twins_always_the_same() -> None:
+    older, newer = subscription("active", PRO, created=1), subscription("active", STARTER, created=2, id_="sub_2")
+    twin = subscription("past_due", PRO, created=2, id_="sub_1")
+    assert standing(older, newer).plan == standing(newer, older).plan == "starter"
+    assert standing(twin, newer) == standing(newer, twin) == Standing("active", "starter")
+
+
+def test_a_price_that_stands_for_no_plan_is_told_and_an_add_on_beside_a_known_one_is_not() -> None:
+    unknown = standing(subscription("active", Price("price_odd")))
+    assert (unknown.status, unknown.plan) == ("active", None)
+    assert "price_odd" in (unknown.doubt or "")
+    assert standing(subscription("active", Price("price_odd"), PRO)) == Standing("active", "pro")
+
+
+def test_two_prices_of_one_plan_are_that_plan_and_of_two_plans_are_doubtful() -> None:
+    assert standing(subscription("active", PRO, Price("price_pro_yearly"))).plan == "pro"
+    several = standing(subscription("active", PRO, STARTER))
+    assert several.plan is None
+    assert "several plans: pro, starter" in (several.doubt or "")
+
+
+def test_a_subscription_without_any_price_is_doubtful() -> None:
+    assert "(none)" in (standing(subscription("active")).doubt or "")

@@ -1,0 +1,52 @@
+"""The pack's settings: any of them by a variable of its own or in one object, all faults listed together."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from forecasts.settings import read_settings
+from signalbox.errors import SettingsRefused
+
+AS_IT_IS = read_settings({})
+DEFAULTS = AS_IT_IS.model_dump(mode="json")
+
+
+def as_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def test_an_empty_object_and_the_variables_of_others_change_nothing() -> None:
+    assert read_settings({"FORECASTS_SETTINGS": "{}", "FORECASTS_STRIPE_LIMIT": " ", "OTHER": "x"}) == AS_IT_IS
+
+
+@pytest.mark.parametrize("field", [name for name, value in DEFAULTS.items() if value is not None])
+def test_each_setting_can_be_given_what_it_is_by_default(field: str) -> None:
+    given = {f"FORECASTS_{field.upper()}": as_text(DEFAULTS[field])}
+    assert read_settings(given) == AS_IT_IS
+
+
+def test_several_settings_fit_into_one_variable_and_a_variable_of_its_own_goes_before_it() -> None:
+    together = json.dumps({"stripe_limit": 7, "cleanup_batch": 8, "stripe_prices": {"p": "pro"}})
+    read = read_settings({"FORECASTS_SETTINGS": together, "FORECASTS_CLEANUP_BATCH": "9"})
+    assert (read.stripe_limit, read.cleanup_batch, read.stripe_prices) == (7, 9, {"p": "pro"})
+
+
+@pytest.mark.parametrize(
+    ("environ", "faults"),
+    [
+        (
+            {"FORECASTS_STRIPE_LIMIT": "none", "FORECASTS_STRIPE_PRICES": "{"},
+            ["STRIPE_LIMIT: ", "STRIPE_PRICES is not"],
+        ),
+        ({"FORECASTS_CLEANUP_BACH": "1"}, ["FORECASTS_CLEANUP_BACH"]),
+        ({"FORECASTS_SETTINGS": '{"cleanup_bach": 1}'}, ["FORECASTS_CLEANUP_BACH"]),
+        ({"FORECASTS_SETTINGS": "[1]"}, ["FORECASTS_SETTINGS is no JSON object"]),
+        ({"FORECASTS_SETTINGS": "{"}, ["FORECASTS_SETTINGS is no JSON object"]),
+    ],
+)
+def test_what_is_wrong_is_named(environ: dict[str, str], faults: list[str]) -> None:
+    with pytest.raises(SettingsRefused) as refused:
+        read_settings(environ)
+    assert [fault for fault in faults if fault not in str(refused.value)] == []
