@@ -6,6 +6,8 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PEERS := .venv-peers
+PEERS_READY := $(PEERS)/.ready
 UV := $(BIN)/uv pip
 PIN := $(UV) compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -67,8 +69,15 @@ imports: $(READY) ## functions → packs → engine, and nothing the other way
 docs: $(READY) ## write the generated parts of the documents anew
 	@$(BIN)/python -m docs.generate
 
-bench: $(READY) ## print the benchmarks, as ratios in one run
+bench: $(READY) $(PEERS_READY) ## print the benchmarks, as ratios in one run
 	@$(BIN)/python -m bench
+
+# The job queues that ours is measured beside, in a place of their own: they are no part of the project.
+$(PEERS_READY): $(READY) bench/peers.txt
+	@echo "setting up $(PEERS) (once)"
+	@$(PYTHON) -m venv $(PEERS)
+	@$(UV) sync -q --require-hashes --python $(PEERS)/bin/python bench/peers.txt
+	@touch $@
 
 build: $(READY) ## build functions and layers for Lambda, without Docker
 	@MAKELEVEL=0 SAM_CLI_TELEMETRY=0 PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/sam build
@@ -76,7 +85,8 @@ build: $(READY) ## build functions and layers for Lambda, without Docker
 requirements: $(READY) ## pin all requirements anew, with hashes
 	@$(PIN) requirements.in -o requirements.txt
 	@for layer in layers/*/requirements.in; do $(PIN) -c requirements.txt $$layer -o $${layer%.in}.txt; done
+	@$(PIN) bench/peers.in -o bench/peers.txt
 	@echo uv | $(PIN) -c requirements.txt - -o requirements-uv.txt
 
 clean: ## remove what was built and installed
-	rm -rf $(VENV) .aws-sam .signalbox
+	rm -rf $(VENV) $(PEERS) .aws-sam .signalbox

@@ -5,7 +5,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from bench import bytecode, deliveries, listing, purge, run, start, usage, watchpoints
+from bench import (
+    bytecode,
+    deliveries,
+    depth,
+    jobs,
+    listing,
+    purge,
+    run,
+    service,
+    start,
+    submit,
+    transactional,
+    usage,
+    watchpoints,
+)
 from bench.database import bench_database
 from bench.ratio import Ratio
 
@@ -18,6 +32,11 @@ BENCHMARKS: dict[str, Callable[[str], list[Ratio]]] = {
     "watchpoints": watchpoints.measure,
     "usage": usage.measure,
     "deliveries": deliveries.measure,
+    "jobs": jobs.measure,
+    "submit": submit.measure,
+    "transactional": transactional.measure,
+    "depth": depth.measure,
+    "service": service.measure,
 }
 
 

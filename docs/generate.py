@@ -15,7 +15,10 @@ from pathlib import Path
 
 from forecasts import messages
 from forecasts.tasks import TASKS as FORECASTS_TASKS
+from local.cli.command import COMMANDS
 from signalbox import backfills, ledger
+from signalbox.job_types import JOB_TYPES
+from signalbox.jobs import states
 from signalbox.packs import registry_of
 from signalbox.registry import Task
 
@@ -67,12 +70,39 @@ def backfill() -> str:
     return _diagram(backfills.TRANSITIONS, born=["running"])
 
 
+def jobs() -> str:
+    return _diagram(states.TRANSITIONS, born=["pending", "queued"])
+
+
+def job_types() -> str:
+    """One row a type, as it is registered."""
+    rows = [
+        f"| `{one.name}` | {one.summary} | {one.lane or 'by priority'} | {_span(one.timeout)} | "
+        f"{one.retry.max_attempts} | {'exactly once' if one.transactional else 'at least once'} | {one.severity} |"
+        for one in JOB_TYPES
+    ]
+    head = "| type | does | lane | at most | attempts | effects | severity |\n" + "| --- " * 7 + "|"
+    return "\n".join([head, *rows])
+
+
+def commands() -> str:
+    """One row a command, with what its examples show."""
+    rows = []
+    for command in COMMANDS:
+        lines = [f"`signalbox {example.line.replace('|', chr(92) + '|')}`" for example in command.load().EXAMPLES]
+        rows.append(f"| `{command.name}` | {command.summary} | {'<br>'.join(lines)} |")
+    return "\n".join(["| command | does | such as |", "| --- " * 3 + "|", *rows])
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "tasks": tasks,
     "forecasts_tasks": forecasts_tasks,
     "forecasts_messages": forecasts_messages,
     "runs": runs,
     "backfills": backfill,
+    "jobs": jobs,
+    "job_types": job_types,
+    "commands": commands,
 }
 
 
@@ -99,7 +129,10 @@ def _diagram(transitions: Mapping[StrEnum, frozenset[StrEnum]], born: list[str])
 
 
 def _span(span: timedelta) -> str:
-    minutes = int(span.total_seconds() // 60)
+    seconds = int(span.total_seconds())
+    if seconds % 60:
+        return f"{seconds} s"
+    minutes = seconds // 60
     for size, unit in ((1440, "day"), (60, "hour")):
         if minutes % size == 0:
             count = minutes // size

@@ -10,7 +10,7 @@ from local.cli.instant import show_duration
 from local.cli.target import Target
 
 # What to set them to: a little more than the longest statement takes, and than a transaction waits for its worker.
-_TIMEOUTS = {"statement_timeout": "5min", "idle_in_transaction_session_timeout": "5min"}
+_TIMEOUTS = {"statement_timeout": "15min", "idle_in_transaction_session_timeout": "5min"}
 
 
 def check_migrations(target: Target) -> list[Finding]:

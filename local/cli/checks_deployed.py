@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mypy_boto3_lambda.type_defs import FunctionConfigurationResponseTypeDef
     from mypy_boto3_sqs import SQSClient
 
-FUNCTIONS = ("archiver", "poller", "migrator")
+FUNCTIONS = ("archiver", "poller", "migrator", "worker", "worker-heavy", "dead-letter")
 _NEEDED = ("SIGNALBOX_STACK", "SIGNALBOX_DATABASE_SECRET_ARN")
 _REDEPLOY = "deploy the template again"
 
@@ -84,8 +84,8 @@ def check_failed_invocations(target: Target) -> list[Finding]:
     url = sqs.get_queue_url(QueueName=name)["QueueUrl"]
     count = failed_invocations(sqs, url)
     if not count:
-        return [ok("failed invocations", "none in the queue")]
-    advice = f"`aws sqs receive-message --queue-url {url}` shows them, `signalbox logs --grep ERROR` why"
+        return [ok("failed invocations", "all are filed among the dead letters")]
+    advice = "`signalbox logs dead-letter` shows what keeps them from being filed"
     return [warn("failed invocations", f"{count:,} in {name}", advice)]
 
 

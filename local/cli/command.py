@@ -42,7 +42,7 @@ class Command:
     summary: str
 
     def load(self) -> CommandModule:
-        return cast(CommandModule, import_module(f"local.cli.commands.{self.name}"))
+        return cast(CommandModule, import_module(f"local.cli.commands.{self.name.replace('-', '_')}"))
 
     def parser(self) -> CommandParser:
         """The command's own parser, with its options and its examples."""
@@ -62,6 +62,19 @@ COMMANDS = (
     Command("history", "list the runs in the ledger, newest first"),
     Command("slots", "show what became of each slot of each task, as a grid"),
     Command("backfill", "run a task again for a range of past slots, and look after such backfills"),
+    Command("submit", "submit a job, or many from a file"),
+    Command("jobs", "list jobs, newest first"),
+    Command("job", "show one job: its state, its attempts and all around it"),
+    Command("cancel", "cancel jobs that wait, and ask those that run to stop"),
+    Command("retry", "try now what waits for a retry or its time"),
+    Command("pause", "hold a type, lane, tenant, key or schedule back, or certain jobs"),
+    Command("resume", "let go on what was paused"),
+    Command("caps", "list what is paused and capped, and set or clear caps"),
+    Command("group", "show how far a group of jobs is, and close it"),
+    Command("schedules", "list, create, pause, resume and delete schedules of jobs"),
+    Command("dead-letters", "look through what failed for good, and note what was decided"),
+    Command("redrive", "try again what failed for good"),
+    Command("stats", "show how many jobs there are, how fast they go, and whether all is well"),
     Command("migrate", "bring the database's schema up to the deployed code"),
     Command("logs", "show what the functions logged"),
     Command("doctor", "check the stack from end to end, and say what to do"),

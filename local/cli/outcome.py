@@ -10,6 +10,7 @@ from typing import Any
 
 from local.cli.instant import show_instant
 from local.cli.log_line import LogRecord
+from local.cli.number import counted
 from local.cli.runs import Run, items_of, note_of, took_of
 from local.cli.table import Column, Row
 
@@ -41,16 +42,16 @@ class Outcome:
     before: Before
     idle: bool
     errors: Sequence[LogRecord]  # reports of invocations that went wrong
-    failed_invocations: int = 0
+    failed_invocations: int = 0  # those that were given up and filed
 
     def missed(self) -> int:
         return sum(run["status"] == "missed" for run in self.runs)
 
     def counted(self) -> str:
         """In a sentence."""
-        ran = _counted(len(self.runs) - self.missed(), "run")
+        ran = counted(len(self.runs) - self.missed(), "run")
         verdict = "see below for what failed" if self.failures() else "nothing failed"
-        return f"{ran}, {_counted(self.missed(), 'missed slot')} found, {verdict}"
+        return f"{ran}, {counted(self.missed(), 'missed slot')} found, {verdict}"
 
     def failures(self) -> list[str]:
         """What should not have happened, a line each."""
@@ -75,9 +76,9 @@ class Outcome:
         if not self.idle:
             yield "the stack was still at work when time was up"
         for (function, kind), count in Counter(map(_kind, self.errors)).items():
-            yield f"function {function} failed with {kind}: {_counted(count, 'invocation')}"
+            yield f"function {function} failed with {kind}: {counted(count, 'invocation')}"
         if self.failed_invocations:
-            yield f"the queue of failed invocations holds {_counted(self.failed_invocations, 'event')}"
+            yield f"{counted(self.failed_invocations, 'event')} ended among the dead letters"
 
 
 def caused(runs: Sequence[Run], before: Before, at: datetime) -> list[Run]:
@@ -127,10 +128,6 @@ def _missed_row(task: str, slots: list[str]) -> Row:
     first, last = show_instant(slots[0]), show_instant(slots[-1]).rpartition("T")[2]
     many = f"{len(slots)} slots, to {last}" if len(slots) > 1 else ""
     return Row([task, first, "schedule", "missed", "", ""], many)
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _kind(report: LogRecord) -> tuple[str, str]:

@@ -9,6 +9,8 @@ import pytest
 from pydantic import BaseModel
 
 from signalbox.errors import Refused
+from signalbox.jobs.message import read_messages
+from signalbox.log import make_logger
 from signalbox.migrator import MigratorPayload
 from signalbox.operations import OPERATIONS, OperationPayload
 from signalbox.packs import registry_of
@@ -31,7 +33,9 @@ def refusal_of(event: dict[str, Any]) -> str | None:
 
 def accept(event: dict[str, Any]) -> None:
     """As its function does, short of doing anything."""
-    if "action" in event:
+    if "Records" in event:
+        read_messages(event, make_logger("events"))
+    elif "action" in event:
         read_payload(MigratorPayload, event)
     elif "operation" in event:
         asked = read_payload(OperationPayload, event)

@@ -43,7 +43,10 @@ GOOD = Template(
         "Role": resource(
             "AWS::IAM::Role",
             ManagedPolicyArns=["arn:aws:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole"],
-            Policies=[{"PolicyDocument": policy(Action="sqs:SendMessage", Resource=arn("Queue"))}],
+            Policies=[
+                {"PolicyDocument": policy(Action="sqs:SendMessage", Resource=arn("Queue"))},
+                {"PolicyDocument": policy(Action=sorted(queues.READING), Resource=[arn("Queue"), arn("Dead")])},
+            ],
         ),
         "Logs": resource(
             "AWS::Logs::LogGroup",
@@ -105,6 +108,8 @@ GOOD = Template(
         "Dead": resource(
             "AWS::SQS::Queue",
             SqsManagedSseEnabled=True,
+            VisibilityTimeout=360,
+            MessageRetentionPeriod=1_209_600,
             RedriveAllowPolicy={"redrivePermission": "byQueue", "sourceQueueArns": []},
         ),
         "Queue": resource(
@@ -119,6 +124,15 @@ GOOD = Template(
             FunctionName={"Ref": "Worker"},
             FunctionResponseTypes=["ReportBatchItemFailures"],
             ScalingConfig={"MaximumConcurrency": 10},
+        ),
+        "DeadMapping": resource(
+            "AWS::Lambda::EventSourceMapping",
+            EventSourceArn=arn("Dead"),
+            FunctionName={"Ref": "Worker"},
+            BatchSize=100,
+            MaximumBatchingWindowInSeconds=1,
+            FunctionResponseTypes=["ReportBatchItemFailures"],
+            ScalingConfig={"MaximumConcurrency": 2},
         ),
         "Rule": resource(
             "AWS::Events::Rule",
@@ -148,6 +162,7 @@ GOOD = Template(
 INPUT = "Rule.Targets.0.InputTransformer"
 MANAGED = "arn:aws:iam::aws:policy/AdministratorAccess"
 TLS = "Transport.PolicyDocument.Statement.0"
+READER = "Role.Policies.1"
 WIDE_STATEMENT = "Role.Policies.0.PolicyDocument.Statement.0"
 
 # What is broken by putting a value in a place (None takes it out), and which resource is then named.
@@ -194,6 +209,13 @@ BROKEN: list[tuple[Invariant, str, Any, str]] = [
     (queues.bear_throttling, "Queue.RedrivePolicy", None, "Mapping"),
     (queues.bear_throttling, "Queue.RedrivePolicy.maxReceiveCount", 4, "Queue"),
     (queues.let_only_their_own_dead_letters_in, "Dead.RedriveAllowPolicy", None, "Queue"),
+    (queues.keep_dead_letters_longer_than_letters, "Queue.MessageRetentionPeriod", 1_209_600, "Queue"),
+    (queues.keep_dead_letters_longer_than_letters, "Dead.MessageRetentionPeriod", None, "Queue"),
+    (queues.are_read_by_who_may, READER, None, "Mapping"),
+    (queues.are_read_by_who_may, f"{READER}.PolicyDocument.Statement.0.Action", "sqs:ReceiveMessage", "Mapping"),
+    (queues.are_read_by_who_may, f"{READER}.PolicyDocument.Statement.0.Resource", arn("Failed"), "Mapping"),
+    (queues.have_a_window_for_more_than_ten, "DeadMapping.MaximumBatchingWindowInSeconds", None, "DeadMapping"),
+    (queues.have_a_window_for_more_than_ten, "Mapping.BatchSize", {"Ref": "Size"}, "Mapping"),
     (queues.are_answered_message_by_message, "Mapping.FunctionResponseTypes", None, "Mapping"),
     (queues.are_read_with_bounded_concurrency, "Mapping.ScalingConfig", None, "Mapping"),
     (queues.refuse_plain_http, "Transport", None, "Failed"),

@@ -29,6 +29,8 @@ from tests.support.template import (
 # After so many invocations in one chain, Lambda takes it for a mistake and stops it.
 LAMBDAS_LIMIT = 16
 PACK_ACCESS = {"RunPodAccess", "StripeAccess", "ForecastsAccess"}
+ENGINE_ACCESS = {"TaskAccess", "LaneAccess", "JobAccess"}  # test_job_plane.py says which function has which
+WITHOUT_PACKS = {"DeadLetterFunction"}
 POWERTOOLS = {"POWERTOOLS_SERVICE_NAME", "POWERTOOLS_METRICS_NAMESPACE", "POWERTOOLS_LOG_LEVEL"}
 
 
@@ -58,8 +60,9 @@ def test_without_the_pack_the_stack_is_what_it_would_be_if_there_were_none() -> 
     left = deployed("engine").resources
     named = [name for name, resource in left.items() if "forecasts" in json.dumps(resource).lower()]
     assert named == []
-    assert not deployed("engine").of(BUCKET)
-    assert set(deployed("engine").of(QUEUE)) == {"FailedInvocationsQueue"}
+    assert set(deployed("engine").of(BUCKET)) == {"JobsBucket"}
+    packs = set(deployed().of(QUEUE)) - set(deployed("engine").of(QUEUE))
+    assert packs == {"NotificationsQueue", "NotificationsDeadLetters", "EvaluationsQueue", "EvaluationsDeadLetters"}
 
 
 @pytest.mark.parametrize(("kind", "key"), [(FUNCTION, "FunctionName"), (RULE, "Name"), (QUEUE, "QueueName")])
@@ -102,11 +105,18 @@ def test_a_function_that_is_told_to_run_a_pack_has_its_layer_and_no_other_has(va
         told = [pack for pack in function["Environment"]["Variables"].get("SIGNALBOX_PACKS", "").split(",") if pack]
         layers = [layer["Ref"].lower() for layer in function["Layers"]]
         attached = [pack for pack in PACKS if any(layer.startswith(f"{pack}layer") for layer in layers)]
-        assert told == attached == packs_of(variant), name
+        assert told == attached == ([] if name in WITHOUT_PACKS else packs_of(variant)), name
 
 
 @pytest.mark.parametrize(
-    ("function", "allowed"), [("ArchiverFunction", PACK_ACCESS), ("PollerFunction", {"RunPodAccess"})]
+    ("function", "allowed"),
+    [
+        ("ArchiverFunction", PACK_ACCESS),
+        ("PollerFunction", {"RunPodAccess"}),
+        ("WorkerFunction", PACK_ACCESS),  # a job may be a task
+        ("WorkerHeavyFunction", PACK_ACCESS),
+        ("DeadLetterFunction", set()),
+    ],
 )
 def test_a_function_has_only_those_of_the_packs_permissions_that_its_tasks_need(
     function: str, allowed: set[str]
@@ -114,7 +124,7 @@ def test_a_function_has_only_those_of_the_packs_permissions_that_its_tasks_need(
     policies = deployed().of("AWS::IAM::Role")[f"{function}Role"]["ManagedPolicyArns"]
     granted = {policy["Ref"] for policy in policies if isinstance(policy, dict) and "Ref" in policy}
 
-    assert granted == allowed | {"DatabaseAccess"}
+    assert granted - ENGINE_ACCESS == allowed | {"DatabaseAccess"}
     assert not PACK_ACCESS & {
         policy.get("Ref")
         for policy in deployed("engine").of("AWS::IAM::Role")[f"{function}Role"]["ManagedPolicyArns"]

@@ -10,6 +10,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from signalbox.migrations import latest_version
+from signalbox.packs import ENGINE
 from tests.support.ledger_rows import abandoned_run, failed_run, missed_slot, succeeded_run
 from tests.support.stage import NOON, Stage
 from tests.support.tasks.fail_once import Trouble
@@ -148,7 +150,7 @@ def test_examine_says_how_the_database_stands(stage: Stage, db: psycopg.Connecti
     failed_run(db, "fail_once", NOON)
     missed_slot(db, "fail_once", NOON)
     examined = stage.operate("examine")
-    assert examined["schema"] == {"versions": {"signalbox": 1}, "pending": []}
+    assert examined["schema"] == {"versions": {"signalbox": latest_version(ENGINE)}, "pending": []}
     assert examined["locks"] == {"held": 0, "expired": 1}
     assert examined["runs"] == {"running": 1, "failed_last_day": 1, "missed_last_day": 1}
     assert examined["database"]["latency_ms"] > 0

@@ -15,10 +15,12 @@ import pytest
 
 from local.aws import client
 from signalbox.packs import registry_of
+from signalbox.registry import MINUTE
 from tests.support.command_line import PATIENCE, Signalbox, await_line, interrupt, refusal
 from tests.support.template import PACKS, ROOT
 
 TASKS = {task.name for task in registry_of(PACKS) if task.schedule}
+MINUTELY = sorted(f"signalbox-{task.name}" for task in registry_of(PACKS) if task.schedule == MINUTE)
 RUN = {"id", "job_type", "slot", "reference_time", "trigger", "status", "items", "reason", "error", "duration_ms"}
 
 
@@ -48,9 +50,9 @@ def db(announced: dict[str, Any]) -> Iterator[psycopg.Connection]:
 
 
 def test_tick_fires_what_is_due(signalbox: Signalbox) -> None:
-    answer = signalbox("tick", "--at", "2026-02-01T00:31:20Z", "--json").json
-    assert answer["at"] == "2026-02-01T00:31:00+00:00"
-    assert [rule["rule"] for rule in answer["fired"]] == ["signalbox-advance_backfills"]
+    answer = signalbox("tick", "--at", "2026-02-01T00:34:20Z", "--json").json
+    assert answer["at"] == "2026-02-01T00:34:00+00:00"
+    assert [rule["rule"] for rule in answer["fired"]] == MINUTELY
 
 
 def test_tick_fires_every_rule_and_waits(signalbox: Signalbox) -> None:
@@ -84,13 +86,15 @@ def test_a_tick_that_is_waited_for_gives_the_runs_that_it_led_to_and_no_others(s
 
 def test_a_tick_for_which_nothing_is_due_is_no_failure(signalbox: Signalbox, announced: dict[str, Any]) -> None:
     events = client("events", announced["endpoint"])
-    events.disable_rule(Name="signalbox-advance_backfills")
+    for rule in MINUTELY:
+        events.disable_rule(Name=rule)
     try:
-        ran = signalbox("tick", "--at", "2026-02-03T00:01:00Z", "--wait")
+        ran = signalbox("tick", "--at", "2026-02-03T00:04:00Z", "--wait")
     finally:
-        events.enable_rule(Name="signalbox-advance_backfills")
+        for rule in MINUTELY:
+            events.enable_rule(Name=rule)
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out.startswith("no rule is due at 2026-02-03T00:01Z")
+    assert ran.out.startswith("no rule is due at 2026-02-03T00:04Z")
 
 
 def test_a_tick_that_is_waited_for_fails_when_a_run_did(signalbox: Signalbox, db: psycopg.Connection) -> None:
@@ -366,8 +370,8 @@ def test_logs_of_one_function_that_match(signalbox: Signalbox) -> None:
     out = signalbox("logs", "archiver", "--grep", "no_such_task").out
     assert "ERROR   TaskUnknown: task 'no_such_task' is not registered" in out
     assert signalbox("logs", "poller", "--grep", "no_such_task").out == ""
-    said = refusal(signalbox, "logs", "worker")
-    assert "function signalbox-worker does not exist; the stack has signalbox-archiver, signalbox-migrator" in said
+    said = refusal(signalbox, "logs", "printer")
+    assert "function signalbox-printer does not exist; the stack has signalbox-archiver, signalbox-dead-letter" in said
 
 
 def test_logs_follow_until_they_are_told_to_stop(signalbox: Signalbox) -> None:
@@ -413,6 +417,19 @@ def test_doctor_says_what_is_broken_and_what_to_do(signalbox: Signalbox, announc
         "warn",
         "`aws events enable-rule --name signalbox-poll_data` enables it",
     )
+
+
+def test_doctor_finds_a_lane_that_nobody_reads(signalbox: Signalbox, announced: dict[str, Any]) -> None:
+    functions = client("lambda", announced["endpoint"])
+    mappings = functions.list_event_source_mappings(FunctionName="signalbox-worker")["EventSourceMappings"]
+    (uuid,) = [one["UUID"] for one in mappings if one["EventSourceArn"].endswith(":signalbox-low")]
+    functions.update_event_source_mapping(UUID=uuid, Enabled=False)
+    try:
+        findings = signalbox("doctor", "--json").json["findings"]
+    finally:
+        functions.update_event_source_mapping(UUID=uuid, Enabled=True)
+    (found,) = [finding for finding in findings if finding["check"] == "lanes"]
+    assert (found["verdict"], found["detail"]) == ("warn", "signalbox-low is not read: its mapping is disabled")
 
 
 # ---- status, and stacks that are not there

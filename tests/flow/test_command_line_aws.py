@@ -12,6 +12,8 @@ import pytest
 
 from local.aws import client
 from local.cli.laptop_control import LaptopControl
+from signalbox.packs import registry_of
+from signalbox.registry import MINUTE
 from tests.support.command_line import Signalbox, refusal
 
 
@@ -74,14 +76,14 @@ def test_status_tells_what_aws_and_the_archiver_say(on_aws: Signalbox) -> None:
     assert (answer["stack"], answer["region"], answer["functions"]) == (
         "signalbox",
         "us-east-1",
-        ["archiver", "migrator", "poller"],
+        ["archiver", "dead-letter", "migrator", "poller", "worker", "worker-heavy"],
     )
     assert answer["status"].endswith("_COMPLETE")
     assert answer["database_answers"] is True
     assert answer["examined"]["schema"]["pending"] == []
     first, *rest = on_aws("status", *STACK).out.splitlines()
     assert first.startswith(f"stack signalbox in us-east-1 is {answer['status']}, changed ")
-    assert "  functions archiver, migrator, poller" in rest
+    assert "  functions archiver, dead-letter, migrator, poller, worker, worker-heavy" in rest
     assert any(line.startswith("  database  PostgreSQL ") for line in rest)
 
 
@@ -103,10 +105,15 @@ def runs_at(signalbox: Signalbox, instant: str) -> list[dict[str, Any]]:
 def test_tick_sends_what_eventbridge_would(on_aws: Signalbox, signalbox: Signalbox) -> None:
     at = "2026-02-01T00:31:00+00:00"
     answer = on_aws("tick", *STACK, "--at", "2026-02-01T00:31:20Z", "--json").json
-    due = {"rule": "signalbox-advance_backfills", "time": "2026-02-01T00:31:00Z", "targets": 1, "failed": 0}
-    assert answer == {"at": at, "fired": [due]}
-    (run,) = runs_at(signalbox, "2026-02-01T00:31:00Z")
-    assert (run["job_type"], run["trigger"], run["reference_time"]) == ("advance_backfills", "schedule", at)
+    tasks = {task.name for task in registry_of([]) if task.schedule == MINUTE} | {"roll_up_metrics"}
+    due = [
+        {"rule": f"signalbox-{task}", "time": "2026-02-01T00:31:00Z", "targets": 1, "failed": 0}
+        for task in sorted(tasks)
+    ]
+    assert answer == {"at": at, "fired": due}
+    runs = runs_at(signalbox, "2026-02-01T00:31:00Z")
+    assert {run["job_type"] for run in runs} == tasks
+    assert {(run["trigger"], run["reference_time"]) for run in runs} == {("schedule", at)}
 
 
 def test_tick_shows_the_table_that_the_laptop_shows(on_aws: Signalbox, signalbox: Signalbox) -> None:

@@ -156,17 +156,23 @@ def test_the_demo_shows_what_happened_and_leaves_nothing(scratch: Signalbox, fol
         ["prune_history", "2026-01-01T02:30Z", "backfill", "succeeded", "0"],
         ["poll_data", "2026-01-05T02:30Z", "schedule", "succeeded", "3"],
         ["reconcile_forecasts", "2026-01-05T02:00Z", "schedule", "succeeded", "4"],
+        ["dispatch_jobs", "2026-01-05T02:30Z", "schedule", "succeeded", "3"],
+        ["run_schedules", "2026-01-05T02:30Z", "schedule", "succeeded", "1"],
+        ["rescue_jobs", "2026-01-05T02:30Z", "schedule", "succeeded", "1"],
+        ["notify_dead_letters", "2026-01-05T02:28Z", "schedule", "succeeded", "2"],
+        ["prune_jobs", "2026-01-04T03:15Z", "schedule", "succeeded", "30"],
+        ["archive_dead_letters", "2026-01-04T03:45Z", "schedule", "succeeded", "4"],
     ):
         assert expected in [row[: len(expected)] for row in table]
     assert "sample: its worker vanished" in ran.out
-    assert closing.startswith("23 rules fired for 2026-01-05T02:30Z: 28 runs, 36 missed slots found, nothing failed; ")
+    assert closing.startswith("31 rules fired for 2026-01-05T02:30Z: 36 runs, 36 missed slots found, nothing failed; ")
     assert "firing every rule for 2026-01-05T02:30Z" in ran.err
     assert_nothing_left(folder)
 
 
 def test_the_demo_for_programs(scratch: Signalbox) -> None:
     answer = scratch("demo", "--json").json
-    assert (answer["at"], len(answer["fired"]), answer["failures"]) == (AT.isoformat(), 23, [])
+    assert (answer["at"], len(answer["fired"]), answer["failures"]) == (AT.isoformat(), 31, [])
     assert {"job_type", "slot", "status", "items", "duration_ms"} <= answer["runs"][0].keys()
     assert [run["error"]["type"] for run in answer["runs"] if run["status"] == "failed"] == ["WorkerLost"]
 
@@ -177,7 +183,7 @@ def test_a_run_that_fails_makes_the_demo_fail(scratch: Signalbox, folder: Path) 
     failures = json.loads(ran.out)["failures"]
     assert any("sweep_runs for 2026-01-05T02:27Z failed: TaskDisabled" in failure for failure in failures)
     assert "function archiver failed with TaskDisabled: 3 invocations" in failures
-    assert "the queue of failed invocations holds 1 event" in failures
+    assert "1 event ended among the dead letters" in failures
     assert "signalbox: demo: sweep_runs for 2026-01-05T02:27Z failed" in ran.err
     assert_nothing_left(folder)
 

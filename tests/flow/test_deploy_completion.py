@@ -49,9 +49,9 @@ def test_each_resource_of_the_template_is_made_by_moto_or_on_the_list(completed:
 def test_the_list_gives_each_function_its_settings_and_its_destination(completed: Deployed, variant: str) -> None:
     lambda_ = completed.client("lambda")
     queue = "arn:aws:sqs:us-east-1:123456789012:signalbox-failed-invocations"
-    for name in ("archiver", "poller", "migrator"):
+    for name in ("archiver", "poller", "migrator", "worker", "worker-heavy", "dead-letter"):
         function = lambda_.get_function_configuration(FunctionName=f"signalbox-{name}")
-        assert len(function["Layers"]) == (2 if variant == "engine" else 3)
+        assert len(function["Layers"]) == (2 if variant == "engine" or name == "dead-letter" else 3)
         assert function["LoggingConfig"]["LogGroup"] == f"/aws/lambda/signalbox-{name}"
         config = lambda_.get_function_event_invoke_config(FunctionName=f"signalbox-{name}")
         assert config["DestinationConfig"]["OnFailure"]["Destination"] == queue

@@ -68,7 +68,7 @@ def control(stack: State, path: str, body: dict[str, Any] | None = None) -> Any:
 
 @pytest.mark.parametrize("name", [name for name, event in EVENTS.items() if event.get("task", "poll_data") in TASKS])
 def test_each_event_runs(stack: State, name: str) -> None:
-    function = function_of(EVENTS[name], registry_of([]))
+    function = function_of(EVENTS[name], registry_of([])).replace("_", "-")
     error, answer = invoke(stack, function, EVENTS[name])
     assert error is None, answer
     if "task" in EVENTS[name]:
@@ -77,7 +77,7 @@ def test_each_event_runs(stack: State, name: str) -> None:
 
 def test_each_rule_fires_its_task_for_the_instant_it_was_due(stack: State, ledger: psycopg.Connection) -> None:
     fired = control(stack, "tick", {"at": SLOT.isoformat(), "rules": None, "due": False})["fired"]
-    assert [rule["failed"] for rule in fired] == [0] * 5
+    assert {rule["rule"]: rule["failed"] for rule in fired} == {f"{stack.stack}-{task}": 0 for task in TASKS}
     assert control(stack, "idle?timeout=30")["idle"] is True
     for task in registry_of([]):
         [row] = [row for row in runs_of(ledger, task.name) if row["slot"] == task.slot_of(SLOT)]
@@ -106,18 +106,16 @@ def test_a_bad_payload_is_a_function_error_that_says_what_is_wrong(
     assert words in answer["errorMessage"]
 
 
-def test_what_fails_for_good_waits_in_the_queue_of_failed_invocations(stack: State) -> None:
+def test_what_fails_for_good_is_filed_with_all_that_is_known_of_it(stack: State, ledger: psycopg.Connection) -> None:
     payload = {"task": "reconcile_slots", "params": {"lookback_hours": 0}}
     arn = client(stack, "lambda").get_function(FunctionName=f"{stack.stack}-archiver")["Configuration"]["FunctionArn"]
     client(stack, "lambda").invoke(FunctionName=arn, InvocationType="Event", Payload=json.dumps(payload).encode())
     assert control(stack, "idle?timeout=60")["idle"] is True
-    queue = client(stack, "sqs")
-    url = queue.get_queue_url(QueueName=f"{stack.stack}-failed-invocations")["QueueUrl"]
-    [message] = queue.receive_message(QueueUrl=url, WaitTimeSeconds=5)["Messages"]
-    body = json.loads(message["Body"])
-    assert body["requestPayload"] == payload
-    assert body["requestContext"]["approximateInvokeCount"] == 3
-    assert body["responsePayload"]["errorType"] == "ParamsRefused"
+    statement = """
+        SELECT payload, total_attempts, error_type FROM signalbox.dead_letter_jobs
+        WHERE source = 'invocation' AND payload ->> 'task' = 'reconcile_slots'
+    """
+    assert ledger.execute(statement).fetchall() == [(payload, 3, "ParamsRefused")]
 
 
 def test_one_failed_row_stands_for_a_refused_event_that_lambda_tried_three_times(

@@ -27,4 +27,6 @@ def context_of(stage: Stage, task: str, now: datetime, params: Any = None, *, se
         registry=tools.registry,
         known=tools.registry,
         worker_id="tests",
+        catalogue=tools.catalogue,
+        settings=tools.settings,
     )

@@ -14,7 +14,14 @@ EVENTS: dict[str, dict[str, Any]] = {
 
 
 def function_of(event: dict[str, Any], registry: Registry) -> str:
-    """Which function takes it."""
+    """Which function takes it, by its folder."""
+    if "Records" in event:
+        return "dead_letter" if all(map(_has_failed, event["Records"])) else "worker"
     if "action" in event:
         return "migrator"
     return "archiver" if "operation" in event else registry.find(event["task"]).function
+
+
+def _has_failed(record: dict[str, Any]) -> bool:
+    """Whether its queue is one of those where failures end."""
+    return str(record["eventSourceARN"]).endswith(("-dlq", "-failed-invocations"))

@@ -21,6 +21,7 @@ PACKS = sorted(path.parent.name for path in ROOT.glob("layers/*/*/pack.py"))
 FUNCTION, RULE, QUEUE, BUCKET = "AWS::Lambda::Function", "AWS::Events::Rule", "AWS::SQS::Queue", "AWS::S3::Bucket"
 SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:database"
 KEY = "arn:aws:kms:us-east-1:123456789012:key/one"
+TOPIC = "arn:aws:sns:us-east-1:123456789012"
 
 # What the template is deployed with: the least, the pack with what it can do without left out, and all there is.
 VARIANTS: Mapping[str, Mapping[str, str]] = {
@@ -37,6 +38,11 @@ VARIANTS: Mapping[str, Mapping[str, str]] = {
         "RunPodSecretArn": f"{SECRET}-runpod",
         "StripeSecretArn": f"{SECRET}-stripe",
         "StripePrices": '{"price_1": "pro"}',
+        "OperatorsTopicArn": f"{TOPIC}:operators",
+        "NotificationsTopicArn": f"{TOPIC}:notifications",
+        "SenderIdentityArn": "arn:aws:ses:us-east-1:123456789012:identity/example.com",
+        "SenderAddress": "signalbox@example.com",
+        "SmsNotifications": "on",
     },
 }
 

@@ -22,7 +22,7 @@ class TlsServer:
     def __init__(self, folder: Path) -> None:
         self.bundle, self._chain = folder / "ca.pem", folder / "server.pem"
         self.handshakes = 0
-        _write_certificate(self.bundle, self._chain)
+        write_certificate(self.bundle, self._chain, HOST)
 
     def __enter__(self) -> str:
         self.handshakes = 0
@@ -50,14 +50,15 @@ class TlsServer:
                             self.handshakes += 1
 
 
-def _write_certificate(bundle: Path, chain: Path) -> None:
-    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, HOST)])
+def write_certificate(bundle: Path, chain: Path, host: str) -> None:
+    """One that signs itself: for clients that trust it, and with its key for a server of that name."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host)])
     now = datetime.now(UTC)
     certificate = (
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
         .not_valid_before(now - timedelta(hours=1))
         .not_valid_after(now + timedelta(hours=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(HOST)]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )

@@ -17,7 +17,10 @@ from local.cli.errors import UsageRefused
 from local.cli.parser import build_parser, overview
 from tests.support.template import ROOT
 
-NAMES = "up down status demo tick invoke history slots backfill migrate logs doctor"
+NAMES = (
+    "up down status demo tick invoke history slots backfill submit jobs job cancel retry pause resume caps group "
+    "schedules dead-letters redrive stats migrate logs doctor"
+)
 EXAMPLES = [pytest.param(example.line, id=example.line) for command in COMMANDS for example in command.load().EXAMPLES]
 each_command = pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
 
@@ -36,7 +39,7 @@ def test_the_commands_are_those_promised_and_the_overview_names_them() -> None:
 
 def test_each_module_of_a_command_is_on_the_list() -> None:
     modules = {path.stem for path in ROOT.glob("local/cli/commands/*.py")} - {"__init__"}
-    assert modules == {command.name for command in COMMANDS}
+    assert modules == {command.name.replace("-", "_") for command in COMMANDS}
 
 
 @each_command
@@ -95,6 +98,17 @@ def test_help_loads_nothing_that_takes_long() -> None:
         ("up --parameter X", "'X' is not of the form NAME=VALUE"),
         ("logs --grep (", "'(' is not a regular expression"),
         ("down --stack prod", "unrecognized arguments"),
+        ("dead-leters", "did you mean `signalbox dead-letters`?"),
+        ("jobs --status done", "invalid choice: 'done'"),
+        ("submit x --delay soon", "'soon' is not a length of time"),
+        ("submit x --delay 5m --at 2026-01-05T00:00Z", "not allowed with"),
+        ("caps set tenant acme --rate fast", "'fast' is not a rate, such as 100/60s"),
+        ("caps set tenant acme --max-running -1", "'-1' is not a whole number from 0"),
+        ("pause person jo", "invalid choice: 'person'"),
+        ("stats --window ever", "'ever' is not a length of time"),
+        ("dead-letters bury X", "invalid choice: 'bury'"),
+        ("schedules create a b --cron '* * * * *' --every 5m", "not allowed with"),
+        ("redrive X --payload []", "is not a JSON object"),
     ],
 )
 def test_what_is_mistyped_is_refused_in_one_line_that_says_what_next(line: str, words: str) -> None:

@@ -78,7 +78,7 @@ def test_errors_of_functions_and_their_events_are_failures() -> None:
     assert replace(GOOD, errors=errors, failed_invocations=1, idle=False).failures() == [
         "the stack was still at work when time was up",
         "function archiver failed with timeout: 3 invocations",
-        "the queue of failed invocations holds 1 event",
+        "1 event ended among the dead letters",
     ]
 
 

@@ -19,7 +19,7 @@ def test_an_unknown_task_is_answered_with_the_nearest() -> None:
 
 
 def test_where_no_name_is_near_all_are_listed() -> None:
-    with pytest.raises(TaskUnknown, match="known are advance_backfills, poll_data, prune_history"):
+    with pytest.raises(TaskUnknown, match="known are advance_backfills, archive_dead_letters, dispatch_jobs"):
         Registry(TASKS).find("xyzzy")
 
 

@@ -7,9 +7,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mypy_boto3_events import EventBridgeClient
     from mypy_boto3_lambda import LambdaClient
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_secretsmanager import SecretsManagerClient
+    from mypy_boto3_sesv2 import SESV2Client
+    from mypy_boto3_sns import SNSClient
     from mypy_boto3_sqs import SQSClient
 
 
@@ -27,8 +30,23 @@ class Clients:
         return client
 
     @cached_property
+    def events(self) -> EventBridgeClient:
+        client: EventBridgeClient = _client("events")
+        return client
+
+    @cached_property
     def sqs(self) -> SQSClient:
         client: SQSClient = _client("sqs")
+        return client
+
+    @cached_property
+    def sns(self) -> SNSClient:
+        client: SNSClient = _client("sns")
+        return client
+
+    @cached_property
+    def sesv2(self) -> SESV2Client:
+        client: SESV2Client = _client("sesv2")
         return client
 
     @cached_property

@@ -11,9 +11,11 @@ from signalbox.budget import Budget
 from signalbox.clients import Clients
 from signalbox.database import Connection
 from signalbox.handoff import Handoff
+from signalbox.jobs.catalogue import Catalogue
 from signalbox.log import Logger
 from signalbox.metrics import TaskMetrics
 from signalbox.registry import Registry
+from signalbox.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,8 @@ class Context:
     registry: Registry  # the tasks that this stack runs
     known: Registry  # those, and the disabled ones
     worker_id: str
+    catalogue: Catalogue  # the job types that it runs
+    settings: Settings
 
 
 @dataclass(frozen=True, slots=True)

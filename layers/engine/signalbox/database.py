@@ -52,6 +52,10 @@ class Database:
             self._look(self._connection)
         return self._connection
 
+    def open_another(self) -> Connection:
+        """One more, for a thread of its own, who closes it."""
+        return self._open()
+
     def _look(self, connection: Connection) -> None:
         self._inspect(connection)
         self._inspected_at = time.monotonic()

@@ -11,6 +11,7 @@ from signalbox.clients import Clients
 from signalbox.database import Connection, Database
 from signalbox.errors import PayloadRefused
 from signalbox.invocation import Invocation, Tools
+from signalbox.jobs.catalogue import Catalogue
 from signalbox.log import make_logger
 from signalbox.packs import Pack, load_packs
 from signalbox.payload import TaskPayload, read_payload
@@ -47,7 +48,9 @@ class Engine:
             inspect=require_current,
         )
         registry = Registry(task for pack in packs for task in pack.tasks)
-        return Engine(Tools(settings, registry, database, clients, make_logger(settings.stack)), packs)
+        catalogue = Catalogue(job_type for pack in packs for job_type in pack.job_types)
+        node = environ.get("AWS_LAMBDA_LOG_STREAM_NAME", "")
+        return Engine(Tools(settings, registry, database, clients, make_logger(settings.stack), catalogue, node), packs)
 
     def archive(self, event: object, invocation: Invocation) -> dict[str, Any]:
         """The archiver's payloads: a task, or one of the operator's operations."""
@@ -67,6 +70,18 @@ class Engine:
         if beside and isinstance(params, dict):  # anything else is refused below
             fields["params"] = params | beside
         return self._run(read_payload(TaskPayload, {"task": "poll_data"} | fields), "poller", invocation)
+
+    def work(self, event: object, invocation: Invocation) -> dict[str, Any]:
+        """The worker's events: messages of a lane."""
+        from signalbox.jobs.worker import work
+
+        return work(self.tools, event, invocation)
+
+    def bury(self, event: object, invocation: Invocation) -> dict[str, Any]:
+        """The dead_letter function's events: messages of the dead-letter queues and of the failed invocations."""
+        from signalbox.jobs.burial import bury
+
+        return bury(self.tools, event, invocation)
 
     def _run(self, payload: TaskPayload, function: FunctionName, invocation: Invocation) -> dict[str, Any]:
         task = self.tools.registry.find(payload.task)

@@ -17,7 +17,7 @@ class Unavailable(SignalboxError):
 
 
 class ScheduleRefused(Refused):
-    """A schedule expression that EventBridge would not take, or that never fires."""
+    """A schedule that can't be read, or that never fires."""
 
 
 class PayloadRefused(Refused):
@@ -62,3 +62,35 @@ class MigratorBusy(Unavailable):
 
 class RunLost(Unavailable):
     """The lease passed to another worker while this one was at work."""
+
+
+class JobTypeUnknown(Refused):
+    """No pack in this stack registers a job type of that name."""
+
+
+class JobRefused(Refused):
+    """A job that can't be submitted as it is; nothing of it was stored."""
+
+
+class JobUnknown(Refused):
+    """No job has that id."""
+
+
+class TransitionRefused(Refused):
+    """What was asked for is not possible in the job's state."""
+
+
+class ControlRefused(Refused):
+    """A pause or cap of something that there is not."""
+
+
+class DeadLetterUnknown(Refused):
+    """No dead letter has that id."""
+
+
+class GroupUnknown(Refused):
+    """No job has been submitted to a group of that name."""
+
+
+class ScheduleUnknown(Refused):
+    """No schedule of jobs has that name or id."""

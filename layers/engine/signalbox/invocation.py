@@ -10,6 +10,7 @@ from os import urandom
 from signalbox.clients import Clients
 from signalbox.database import Database
 from signalbox.handoff import Handoff
+from signalbox.jobs.catalogue import Catalogue
 from signalbox.log import Logger
 from signalbox.registry import Registry
 from signalbox.settings import Settings
@@ -47,6 +48,8 @@ class Tools:
     database: Database
     clients: Clients
     log: Logger
+    catalogue: Catalogue
+    node: str = ""  # the execution environment, as its log stream names it
 
     @property
     def handoff(self) -> Handoff:

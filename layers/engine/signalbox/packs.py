@@ -1,4 +1,4 @@
-"""A pack is a room of its own: tasks, and later job types, with the migrations of the schema that bears its name.
+"""A pack is a room of its own: tasks and job types, with the migrations of the schema that bears its name.
 
 The engine names no pack. A stack's setting SIGNALBOX_PACKS does, and each pack's package offers `pack.PACK`.
 """
@@ -11,6 +11,8 @@ from importlib import import_module
 from pathlib import Path
 
 from signalbox.errors import SettingsRefused
+from signalbox.job_types import JOB_TYPES
+from signalbox.jobs.job_type import JobType
 from signalbox.registry import Registry, Task
 from signalbox.tasks import TASKS
 
@@ -22,9 +24,10 @@ class Pack:
     name: str  # also of its package and of its schema
     tasks: tuple[Task, ...]
     migrations: Path
+    job_types: tuple[JobType, ...] = ()
 
 
-ENGINE = Pack("signalbox", TASKS, Path(__file__).parent / "migrations")
+ENGINE = Pack("signalbox", TASKS, Path(__file__).parent / "migrations", JOB_TYPES)
 
 
 def load_packs(names: Sequence[str]) -> tuple[Pack, ...]:

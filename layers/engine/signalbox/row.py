@@ -1,13 +1,23 @@
-"""A database row as JSON has it: instants in UTC as text, everything else as it is."""
+"""A database row as JSON has it: instants in UTC as text, spans in seconds, ids as text, everything else as it is."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 
 def as_json(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: value.astimezone(UTC).isoformat() if isinstance(value, datetime) else value for name, value in row.items()
-    }
+    return {name: _plain(value) for name, value in row.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, UUID):
+        return str(value)
+    return float(value) if isinstance(value, Decimal) else value

@@ -46,6 +46,7 @@ class Run:
     now: datetime
     slot: Slot
     metrics: TaskMetrics
+    continues: bool  # by itself, where work is left
 
     @property
     def attempt(self) -> Attempt:
@@ -66,9 +67,11 @@ class Run:
         return {"slot": self.slot.instant.isoformat(), "run_id": claim.run_id, "worker_id": self.invocation.worker_id}
 
 
-def run_task(tools: Tools, payload: TaskPayload, invocation: Invocation) -> dict[str, Any]:
-    """Runs what the payload asks for and answers what happened; raises where the task failed or can't be run."""
-    run = _resolve(tools, payload, invocation)
+def run_task(tools: Tools, payload: TaskPayload, invocation: Invocation, *, continues: bool = True) -> dict[str, Any]:
+    """Runs what the payload asks for and answers what happened; raises where the task failed or can't be run.
+
+    Who has it not continue asks for the next step by themselves where the answer says `more`."""
+    run = _resolve(tools, payload, invocation, continues)
     try:
         params = _accept(run)
         claim = _claim(run)
@@ -80,11 +83,11 @@ def run_task(tools: Tools, payload: TaskPayload, invocation: Invocation) -> dict
         run.metrics.write()
 
 
-def _resolve(tools: Tools, payload: TaskPayload, invocation: Invocation) -> Run:
+def _resolve(tools: Tools, payload: TaskPayload, invocation: Invocation, continues: bool) -> Run:
     task = tools.registry.find(payload.task)
     now = payload.now(invocation.clock)
     slot = Slot(task, task.slot_of(now))
-    return Run(tools, invocation, payload, task, now, slot, TaskMetrics(tools.settings.stack, task.name))
+    return Run(tools, invocation, payload, task, now, slot, TaskMetrics(tools.settings.stack, task.name), continues)
 
 
 def _accept(run: Run) -> BaseModel | None:
@@ -160,6 +163,8 @@ def _context(run: Run, params: BaseModel | None) -> Context:
         registry=tools.enabled(),
         known=tools.registry,
         worker_id=invocation.worker_id,
+        catalogue=tools.catalogue,
+        settings=tools.settings,
     )
 
 
@@ -170,7 +175,7 @@ def _finish(run: Run, claim: Claim, outcome: Outcome) -> dict[str, Any]:
     except (psycopg.DataError, psycopg.IntegrityError) as error:
         _record_failure(run, claim, error)  # else the slot would wait for its lease to run out
         raise
-    if ending.more and not ending.capped:
+    if ending.more and not ending.capped and run.continues:
         _continue(run)
     detail = outcome.detail if isinstance(outcome, Done) else None
     return _answer(run, claim, ending) | ({"detail": detail} if detail is not None else {})

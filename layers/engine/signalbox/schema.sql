@@ -249,3 +249,809 @@ CROSS JOIN LATERAL (
     FROM signalbox.backfill_slots AS s WHERE s.backfill_id = b.id
 ) AS counted;
 COMMENT ON VIEW signalbox.backfill_progress IS 'Each backfill with its slots counted by status.';
+
+CREATE TABLE signalbox.jobs (
+    id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+    job_type text NOT NULL,
+    job_name text,
+    job_category text NOT NULL DEFAULT 'standard',
+    lane text NOT NULL,
+    priority smallint NOT NULL DEFAULT 5,
+    status text NOT NULL DEFAULT 'pending',
+    payload jsonb NOT NULL DEFAULT '{}',
+    payload_version smallint NOT NULL DEFAULT 1,
+    config jsonb,
+    cursor jsonb,
+    result jsonb,
+    output_files text[],
+    error_details jsonb,
+    tenant text,
+    cap_key text,
+    subject_id text,
+    correlation_id text,
+    idempotency_key text,
+    job_group text,
+    parent_job_id uuid,
+    schedule_id uuid,
+    unmet_dependencies integer NOT NULL DEFAULT 0,
+    tags text[],
+    metadata jsonb,
+    created_by text,
+    attempts smallint NOT NULL DEFAULT 0,
+    executions integer NOT NULL DEFAULT 0,
+    max_attempts smallint NOT NULL,
+    timeout_ms integer NOT NULL,
+    scheduled_for timestamptz,
+    send_at timestamptz,
+    sends smallint NOT NULL DEFAULT 0,
+    worker_id text,
+    execution_node text,
+    lease_token uuid,
+    lease_expires_at timestamptz,
+    heartbeat_at timestamptz,
+    health_status text,
+    progress_percent smallint NOT NULL DEFAULT 0,
+    progress_message text,
+    cancel_requested_at timestamptz,
+    paused_by text,
+    memory_usage_mb integer,
+    cpu_usage_percent real,
+    estimated_duration interval,
+    actual_duration interval GENERATED ALWAYS AS (completed_at - started_at) STORED,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    updated_at timestamptz NOT NULL DEFAULT now(),
+    queued_at timestamptz,
+    started_at timestamptz,
+    completed_at timestamptz,
+    CONSTRAINT job_status_known
+        CHECK (status IN ('pending', 'queued', 'running', 'completed', 'failed', 'cancelled', 'paused')),
+    CONSTRAINT lane_known CHECK (lane IN ('high', 'normal', 'low', 'heavy')),
+    CONSTRAINT priority_from_1_to_10 CHECK (priority BETWEEN 1 AND 10),
+    CONSTRAINT attempts_counted CHECK (attempts >= 0 AND max_attempts >= 1),
+    CONSTRAINT progress_is_a_share CHECK (progress_percent BETWEEN 0 AND 100),
+    CONSTRAINT leased_iff_running CHECK (
+        (status = 'running') = (lease_token IS NOT NULL) AND (status = 'running') = (lease_expires_at IS NOT NULL)
+    ),
+    CONSTRAINT started_where_running CHECK (status <> 'running' OR started_at IS NOT NULL),
+    CONSTRAINT worker_known_where_running CHECK (status <> 'running' OR worker_id IS NOT NULL),
+    CONSTRAINT heartbeat_only_where_running CHECK (status = 'running' OR (heartbeat_at IS NULL AND health_status IS NULL)),
+    CONSTRAINT health_known CHECK (health_status IN ('HEALTHY', 'STALE', 'FAILED')),
+    CONSTRAINT completed_at_iff_final
+        CHECK ((status IN ('completed', 'failed', 'cancelled')) = (completed_at IS NOT NULL)),
+    CONSTRAINT updated_not_before_completed CHECK (updated_at >= completed_at),
+    CONSTRAINT error_where_failed CHECK (status <> 'failed' OR error_details IS NOT NULL),
+    CONSTRAINT sent_iff_waiting CHECK (
+        (send_at IS NOT NULL) = (status = 'queued' OR (status = 'pending' AND unmet_dependencies = 0))
+    ),
+    CONSTRAINT unmet_only_while_waiting
+        CHECK (unmet_dependencies >= 0 AND (unmet_dependencies = 0 OR status IN ('pending', 'paused', 'cancelled', 'failed')))
+) WITH (fillfactor = 75);
+COMMENT ON TABLE signalbox.jobs IS 'The truth about each job. A message on a lane only says that its job should be looked at.';
+COMMENT ON COLUMN signalbox.jobs.attempts IS 'Begun so far, but for those that were given back or throttled. A retry count is one less.';
+COMMENT ON COLUMN signalbox.jobs.executions IS 'Begun so far, whether they count or not: the number of the newest attempt_number.';
+COMMENT ON COLUMN signalbox.jobs.send_at IS
+    'When dispatch_jobs looks at it: a job that waits for its time, or one that was sent and may have got lost.';
+COMMENT ON COLUMN signalbox.jobs.sends IS
+    'How often it was sent, or looked for in its lane, since it was last claimed: each time with twice the patience.';
+COMMENT ON COLUMN signalbox.jobs.scheduled_for IS 'Not before: as submitted, or after a retry, a snooze or a cap.';
+COMMENT ON COLUMN signalbox.jobs.cursor IS 'Where a job that said "more" goes on.';
+COMMENT ON COLUMN signalbox.jobs.cap_key IS 'The submitter''s own key for concurrency and rate.';
+COMMENT ON COLUMN signalbox.jobs.started_at IS 'Of the newest attempt.';
+COMMENT ON COLUMN signalbox.jobs.paused_by IS
+    'Who paused this very job. Without it a pause of its type, lane, tenant or key holds it, and ends with that one.';
+
+-- Due jobs, and those whose message may be lost.
+CREATE INDEX jobs_to_send ON signalbox.jobs (send_at) WHERE send_at IS NOT NULL;
+-- The sweeps, the caps and the lists of what is at work, paused or failed; never many beside those that are done.
+CREATE INDEX jobs_watched ON signalbox.jobs (status, job_type, id) WHERE status IN ('running', 'paused', 'failed');
+-- Those that wait for others are in neither: this one counts them.
+CREATE INDEX jobs_blocked ON signalbox.jobs (lane, job_type) WHERE status = 'pending' AND unmet_dependencies > 0;
+-- A second submit with the same key finds the first.
+CREATE UNIQUE INDEX job_submitted_once ON signalbox.jobs (job_type, idempotency_key) WHERE idempotency_key IS NOT NULL;
+CREATE INDEX jobs_of_tenant ON signalbox.jobs (tenant, id) WHERE tenant IS NOT NULL;
+CREATE INDEX jobs_of_subject ON signalbox.jobs (subject_id) WHERE subject_id IS NOT NULL;
+CREATE INDEX jobs_of_correlation ON signalbox.jobs (correlation_id) WHERE correlation_id IS NOT NULL;
+CREATE INDEX jobs_of_group ON signalbox.jobs (job_group) WHERE job_group IS NOT NULL;
+CREATE INDEX jobs_of_parent ON signalbox.jobs (parent_job_id) WHERE parent_job_id IS NOT NULL;
+CREATE INDEX jobs_of_schedule ON signalbox.jobs (schedule_id, id) WHERE schedule_id IS NOT NULL;
+CREATE INDEX jobs_by_tag ON signalbox.jobs USING gin (tags) WHERE tags IS NOT NULL;
+
+CREATE FUNCTION signalbox.refuse_transition() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'job % is %: it can''t become %', OLD.id, OLD.status, NEW.status
+        USING ERRCODE = 'check_violation', CONSTRAINT = 'job_transition_known';
+END $$;
+
+-- The WHEN keeps the legal transitions free of a function call.
+CREATE TRIGGER job_transition_known BEFORE UPDATE OF status ON signalbox.jobs
+    FOR EACH ROW WHEN (
+        OLD.status <> NEW.status AND (OLD.status || ' ' || NEW.status) NOT IN (
+            'pending queued', 'pending cancelled', 'pending paused',
+            'queued running', 'queued pending', 'queued cancelled', 'queued paused',
+            'running completed', 'running pending', 'running failed', 'running cancelled',
+            'paused pending', 'paused cancelled',
+            'failed pending'
+        )
+    ) EXECUTE FUNCTION signalbox.refuse_transition();
+
+-- No foreign key: it would cost each attempt a lock on its job, which the claim holds anyway. prune_jobs deletes both.
+CREATE TABLE signalbox.job_executions (
+    job_id uuid NOT NULL,
+    attempt_number integer NOT NULL,
+    job_type text NOT NULL,
+    lane text NOT NULL,
+    status text NOT NULL DEFAULT 'started',
+    lease_token uuid NOT NULL,
+    worker_id text NOT NULL,
+    execution_node text,
+    queued_at timestamptz,
+    started_at timestamptz NOT NULL,
+    completed_at timestamptz,
+    duration_ms integer GENERATED ALWAYS AS
+        (least(floor(extract(epoch FROM completed_at - started_at) * 1000), 2147483647)::integer) STORED,
+    result jsonb,
+    error_code text,
+    error_message text,
+    error_stack text,
+    memory_used_mb integer,
+    cpu_time_ms integer,
+    metadata jsonb,
+    PRIMARY KEY (job_id, attempt_number),
+    CONSTRAINT execution_status_known CHECK (status IN (
+        'started', 'completed', 'failed', 'timeout', 'cancelled', 'continued', 'snoozed', 'throttled',
+        'released', 'lost'
+    )),
+    CONSTRAINT execution_ended_iff_final CHECK ((status = 'started') = (completed_at IS NULL)),
+    CONSTRAINT execution_ended_after_start CHECK (completed_at >= started_at)
+) WITH (fillfactor = 80);
+COMMENT ON TABLE signalbox.job_executions IS 'One row an execution, whether it counts as an attempt or not.';
+-- Rolling up by the hour; attempts come in the order of their start.
+CREATE INDEX executions_by_time ON signalbox.job_executions USING brin (started_at) WITH (pages_per_range = 32);
+
+CREATE TABLE signalbox.job_dependencies (
+    job_id uuid NOT NULL REFERENCES signalbox.jobs ON DELETE CASCADE,
+    depends_on_job_id uuid NOT NULL REFERENCES signalbox.jobs ON DELETE CASCADE,
+    dependency_type text NOT NULL DEFAULT 'success',
+    on_failure text NOT NULL DEFAULT 'fail',
+    satisfied boolean NOT NULL DEFAULT false,
+    satisfied_at timestamptz,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    metadata jsonb,
+    PRIMARY KEY (job_id, depends_on_job_id),
+    CONSTRAINT dependency_type_known CHECK (dependency_type IN ('completion', 'success')),
+    CONSTRAINT on_failure_known CHECK (on_failure IN ('fail', 'cancel', 'proceed')),
+    CONSTRAINT no_dependency_on_itself CHECK (job_id <> depends_on_job_id),
+    CONSTRAINT satisfied_at_iff_satisfied CHECK (satisfied = (satisfied_at IS NOT NULL))
+);
+COMMENT ON TABLE signalbox.job_dependencies IS
+    'What a job waits for: that another succeeds, or that it ends in any way. on_failure says what becomes of it otherwise.';
+-- Not only of those that wait: each job that prune_jobs deletes looks for its own here.
+CREATE INDEX dependents_of_job ON signalbox.job_dependencies (depends_on_job_id);
+
+CREATE TABLE signalbox.job_groups (
+    id text PRIMARY KEY,
+    total integer NOT NULL DEFAULT 0,
+    completed integer NOT NULL DEFAULT 0,
+    failed integer NOT NULL DEFAULT 0,
+    cancelled integer NOT NULL DEFAULT 0,
+    sealed boolean NOT NULL DEFAULT false,
+    completion_job_id uuid,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    finished_at timestamptz,
+    CONSTRAINT group_counts_add_up CHECK (completed + failed + cancelled <= total)
+);
+COMMENT ON TABLE signalbox.job_groups IS
+    'Jobs that belong together. Once it is sealed and all have ended, its completion job is released.';
+-- A redriven completion job waits for its group once more.
+CREATE INDEX group_of_completion ON signalbox.job_groups (completion_job_id) WHERE completion_job_id IS NOT NULL;
+
+CREATE TABLE signalbox.job_schedules (
+    id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+    name text NOT NULL,
+    job_type text NOT NULL,
+    payload_template jsonb NOT NULL DEFAULT '{}',
+    options jsonb NOT NULL DEFAULT '{}',
+    schedule_type text NOT NULL,
+    cron_expression text,
+    interval_ms bigint,
+    run_at timestamptz,
+    starts_at timestamptz,
+    timezone text NOT NULL DEFAULT 'UTC',
+    catch_up text NOT NULL DEFAULT 'latest',
+    enabled boolean NOT NULL DEFAULT true,
+    paused_at timestamptz,
+    paused_reason text,
+    last_run_at timestamptz,
+    next_run_at timestamptz,
+    run_count integer NOT NULL DEFAULT 0,
+    missed_count integer NOT NULL DEFAULT 0,
+    max_runs integer,
+    expires_at timestamptz,
+    error text,
+    tenant text,
+    created_by text,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    updated_at timestamptz NOT NULL DEFAULT now(),
+    metadata jsonb,
+    CONSTRAINT schedule_named_once UNIQUE (name),
+    CONSTRAINT schedule_type_known CHECK (schedule_type IN ('cron', 'interval', 'once')),
+    CONSTRAINT schedule_says_when CHECK (
+        (schedule_type = 'cron') = (cron_expression IS NOT NULL)
+        AND (schedule_type = 'interval') = (interval_ms IS NOT NULL)
+        AND (schedule_type = 'once') = (run_at IS NOT NULL)
+    ),
+    CONSTRAINT schedule_catch_up_known CHECK (catch_up IN ('all', 'latest', 'skip')),
+    CONSTRAINT interval_positive CHECK (interval_ms >= 1000),
+    CONSTRAINT paused_at_iff_not_enabled CHECK (enabled = (paused_at IS NULL)),
+    CONSTRAINT runs_not_beyond_max CHECK (max_runs IS NULL OR run_count <= max_runs)
+);
+COMMENT ON COLUMN signalbox.job_schedules.starts_at IS
+    'Not before; an interval counts from here, and else from its creation.';
+COMMENT ON COLUMN signalbox.job_schedules.last_run_at IS 'The newest instant that got a job.';
+COMMENT ON COLUMN signalbox.job_schedules.missed_count IS 'Instants that got none, by the policy in catch_up.';
+COMMENT ON COLUMN signalbox.job_schedules.error IS 'Why the instant in next_run_at gets no job; it is tried each minute.';
+CREATE INDEX schedules_due ON signalbox.job_schedules (next_run_at, id) WHERE enabled AND next_run_at IS NOT NULL;
+
+-- What is paused and capped, changed while jobs run. Few rows, read by each claim.
+CREATE TABLE signalbox.job_controls (
+    kind text NOT NULL,
+    key text NOT NULL,
+    paused boolean NOT NULL DEFAULT false,
+    max_running integer,
+    rate integer,
+    per_seconds integer,
+    tokens double precision,
+    refilled_at timestamptz,
+    reason text,
+    changed_by text,
+    changed_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (kind, key),
+    CONSTRAINT control_kind_known CHECK (kind IN ('type', 'lane', 'tenant', 'key')),
+    CONSTRAINT cap_not_negative CHECK (max_running >= 0),
+    CONSTRAINT rate_per_time CHECK ((rate IS NULL) = (per_seconds IS NULL) AND rate >= 1 AND per_seconds >= 1)
+);
+COMMENT ON TABLE signalbox.job_controls IS
+    'A job type, lane, tenant or a submitter''s key (cap_key) that is paused, or of which only so many may run or begin.';
+
+CREATE TABLE signalbox.dead_letter_jobs (
+    id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+    source text NOT NULL DEFAULT 'job',
+    original_job_id uuid,
+    job_type text NOT NULL,
+    payload jsonb NOT NULL,
+    payload_version smallint NOT NULL DEFAULT 1,
+    failure_reason text NOT NULL,
+    error_type text,
+    final_error_message text,
+    final_error_stack text,
+    total_attempts integer NOT NULL,
+    execution_history jsonb,
+    fingerprint text NOT NULL,
+    severity text NOT NULL DEFAULT 'warning',
+    status text NOT NULL DEFAULT 'pending',
+    resolution_notes text,
+    resolved_by text,
+    resolved_at timestamptz,
+    redriven_at timestamptz,
+    redrives integer NOT NULL DEFAULT 0,
+    reopened_at timestamptz,
+    notified_at timestamptz,
+    tenant text,
+    first_failed_at timestamptz NOT NULL DEFAULT now(),
+    last_failed_at timestamptz NOT NULL DEFAULT now(),
+    created_at timestamptz NOT NULL DEFAULT now(),
+    updated_at timestamptz NOT NULL DEFAULT now(),
+    metadata jsonb,
+    CONSTRAINT source_known CHECK (source IN ('job', 'message', 'invocation')),
+    CONSTRAINT dead_letter_reason_known
+        CHECK (failure_reason IN ('exhausted', 'permanent', 'timeout', 'poison', 'dependency', 'unreadable', 'undelivered')),
+    CONSTRAINT dead_letter_status_known
+        CHECK (status IN ('pending', 'investigating', 'resolved', 'ignored', 'redriven')),
+    CONSTRAINT severity_known CHECK (severity IN ('info', 'warning', 'critical')),
+    CONSTRAINT resolved_at_iff_resolved CHECK ((status IN ('resolved', 'ignored')) = (resolved_at IS NOT NULL))
+);
+COMMENT ON TABLE signalbox.dead_letter_jobs IS
+    'What failed for good, one row a job (or message, or invocation): why, how often, and what was done about it.';
+CREATE UNIQUE INDEX dead_letter_of_job ON signalbox.dead_letter_jobs (original_job_id) WHERE original_job_id IS NOT NULL;
+CREATE INDEX dead_letters_by_status ON signalbox.dead_letter_jobs (status, last_failed_at);
+-- The newest of a kind, which each failure of that kind looks for.
+CREATE INDEX dead_letters_by_fingerprint ON signalbox.dead_letter_jobs (fingerprint, last_failed_at);
+-- What the operators have not been told of yet: few, whatever else lies there.
+CREATE INDEX dead_letters_to_tell ON signalbox.dead_letter_jobs (last_failed_at)
+    WHERE status = 'pending' AND notified_at IS NULL;
+
+CREATE TABLE signalbox.job_metrics (
+    period text NOT NULL,
+    starts_at timestamptz NOT NULL,
+    job_type text NOT NULL,
+    lane text NOT NULL,
+    begun bigint NOT NULL DEFAULT 0,
+    completed bigint NOT NULL DEFAULT 0,
+    failed bigint NOT NULL DEFAULT 0,
+    timed_out bigint NOT NULL DEFAULT 0,
+    cancelled bigint NOT NULL DEFAULT 0,
+    others bigint NOT NULL DEFAULT 0,
+    total_ms bigint NOT NULL DEFAULT 0,
+    most_ms bigint NOT NULL DEFAULT 0,
+    waited_ms bigint NOT NULL DEFAULT 0,
+    durations integer[] NOT NULL,
+    waits integer[] NOT NULL,
+    most_memory_mb integer,
+    cpu_ms bigint NOT NULL DEFAULT 0,
+    PRIMARY KEY (period, starts_at, job_type, lane),
+    CONSTRAINT period_known CHECK (period IN ('minute', 'hour', 'day'))
+);
+COMMENT ON TABLE signalbox.job_metrics IS
+    'Attempts that ended, counted by time, type and lane. durations and waits are histograms of milliseconds, by powers of the square root of two.';
+
+-- What deliver_notification leaves in the application. No foreign key: a notification outlives its job.
+CREATE TABLE signalbox.notifications (
+    id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+    tenant text,
+    recipient text NOT NULL,
+    notification_id text,
+    subject text,
+    body text NOT NULL,
+    job_id uuid NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    read_at timestamptz,
+    CONSTRAINT notified_once_a_job UNIQUE (job_id, recipient),
+    CONSTRAINT read_after_created CHECK (read_at >= created_at)
+);
+COMMENT ON TABLE signalbox.notifications IS
+    'What people are told in the application, for it to show. The application sets read_at.';
+CREATE INDEX notifications_of_recipient ON signalbox.notifications (recipient, created_at DESC);
+
+CREATE TABLE signalbox.audit_log (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at timestamptz NOT NULL DEFAULT now(),
+    actor text NOT NULL,
+    action text NOT NULL,
+    entity_type text NOT NULL,
+    entity_id text NOT NULL,
+    detail jsonb
+);
+COMMENT ON TABLE signalbox.audit_log IS 'Who did what to jobs, schedules, controls and dead letters; and dead letters that were archived.';
+CREATE INDEX audit_of_entity ON signalbox.audit_log (entity_type, entity_id);
+
+-- Functions for the same reasons as in 0001: steps that see what the one before had to wait for, in one round trip.
+
+-- Of these jobs, queued ones that a pause or a cap holds back change their state; the rest may be claimed.
+CREATE FUNCTION signalbox.hold_jobs(wanted uuid[]) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    control record;
+    room integer;
+    over integer;
+BEGIN
+    -- Locked in one order, so that two workers can't wait for each other; whoever counts holds the row, so that what
+    -- they counted stays true until they have claimed.
+    FOR control IN
+        SELECT c.* FROM signalbox.job_controls AS c
+        WHERE EXISTS (
+            SELECT FROM signalbox.jobs AS j WHERE j.id = ANY (wanted) AND j.status = 'queued' AND c.key = CASE c.kind
+                WHEN 'type' THEN j.job_type WHEN 'lane' THEN j.lane WHEN 'tenant' THEN j.tenant ELSE j.cap_key END
+        )
+        ORDER BY c.kind, c.key
+        FOR UPDATE
+    LOOP
+        IF control.paused THEN
+            UPDATE signalbox.jobs AS j SET status = 'paused', paused_by = NULL, send_at = NULL, updated_at = now()
+            WHERE j.id = ANY (wanted) AND j.status = 'queued' AND control.key = CASE control.kind
+                WHEN 'type' THEN j.job_type WHEN 'lane' THEN j.lane WHEN 'tenant' THEN j.tenant ELSE j.cap_key END;
+            CONTINUE;
+        END IF;
+        room := NULL;
+        IF control.max_running IS NOT NULL THEN
+            SELECT greatest(0, control.max_running - count(*)) INTO room FROM signalbox.jobs AS j
+            WHERE j.status = 'running' AND control.key = CASE control.kind
+                WHEN 'type' THEN j.job_type WHEN 'lane' THEN j.lane WHEN 'tenant' THEN j.tenant ELSE j.cap_key END;
+        END IF;
+        IF control.rate IS NOT NULL THEN
+            control.tokens := least(control.rate, coalesce(control.tokens + control.rate
+                * greatest(0, extract(epoch FROM clock_timestamp() - control.refilled_at))
+                / control.per_seconds, control.rate));  -- full at first
+            room := least(room, floor(control.tokens));
+        END IF;
+        IF room IS NULL THEN
+            CONTINUE;
+        END IF;
+        -- Those of the batch beyond the room wait, the less urgent and the later ones first; no attempt is spent.
+        WITH matching AS (
+            SELECT j.id, row_number() OVER (ORDER BY j.priority, j.id) AS place
+            FROM signalbox.jobs AS j
+            WHERE j.id = ANY (wanted) AND j.status = 'queued' AND control.key = CASE control.kind
+                WHEN 'type' THEN j.job_type WHEN 'lane' THEN j.lane WHEN 'tenant' THEN j.tenant ELSE j.cap_key END
+        ), held AS (
+            UPDATE signalbox.jobs AS j
+            SET status = 'pending', updated_at = now(),
+                scheduled_for = now() + later.delay, send_at = now() + later.delay
+            FROM matching
+            CROSS JOIN LATERAL (
+                SELECT make_interval(secs => CASE WHEN control.rate IS NOT NULL
+                    THEN greatest(1, (matching.place - floor(control.tokens)) * control.per_seconds::float8 / control.rate)
+                    ELSE 5 + random() * 10 END) AS delay
+            ) AS later
+            WHERE j.id = matching.id AND matching.place > room
+            RETURNING j.id
+        )
+        SELECT least((SELECT count(*) FROM matching), room) INTO over;
+        IF control.rate IS NOT NULL THEN
+            UPDATE signalbox.job_controls SET tokens = control.tokens - over, refilled_at = clock_timestamp()
+            WHERE kind = control.kind AND key = control.key;
+        END IF;
+    END LOOP;
+END $$;
+
+CREATE FUNCTION signalbox.claim_jobs(
+    wanted uuid[], token uuid, by_worker text, node text, lease interval
+) RETURNS TABLE (
+    id uuid, job_type text, lane text, priority smallint, payload jsonb, payload_version smallint, config jsonb,
+    cursor jsonb, tenant text, job_group text, correlation_id text, attempt smallint, execution integer, max_attempts smallint,
+    timeout_ms integer, queued_at timestamptz, created_at timestamptz, cancel_requested_at timestamptz
+) LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off  -- as for end_attempts
+AS $$
+#variable_conflict use_column
+BEGIN
+    -- A retry's message comes when its time has come, and the job still waits.
+    UPDATE signalbox.jobs AS j SET status = 'queued', queued_at = clock_timestamp(), updated_at = clock_timestamp()
+    WHERE j.id = ANY (wanted) AND j.status = 'pending' AND j.unmet_dependencies = 0
+        AND (j.scheduled_for IS NULL OR j.scheduled_for <= clock_timestamp() + interval '1 s');
+    IF EXISTS (SELECT FROM signalbox.job_controls) THEN
+        PERFORM signalbox.hold_jobs(wanted);
+    END IF;
+    RETURN QUERY
+    WITH claimed AS (
+        UPDATE signalbox.jobs AS j
+        SET status = 'running', attempts = j.attempts + 1, executions = j.executions + 1, lease_token = token,
+            lease_expires_at = clock_timestamp() + lease, worker_id = by_worker, execution_node = node,
+            started_at = clock_timestamp(), health_status = 'HEALTHY', send_at = NULL, sends = 0,
+            updated_at = clock_timestamp()
+        WHERE j.id = ANY (wanted) AND j.status = 'queued'
+        -- Not the whole row: what is answered here is put aside, row by row.
+        RETURNING j.id, j.job_type, j.lane, j.priority, j.payload, j.payload_version, j.config, j.cursor, j.tenant, j.job_group,
+            j.correlation_id, j.attempts, j.executions, j.max_attempts, j.timeout_ms, j.queued_at, j.created_at,
+            j.cancel_requested_at, j.started_at
+    ), opened AS (
+        INSERT INTO signalbox.job_executions
+            (job_id, attempt_number, job_type, lane, lease_token, worker_id, execution_node, queued_at, started_at)
+        SELECT c.id, c.executions, c.job_type, c.lane, token, by_worker, node, c.queued_at, c.started_at FROM claimed AS c
+    )
+    SELECT c.id, c.job_type, c.lane, c.priority, c.payload, c.payload_version, c.config, c.cursor, c.tenant, c.job_group,
+        c.correlation_id, c.attempts, c.executions, c.max_attempts, c.timeout_ms, c.queued_at, c.created_at, c.cancel_requested_at
+    FROM claimed AS c;
+END $$;
+COMMENT ON FUNCTION signalbox.claim_jobs IS
+    'Takes the leases of the queued ones among these jobs and opens an attempt each; the others are none of this worker''s business.';
+
+-- What has ended, the jobs that wait for it, and theirs in turn: released, cancelled, or failed as well, wave by wave.
+-- Answers the released ones, which may be sent. `counted`: the groups of what has ended know of it already.
+CREATE FUNCTION signalbox.settle_jobs(ended uuid[], counted boolean DEFAULT false) RETURNS uuid[] LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off  -- as for end_attempts
+AS $$
+DECLARE
+    -- A loop and no recursion: a chain of a thousand jobs would be deeper than the server's stack.
+    wave uuid[] := ended;
+    news uuid[] := CASE WHEN counted THEN '{}' ELSE ended END;
+    released uuid[] := '{}';
+    freed uuid[];
+    met uuid[];
+    doomed uuid[];
+    dropped uuid[];
+    moment timestamptz;
+BEGIN
+    PERFORM signalbox.hold_dependents(ended, news);
+    -- Only now: what others did while this one waited for their locks was not later than it.
+    moment := clock_timestamp();
+    LOOP
+        WITH judged AS (
+            SELECT d.job_id, d.depends_on_job_id, d.on_failure,
+                p.status = 'completed' OR d.dependency_type = 'completion' OR d.on_failure = 'proceed' AS may_go,
+                -- One that has ended is not ended again; where it is redriven, it need not wait for what has gone well.
+                c.completed_at IS NULL AND c.unmet_dependencies > 0 AS waits
+            FROM signalbox.job_dependencies AS d
+            JOIN signalbox.jobs AS p ON p.id = d.depends_on_job_id
+            JOIN signalbox.jobs AS c ON c.id = d.job_id
+            WHERE d.depends_on_job_id = ANY (wave) AND NOT d.satisfied AND p.completed_at IS NOT NULL
+        ), marked AS (
+            UPDATE signalbox.job_dependencies AS d SET satisfied = true, satisfied_at = moment
+            FROM judged WHERE d.job_id = judged.job_id AND d.depends_on_job_id = judged.depends_on_job_id AND judged.may_go
+        )
+        SELECT array_agg(job_id) FILTER (WHERE may_go),
+            array_agg(DISTINCT job_id) FILTER (WHERE NOT may_go AND on_failure = 'fail'),
+            array_agg(DISTINCT job_id) FILTER (WHERE NOT may_go AND on_failure = 'cancel')
+        INTO met, doomed, dropped FROM judged WHERE waits;
+        WITH lowered AS (
+            UPDATE signalbox.jobs AS j
+            SET unmet_dependencies = greatest(0, j.unmet_dependencies - n.count), updated_at = moment,
+                send_at = CASE WHEN j.status = 'pending' AND j.unmet_dependencies <= n.count
+                    THEN coalesce(j.scheduled_for, moment) END
+            FROM (SELECT id, count(*) FROM unnest(met) AS id GROUP BY id) AS n
+            WHERE j.id = n.id
+            RETURNING j.id, j.send_at
+        )
+        SELECT array_agg(id) INTO freed FROM lowered WHERE send_at <= moment;
+        released := released || freed;
+        -- Where one parent's end cancels a job and another's fails it, it is cancelled: nobody need look after it.
+        doomed := ARRAY(SELECT unnest(doomed) EXCEPT SELECT unnest(dropped));
+        UPDATE signalbox.jobs SET status = 'cancelled', completed_at = moment, updated_at = moment, send_at = NULL,
+            error_details = signalbox.dependency_failed()
+        WHERE id = ANY (dropped);
+        IF doomed <> '{}' THEN
+            PERFORM signalbox.fail_dependents(doomed, moment);
+        END IF;
+        wave := coalesce(dropped, '{}') || doomed;
+        EXIT WHEN wave = '{}';
+        news := news || wave;
+    END LOOP;
+    RETURN released || signalbox.count_ended(news);
+END $$;
+
+CREATE FUNCTION signalbox.dependency_failed() RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
+    SELECT '{"type": "DependencyFailed", "message": "a job that it depends on did not succeed"}'::jsonb
+$$;
+
+-- All that settling will change: first jobs, then groups, each in the order of their ids, as submitting holds them, too.
+-- Else two workers, or a worker and a submit, could wait for each other. What may have to fail is held to its last
+-- descendant, and its groups with it.
+CREATE FUNCTION signalbox.hold_dependents(ended uuid[], news uuid[]) RETURNS void LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off  -- as for end_attempts
+AS $$
+DECLARE
+    failing boolean := EXISTS (SELECT FROM signalbox.jobs WHERE id = ANY (ended) AND (status || '') <> 'completed');
+    waiting uuid[];
+BEGIN
+    WITH RECURSIVE dependents (id) AS (
+        SELECT d.job_id FROM signalbox.job_dependencies AS d WHERE d.depends_on_job_id = ANY (ended) AND NOT d.satisfied
+        UNION
+        SELECT d.job_id FROM dependents AS w JOIN signalbox.job_dependencies AS d ON d.depends_on_job_id = w.id
+        WHERE failing AND NOT d.satisfied
+    )
+    SELECT array_agg(id) INTO waiting FROM dependents;
+    IF waiting IS NOT NULL THEN
+        PERFORM FROM signalbox.jobs WHERE id = ANY (waiting) ORDER BY id FOR NO KEY UPDATE;
+    END IF;
+    PERFORM FROM signalbox.job_groups WHERE id = ANY (ARRAY(
+        SELECT job_group FROM signalbox.jobs
+        WHERE id = ANY (news || CASE WHEN failing THEN waiting END) AND job_group IS NOT NULL
+    )) ORDER BY id FOR NO KEY UPDATE;
+END $$;
+
+-- Through every state that the table of transitions asks for, in one transaction, with a dead letter each.
+CREATE FUNCTION signalbox.fail_dependents(doomed uuid[], moment timestamptz) RETURNS void LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off  -- as for end_attempts
+AS $$
+DECLARE
+    token uuid := gen_random_uuid();
+    why jsonb := signalbox.dependency_failed();
+BEGIN
+    UPDATE signalbox.jobs SET status = 'pending', paused_by = NULL WHERE id = ANY (doomed);
+    UPDATE signalbox.jobs SET status = 'queued', send_at = moment, unmet_dependencies = 0 WHERE id = ANY (doomed);
+    UPDATE signalbox.jobs SET status = 'running', executions = executions + 1, lease_token = token, send_at = NULL,
+        lease_expires_at = moment, worker_id = 'signalbox/dependencies', started_at = moment
+    WHERE id = ANY (doomed);
+    INSERT INTO signalbox.job_executions (
+        job_id, attempt_number, job_type, lane, status, lease_token, worker_id, started_at, completed_at, error_code,
+        error_message
+    )
+    SELECT id, executions, job_type, lane, 'failed', token, worker_id, moment, moment, why ->> 'type', why ->> 'message'
+    FROM signalbox.jobs WHERE id = ANY (doomed);
+    UPDATE signalbox.jobs SET status = 'failed', lease_token = NULL, lease_expires_at = NULL, error_details = why,
+        completed_at = moment, updated_at = moment
+    WHERE id = ANY (doomed);
+    PERFORM signalbox.bury_jobs((
+        SELECT jsonb_agg(jsonb_build_object(
+            'id', id, 'status', 'failed', 'reason', 'dependency', 'error', why,
+            'fingerprint', md5(job_type || ' DependencyFailed')
+        )) FROM signalbox.jobs WHERE id = ANY (doomed)
+    ), doomed);
+END $$;
+
+-- Their groups count them; answers the completion jobs that may be sent.
+CREATE FUNCTION signalbox.count_ended(ended uuid[]) RETURNS uuid[] LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off  -- as for end_attempts
+AS $$
+DECLARE
+    grown text[];
+BEGIN
+    WITH changed AS (
+        UPDATE signalbox.job_groups AS g
+        SET completed = g.completed + n.completed, failed = g.failed + n.failed, cancelled = g.cancelled + n.cancelled
+        FROM (
+            SELECT job_group, count(*) FILTER (WHERE status = 'completed') AS completed,
+                count(*) FILTER (WHERE status = 'failed') AS failed, count(*) FILTER (WHERE status = 'cancelled') AS cancelled
+            FROM signalbox.jobs WHERE id = ANY (ended) AND job_group IS NOT NULL GROUP BY job_group
+        ) AS n
+        WHERE g.id = n.job_group
+        RETURNING g.id
+    )
+    SELECT array_agg(id ORDER BY id) INTO grown FROM changed;
+    RETURN ARRAY(
+        SELECT job FROM (SELECT signalbox.finish_group(g) AS job FROM unnest(grown) AS g OFFSET 0) AS f WHERE job IS NOT NULL
+    );
+END $$;
+
+-- Once it is sealed and all have ended: its completion job is told the counts, as config's "group", and need not wait
+-- for the group any longer. Answers it where it may be sent.
+CREATE FUNCTION signalbox.finish_group(which text) RETURNS uuid LANGUAGE plpgsql AS $$
+DECLARE
+    finished signalbox.job_groups;
+    released uuid;
+BEGIN
+    UPDATE signalbox.job_groups SET finished_at = clock_timestamp()
+    WHERE id = which AND sealed AND finished_at IS NULL AND completed + failed + cancelled = total
+    RETURNING * INTO finished;
+    UPDATE signalbox.jobs
+    SET unmet_dependencies = unmet_dependencies - 1, updated_at = clock_timestamp(),
+        send_at = CASE WHEN status = 'pending' AND unmet_dependencies = 1 THEN coalesce(scheduled_for, clock_timestamp()) END,
+        config = coalesce(config, '{}') || jsonb_build_object('group', jsonb_build_object(
+            'id', finished.id, 'total', finished.total, 'completed', finished.completed, 'failed', finished.failed,
+            'cancelled', finished.cancelled
+        ))
+    -- A group ends a second time where one of its jobs was redriven: then it waits for nothing any more.
+    WHERE id = finished.completion_job_id AND status IN ('pending', 'paused') AND unmet_dependencies > 0
+    RETURNING CASE WHEN send_at <= clock_timestamp() THEN id END INTO released;
+    RETURN released;
+END $$;
+
+CREATE FUNCTION signalbox.end_attempts(token uuid, ends jsonb)
+RETURNS TABLE (id uuid, status text, was_released boolean) LANGUAGE plpgsql
+-- By primary key, whatever the statistics say: on tables that were just filled they say that these are empty. And planned
+-- once a session: a plan of its own for each array of a thousand ids takes ten times as long as the work.
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    moment timestamptz := clock_timestamp();  -- one, since the parts of a row are compared with each other
+    ended uuid[];
+    became text[];
+    finals uuid[];
+    unwanted uuid[];
+    failures boolean;
+    grouped boolean;
+    released uuid[];
+BEGIN
+    -- The token keeps a late worker from ending a job that was rescued and begun anew.
+    WITH changed AS (
+        UPDATE signalbox.jobs AS j
+        SET status = e.status,
+            attempts = CASE e.counts WHEN 'not' THEN j.attempts - 1 WHEN 'anew' THEN 0 ELSE j.attempts END,
+            lease_token = NULL, lease_expires_at = NULL, heartbeat_at = NULL, health_status = NULL,
+            result = CASE WHEN e.status = 'completed' THEN e.result ELSE j.result END,
+            output_files = coalesce(e.output_files, j.output_files),
+            error_details = CASE WHEN e.status = 'completed' THEN NULL ELSE coalesce(e.error, j.error_details) END,
+            cursor = coalesce(e.cursor, j.cursor),
+            progress_percent = CASE WHEN e.status = 'completed' THEN 100
+                ELSE coalesce(e.percent, j.progress_percent) END,
+            progress_message = coalesce(e.message, j.progress_message),
+            scheduled_for = CASE WHEN e.status = 'pending'
+                THEN moment + e.delay_ms * interval '1 ms' ELSE j.scheduled_for END,
+            -- What waits a quarter of an hour at most is sent at once with a delay: dispatch_jobs looks for it only when
+            -- its message should long have come.
+            send_at = CASE WHEN e.status = 'pending' THEN moment + e.delay_ms * interval '1 ms'
+                + CASE WHEN e.delay_ms <= 900000 THEN interval '2 min' ELSE '0' END END,
+            memory_usage_mb = coalesce(e.memory_mb, j.memory_usage_mb),
+            cpu_usage_percent = CASE WHEN e.ended_ms > e.began_ms
+                THEN 100 * e.cpu_ms / (e.ended_ms - e.began_ms) ELSE j.cpu_usage_percent END,
+            started_at = j.started_at + coalesce(e.began_ms, 0) * interval '1 ms',
+            completed_at = CASE WHEN e.status <> 'pending'
+                THEN coalesce(j.started_at + e.ended_ms * interval '1 ms', moment) END,
+            updated_at = greatest(moment, j.started_at + e.ended_ms * interval '1 ms')
+        FROM (
+            SELECT *, token AS lease FROM jsonb_to_recordset(ends) AS r (
+                id uuid, status text, counts text, result jsonb, output_files text[], error jsonb, delay_ms bigint,
+                cursor jsonb, began_ms float8, ended_ms float8, cpu_ms float8, memory_mb integer, percent smallint,
+                message text
+            )
+            -- Locked in one order: a submit may hold two of them as parents.
+            ORDER BY id OFFSET 0
+        ) AS e
+        -- The token as a column, and no word of the status: else the planner takes one of them for the way in, since it
+        -- expects a row or none of either, and finds a thousand.
+        WHERE j.id = e.id AND j.lease_token = e.lease
+        RETURNING j.id, j.status, j.job_group IS NOT NULL AS grouped, j.status = 'pending' AND j.cancel_requested_at IS NOT NULL AS unwanted
+    )
+    SELECT array_agg(c.id), array_agg(CASE WHEN c.unwanted THEN 'cancelled' ELSE c.status END),
+        array_agg(c.id) FILTER (WHERE c.status <> 'pending' OR c.unwanted),
+        array_agg(c.id) FILTER (WHERE c.unwanted), bool_or(c.status = 'failed'), bool_or(c.grouped)
+    INTO ended, became, finals, unwanted, failures, grouped FROM changed AS c;
+    IF ended IS NULL THEN
+        RETURN;
+    END IF;
+    IF unwanted IS NOT NULL THEN
+        -- Who asked for it to be cancelled did not want it to be tried again.
+        UPDATE signalbox.jobs AS j
+        SET status = 'cancelled', send_at = NULL, completed_at = moment, updated_at = moment
+        WHERE j.id = ANY (unwanted);
+    END IF;
+    UPDATE signalbox.job_executions AS x
+    SET status = e.execution,
+        started_at = x.started_at + coalesce(e.began_ms, 0) * interval '1 ms',
+        completed_at = coalesce(x.started_at + e.ended_ms * interval '1 ms', greatest(moment, x.started_at)),
+        result = e.result, metadata = e.metadata,
+        error_code = e.error ->> 'type', error_message = e.error ->> 'message',
+        error_stack = coalesce(e.error ->> 'stack', e.error ->> 'at'),
+        memory_used_mb = e.memory_mb, cpu_time_ms = e.cpu_ms
+    FROM (
+        SELECT *, token AS lease, 'started' AS open FROM jsonb_to_recordset(ends) AS r (
+            id uuid, number integer, execution text, result jsonb, error jsonb, began_ms float8, ended_ms float8,
+            cpu_ms float8, memory_mb integer, metadata jsonb
+        ) OFFSET 0
+    ) AS e
+    -- A lost lease's attempts have been ended by who took it over.
+    WHERE x.job_id = e.id AND x.attempt_number = e.number AND x.lease_token = e.lease AND x.status = e.open;
+    IF failures THEN
+        PERFORM signalbox.bury_jobs(ends, ended);
+    END IF;
+    IF finals IS NOT NULL AND (grouped OR EXISTS (
+        SELECT FROM signalbox.job_dependencies WHERE depends_on_job_id = ANY (finals) AND NOT satisfied
+    )) THEN
+        released := signalbox.settle_jobs(finals);
+    END IF;
+    RETURN QUERY SELECT e.id, e.status, false FROM unnest(ended, became) AS e (id, status);
+    IF released IS NOT NULL THEN
+        RETURN QUERY SELECT r, 'pending'::text, true FROM unnest(released) AS r WHERE r IS NOT NULL;
+    END IF;
+END $$;
+COMMENT ON FUNCTION signalbox.end_attempts IS
+    'Ends the attempts of one claim, as their worker decided: jobs, executions, dead letters and what waits for them. Answers what has become of those that were still this worker''s.';
+
+-- A kind of failure that was thought to be mended has come back: its newest dead letter is open again. One kind that
+-- is open anyway, or that is ignored, stays as it is.
+CREATE FUNCTION signalbox.reopen_dead_letters(returned text[]) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    WITH mended AS (
+        SELECT newest.id FROM (SELECT DISTINCT kind FROM unnest(returned) AS kind) AS kinds
+        CROSS JOIN LATERAL (
+            SELECT k.id, k.status FROM signalbox.dead_letter_jobs AS k
+            WHERE k.fingerprint = kinds.kind ORDER BY k.last_failed_at DESC LIMIT 1
+        ) AS newest
+        WHERE newest.status = 'resolved'
+    ), held AS (
+        -- In one order: two workers may meet the same two kinds.
+        SELECT d.id FROM signalbox.dead_letter_jobs AS d WHERE d.id IN (SELECT id FROM mended) ORDER BY d.id FOR UPDATE
+    )
+    UPDATE signalbox.dead_letter_jobs AS d
+    SET status = 'pending', resolved_at = NULL, notified_at = NULL,
+        reopened_at = clock_timestamp(), updated_at = clock_timestamp()
+    FROM held WHERE d.id = held.id AND d.status = 'resolved';
+END $$;
+
+-- In the transaction that fails the job, so that neither is ever without the other.
+CREATE FUNCTION signalbox.bury_jobs(ends jsonb, ended uuid[]) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    moment timestamptz := clock_timestamp();
+BEGIN
+    PERFORM signalbox.reopen_dead_letters(ARRAY(
+        SELECT e.fingerprint FROM jsonb_to_recordset(ends) AS e (id uuid, status text, fingerprint text)
+        WHERE e.status = 'failed' AND e.id = ANY (ended)
+    ));
+    INSERT INTO signalbox.dead_letter_jobs AS known (
+        original_job_id, job_type, payload, payload_version, failure_reason, error_type, final_error_message,
+        final_error_stack, total_attempts, execution_history, fingerprint, severity, tenant, first_failed_at,
+        last_failed_at
+    )
+    SELECT j.id, j.job_type, j.payload, j.payload_version, e.reason, e.error ->> 'type', e.error ->> 'message',
+        coalesce(e.error ->> 'stack', e.error ->> 'at'), j.attempts, (
+            SELECT jsonb_agg(jsonb_build_object(
+                'attempt', x.attempt_number, 'status', x.status, 'started_at', x.started_at, 'completed_at', x.completed_at,
+                'worker_id', x.worker_id, 'error', x.error_code, 'message', x.error_message
+            ) ORDER BY x.attempt_number)
+            FROM (
+                SELECT * FROM signalbox.job_executions WHERE job_id = j.id ORDER BY attempt_number DESC LIMIT 20
+            ) AS x
+        ), e.fingerprint, coalesce(e.severity, 'warning'), j.tenant, moment, moment
+    FROM jsonb_to_recordset(ends) AS e (
+        id uuid, status text, reason text, error jsonb, fingerprint text, severity text
+    )
+    JOIN signalbox.jobs AS j ON j.id = e.id
+    WHERE e.status = 'failed' AND j.status = 'failed' AND e.id = ANY (ended)
+    ON CONFLICT (original_job_id) WHERE original_job_id IS NOT NULL DO UPDATE
+    SET status = 'pending', payload = excluded.payload, payload_version = excluded.payload_version,
+        failure_reason = excluded.failure_reason, error_type = excluded.error_type,
+        final_error_message = excluded.final_error_message, final_error_stack = excluded.final_error_stack,
+        total_attempts = known.total_attempts + excluded.total_attempts,
+        execution_history = excluded.execution_history, fingerprint = excluded.fingerprint,
+        severity = excluded.severity, resolved_at = NULL, resolved_by = NULL, notified_at = NULL,
+        reopened_at = moment, last_failed_at = moment, updated_at = moment;
+END $$;

@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 
 from signalbox.errors import SettingsRefused
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _DSN = re.compile(r"postgres(ql)?://")
+_PORT = re.compile(r"[0-9]{1,5}")
+_TABLE = re.compile(r"[a-z_][a-z0-9_]*\.([a-z_][a-z0-9_]*|\*)")
+_TOPIC = re.compile(r"arn:[^:]+:sns:[^:]+:\d{12}:[\w-]+(\.fifo)?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,20 @@ class Settings:
     ca_bundle: str | None = None
     packs: tuple[str, ...] = ()
     disabled_tasks: frozenset[str] = frozenset()
+    event_bus: str | None = None  # where each change of a job's status is published; None: nowhere
+    operators_topic_arn: str | None = None  # of SNS, told of new dead letters
+    notifications_topic_arn: str | None = None  # of SNS, for jobs that notify people
+    sender_address: str | None = None  # that their mail comes from
+    jobs_bucket: str | None = None  # of the files that jobs read and write
+    import_tables: tuple[str, ...] = ()  # that import_table may fill: schema.table, or schema.*
+    export_tables: tuple[str, ...] = ()  # tables and views that export_table may read
+    webhook_allow_http: bool = False  # for receivers on the laptop and in tests
+    webhook_ports: tuple[range, ...] = (range(443, 444), range(8443, 8444))
+    webhook_allowed_networks: tuple[IPv4Network | IPv6Network, ...] = ()  # beside the public internet
+    webhook_refused_networks: tuple[IPv4Network | IPv6Network, ...] = ()  # in spite of everything: our own public ones
+    job_retention_days: int = 30  # of jobs that have completed or were cancelled
+    execution_retention_days: int = 30  # of the attempts of jobs that are kept for longer
+    dead_letter_retention_days: int = 30  # of the settled ones; then they go to the audit log
     max_continuations: int = 100  # of one slot, so that a task that never ends is seen
     budget_margin_seconds: int = 10  # kept back from Lambda's time for the ledger and the answer
     lease_margin_seconds: int = 30  # a lease outlives the function's time by this
@@ -44,6 +62,20 @@ class Settings:
             ca_bundle=reader.file("CA_BUNDLE"),
             packs=reader.names("PACKS"),
             disabled_tasks=frozenset(reader.names("DISABLED_TASKS")),
+            event_bus=reader.text("EVENT_BUS"),
+            operators_topic_arn=reader.matching("OPERATORS_TOPIC_ARN", _TOPIC, "the ARN of a topic of SNS"),
+            notifications_topic_arn=reader.matching("NOTIFICATIONS_TOPIC_ARN", _TOPIC, "the ARN of a topic of SNS"),
+            sender_address=reader.text("SENDER_ADDRESS"),
+            jobs_bucket=reader.text("JOBS_BUCKET"),
+            import_tables=reader.tables("IMPORT_TABLES", closed="signalbox"),
+            export_tables=reader.tables("EXPORT_TABLES"),
+            webhook_allow_http=reader.flag("WEBHOOK_ALLOW_HTTP"),
+            webhook_ports=reader.ports("WEBHOOK_PORTS", "443,8443"),
+            webhook_allowed_networks=reader.networks("WEBHOOK_ALLOWED_NETWORKS"),
+            webhook_refused_networks=reader.networks("WEBHOOK_REFUSED_NETWORKS"),
+            job_retention_days=reader.number("JOB_RETENTION_DAYS", 30, 1, 3650),
+            execution_retention_days=reader.number("EXECUTION_RETENTION_DAYS", 30, 1, 3650),
+            dead_letter_retention_days=reader.number("DEAD_LETTER_RETENTION_DAYS", 30, 1, 3650),
             max_continuations=reader.number("MAX_CONTINUATIONS", 100, 0, 10_000),
             budget_margin_seconds=reader.number("BUDGET_MARGIN_SECONDS", 10, 0, 300),
             lease_margin_seconds=reader.number("LEASE_MARGIN_SECONDS", 30, 1, 3600),
@@ -89,6 +121,32 @@ class _Reader:
             return default
         return int(value)
 
+    def flag(self, name: str) -> bool:
+        value = self.text(name) or "off"
+        if value not in ("on", "off"):
+            self.miss(f"SIGNALBOX_{name} is '{value}', neither on nor off")
+        return value == "on"
+
+    def ports(self, name: str, default: str) -> tuple[range, ...]:
+        """Single ones and ranges: 443,8000-8999."""
+        found = []
+        for value in self._values(name, default):
+            first, _, last = value.partition("-")
+            ends = [int(end) if _PORT.fullmatch(end) else 0 for end in (first, last or first)]
+            if not 1 <= ends[0] <= ends[1] <= 65535:
+                self.miss(f"SIGNALBOX_{name} holds '{value}', which is neither a port nor a range such as 8000-8999")
+            found.append(range(ends[0], ends[1] + 1))
+        return tuple(found)
+
+    def networks(self, name: str) -> tuple[IPv4Network | IPv6Network, ...]:
+        found = []
+        for value in self._values(name):
+            try:
+                found.append(ip_network(value))
+            except ValueError:
+                self.miss(f"SIGNALBOX_{name} holds '{value}', which is no network such as 10.1.0.0/16")
+        return tuple(found)
+
     def file(self, name: str) -> str | None:
         value = self.text(name)
         if value is not None and not Path(value).is_file():
@@ -96,8 +154,20 @@ class _Reader:
         return value
 
     def names(self, name: str) -> tuple[str, ...]:
-        values = [value.strip() for value in (self.text(name) or "").split(",")]
+        values = self._values(name)
         for value in values:
-            if value and not _NAME.fullmatch(value):
+            if not _NAME.fullmatch(value):
                 self.miss(f"SIGNALBOX_{name} holds '{value}', which is no name: lower case, digits and _ only")
-        return tuple(value for value in values if value)
+        return tuple(values)
+
+    def _values(self, name: str, default: str = "") -> list[str]:
+        return [value.strip() for value in (self.text(name) or default).split(",") if value.strip()]
+
+    def tables(self, name: str, closed: str | None = None) -> tuple[str, ...]:
+        values = tuple(value.strip() for value in (self.text(name) or "").split(",") if value.strip())
+        for value in values:
+            if not _TABLE.fullmatch(value):
+                self.miss(f"SIGNALBOX_{name} holds '{value}', which is neither schema.table nor schema.*")
+            elif value.partition(".")[0] == closed:
+                self.miss(f"SIGNALBOX_{name} holds '{value}': schema {closed} is the engine's own")
+        return values

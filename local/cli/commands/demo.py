@@ -13,7 +13,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from local.cli.aftermath import gather
-from local.cli.checks_deployed import failed_invocations
 from local.cli.command import Example
 from local.cli.command_parser import CommandParser
 from local.cli.commands.up import add_deployment
@@ -36,7 +35,7 @@ EXAMPLES = (
 )
 # When most rules are due at once. The sample data are made for it.
 AT = datetime(2026, 1, 5, 2, 30, tzinfo=UTC)
-_LEDGER = ROOT / "local" / "samples" / "engine.sql"
+_SAMPLES = [ROOT / "local" / "samples" / f"{name}.sql" for name in ("engine", "jobs")]
 _PATIENCE_SECONDS = 60.0
 _INTERRUPTED = 130
 
@@ -65,7 +64,7 @@ class _Demo:
         idle = bool(control.idle(_PATIENCE_SECONDS)["idle"])
         self.steps.begin("reading the ledger")
         outcome = gather(target, fired, before, at=AT, began=self.began, idle=idle)
-        self.outcome = replace(outcome, failed_invocations=_failed_invocations(target))
+        self.outcome = replace(outcome, failed_invocations=_failed_invocations(state))
         self.steps.begin("stopping")
         control.stop()
 
@@ -93,14 +92,18 @@ def _load_samples(state: State) -> Before:
 
     load_forecasts_story(state, AT)
     with psycopg.connect(state.database, autocommit=True) as connection:
-        connection.execute(_LEDGER.read_bytes())
+        for sample in _SAMPLES:
+            connection.execute(sample.read_bytes())
         ids = connection.execute("SELECT id, status = 'running' FROM signalbox.job_history").fetchall()
     return Before(last_id=max((row[0] for row in ids), default=0), lost={id_ for id_, runs in ids if runs})
 
 
-def _failed_invocations(target: Target) -> int:
-    sqs = target.client("sqs")
-    return failed_invocations(sqs, sqs.get_queue_url(QueueName=f"{target.stack}-failed-invocations")["QueueUrl"])
+def _failed_invocations(state: State) -> int:
+    import psycopg
+
+    statement = "SELECT count(*) FROM signalbox.dead_letter_jobs WHERE source = 'invocation'"
+    with psycopg.connect(state.database) as connection:
+        return sum(count for (count,) in connection.execute(statement))
 
 
 def _report(outcome: Outcome, seconds: float, *, as_json: bool) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 from local.cli.checks_database import check_ledger, check_migrations, check_tasks
 from local.cli.checks_deployed import check_failed_invocations, check_functions, check_rules
 from local.cli.checks_ground import check_account, check_laptop, check_machine, check_stack
+from local.cli.checks_lanes import check_lanes
 from local.cli.checkup import Finding, examined
 from local.cli.command import Example
 from local.cli.command_parser import CommandParser
@@ -80,6 +81,7 @@ def _deployed(target: Target) -> Iterator[Finding]:
     yield from examined("tasks", ask)
     if tasks:
         yield from examined("rules", lambda: check_rules(target, tasks))
+    yield from examined("lanes", lambda: check_lanes(target))
     yield from examined("failed invocations", lambda: check_failed_invocations(target))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from local.cli.answer import Answer
+from local.cli.checks_lanes import READERS
 from local.cli.command import Example
 from local.cli.command_parser import CommandParser
 from local.cli.errors import UsageRefused
@@ -26,7 +27,7 @@ EXAMPLES = (
     Example("invoke --event events/poll_data.json", "send a payload from a file (- is the standard input)"),
     Example("invoke poll_data --async --stack signalbox-prod", "queue it on AWS, and do not wait"),
 )
-FUNCTIONS = ("archiver", "poller", "migrator")
+FUNCTIONS = ("archiver", "poller", "migrator", "worker", "worker-heavy", "dead-letter")
 # With no field at all a payload is the poller's, too.
 _POLLER_FIELDS = {"force_retry", "backfill_hours", "limit"}
 _OWN_FIELDS = ("reference_time", "scheduled_time", "force", "params")
@@ -93,10 +94,19 @@ def _function_of(payload: Any, target: Target) -> str:
     given = payload if isinstance(payload, dict) else {}
     if "action" in given:
         return "migrator"
+    if isinstance(given.get("Records"), list):
+        return _reader_of(given["Records"], target)
     if "task" not in given:
         return "poller" if isinstance(payload, dict) and given.keys() <= _POLLER_FIELDS else "archiver"
     tasks = target.operate("list_tasks")["tasks"]
     return next((task["function"] for task in tasks if task["name"] == given["task"]), "archiver")
+
+
+def _reader_of(records: list[Any], target: Target) -> str:
+    """Who reads the queue that the first message came from."""
+    source = records[0].get("eventSourceARN") if records and isinstance(records[0], dict) else None
+    queue = str(source).rpartition(":")[2].removeprefix(f"{target.stack}-")
+    return READERS.get(queue, "worker")
 
 
 def _show_log(answer: Answer) -> None:

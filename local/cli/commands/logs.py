@@ -32,7 +32,9 @@ def configure(parser: CommandParser) -> None:
     parser.explain(
         f"{TIME_FORMS} Metrics, and the starts and ends of invocations that went well, are left out without --all."
     )
-    parser.add_argument("function", metavar="FUNCTION", nargs="?", help="archiver, poller, migrator (default: all)")
+    parser.add_argument(
+        "function", metavar="FUNCTION", nargs="?", help="archiver, worker, dead-letter … (default: all)"
+    )
     parser.add_argument("--since", type=instant, metavar=TIME, help="from then on (default: 10m)")
     parser.add_argument("--follow", "-f", action="store_true", help="go on until Ctrl-C")
     parser.add_argument("--task", metavar="TASK", help="what this task logged")

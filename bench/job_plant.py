@@ -1,0 +1,104 @@
+"""A database of its own with the job plane in it, and a worker that is handed events as SQS would hand them."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import count
+from time import perf_counter
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from bench.job_types import BENCH_JOB_TYPES
+from signalbox import migrations
+from signalbox.database import Connection
+from signalbox.engine import Engine
+from signalbox.invocation import Invocation
+from signalbox.jobs.catalogue import Catalogue
+from signalbox.jobs.submission import NewJob, submit
+from signalbox.packs import ENGINE
+
+_numbers = count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class JobPlant:
+    """The worker, and a connection beside its own."""
+
+    dsn: str
+    engine: Engine
+    db: Connection
+
+    def submit(self, job_type: str, number: int) -> list[str]:
+        jobs = [NewJob(job_type=job_type, payload={"number": place}) for place in range(number)]
+        return [new.id for new in submit(self.db, self.engine.tools.catalogue, jobs, datetime.now(UTC))]
+
+    def work(self, events: Sequence[dict[str, Any]]) -> float:
+        """How many seconds the worker takes, one event after the other."""
+        with redirect_stdout(io.StringIO()):  # what it logs is written, and not shown
+            self.engine.tools.database.connection()
+            began = perf_counter()
+            for event in events:
+                answer = self.engine.work(event, Invocation.of("bench", datetime.now(UTC), 300))
+                if answer != {"batchItemFailures": []}:
+                    raise RuntimeError(f"messages came back: {answer}")
+            return perf_counter() - began
+
+    def require_completed(self, ids: Sequence[str]) -> None:
+        done = self.db.execute(
+            "SELECT count(*) FROM signalbox.jobs AS j JOIN signalbox.job_executions AS x ON x.job_id = j.id"
+            " WHERE j.id = ANY (%s::uuid[]) AND j.status = 'completed' AND x.status = 'completed'",
+            (list(ids),),
+        ).fetchone()
+        if done != (len(ids),):
+            raise RuntimeError(f"{done} of {len(ids)} jobs are completed, with an attempt each")
+
+
+def events_of(ids: Sequence[str], size: int, job_type: str = "do_nothing") -> list[dict[str, Any]]:
+    """The jobs' messages as SQS hands them to a function, so many at a time."""
+    return [
+        {"Records": [_record(id_, job_type) for id_ in ids[start : start + size]]} for start in range(0, len(ids), size)
+    ]
+
+
+def _record(job_id: str, job_type: str) -> dict[str, str]:
+    return {"messageId": job_id[::-1], "body": json.dumps({"job_id": job_id, "job_type": job_type})}
+
+
+@contextmanager
+def job_plant(dsn: str) -> Iterator[JobPlant]:
+    """Dropped in the end, so that one benchmark's rows are not in another's way."""
+    with own_database(dsn) as own, psycopg.connect(own, autocommit=True, prepare_threshold=None) as connection:
+        migrations.apply(connection, [ENGINE], "bench")
+        engine = start_worker(own)
+        try:
+            yield JobPlant(own, engine, connection)
+        finally:
+            engine.tools.database.close()
+
+
+def start_worker(dsn: str) -> Engine:
+    engine = Engine.start({"SIGNALBOX_STACK": "bench", "SIGNALBOX_DATABASE_URL": dsn})
+    return replace(engine, tools=replace(engine.tools, catalogue=Catalogue(BENCH_JOB_TYPES)))
+
+
+@contextmanager
+def own_database(dsn: str) -> Iterator[str]:
+    name = f"bench_{next(_numbers)}"
+    with psycopg.connect(dsn, autocommit=True) as root:
+        root.execute(f"CREATE DATABASE {name}".encode())
+        try:
+            yield as_url(make_conninfo(dsn, dbname=name))
+        finally:
+            root.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+def as_url(dsn: str) -> str:
+    parts = conninfo_to_dict(dsn)
+    return f"postgresql://{parts['user']}@/{parts['dbname']}?host={parts['host']}&port={parts['port']}"

@@ -1,0 +1,17 @@
+"""A transactional job with one effect: a row in a table of the business."""
+
+from signalbox.jobs.context import JobContext
+from signalbox.jobs.payload import JobPayload
+
+INSERT = "INSERT INTO business (number) VALUES (%s)"
+
+
+class InsertRow(JobPayload):
+    """The row."""
+
+    number: int = 0
+
+
+def insert_row(context: JobContext) -> None:
+    """One statement."""
+    context.db.execute(INSERT, (context.payload.number,))

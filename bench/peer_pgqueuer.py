@@ -1,0 +1,59 @@
+"""Drains no-op jobs with pgqueuer, as its own benchmark tool does: asyncpg, several queue managers on one event loop.
+
+Run by the peers' interpreter: `peer_pgqueuer.py DSN JOBS`, then a line `BATCH MANAGERS` a drain; answers a line of
+seconds each. Its tables keep its default durability, and its history table as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from time import perf_counter
+
+import asyncpg
+import uvloop
+from pgqueuer import PgQueuer, types
+from pgqueuer.db import AsyncpgDriver
+from pgqueuer.models import Job
+from pgqueuer.queries import Queries
+
+
+async def drain(dsn: str, jobs: int, batch: int, managers: int) -> float:
+    connections = [await asyncpg.connect(dsn) for _ in range(managers)]
+    queries = Queries(AsyncpgDriver(connections[0]))
+    await queries.enqueue(["nothing"] * jobs, [b""] * jobs, [0] * jobs)
+    done = 0
+
+    async def nothing(_: Job) -> None:
+        nonlocal done
+        done += 1
+
+    queues = [PgQueuer(AsyncpgDriver(connection)) for connection in connections]
+    for queue in queues:
+        queue.entrypoint("nothing")(nothing)
+    began = perf_counter()
+    await asyncio.gather(*(q.run(batch_size=batch, mode=types.QueueExecutionMode.drain) for q in queues))
+    took = perf_counter() - began
+    if done != jobs:
+        raise RuntimeError(f"{done} of {jobs} jobs were done")
+    for connection in connections:
+        await connection.close()
+    return took
+
+
+async def install(dsn: str) -> None:
+    connection = await asyncpg.connect(dsn)
+    await Queries(AsyncpgDriver(connection)).install()
+    await connection.close()
+
+
+def main(dsn: str, jobs: int) -> None:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(install(dsn))
+        for line in sys.stdin:
+            batch, managers = map(int, line.split())
+            print(runner.run(drain(dsn, jobs, batch, managers)), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

@@ -1,0 +1,21 @@
+"""The dead letter function: files what lanes, rules and invocations gave up. Their dead-letter queues invoke it."""
+
+import os
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from signalbox.engine import Engine
+from signalbox.invocation import Invocation
+
+
+@cache
+def engine() -> Engine:
+    return Engine.start(os.environ)
+
+
+def handler(event: object, context: LambdaContext) -> dict[str, Any]:
+    seconds_left = context.get_remaining_time_in_millis() / 1000
+    return engine().bury(event, Invocation.of(context.aws_request_id, datetime.now(UTC), seconds_left))

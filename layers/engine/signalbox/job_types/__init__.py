@@ -1,0 +1,57 @@
+"""The engine's own job types, useful by themselves. One line each."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from signalbox.jobs.job_type import LIGHT, JobType, Lane
+from signalbox.jobs.retry_policy import RetryPolicy
+
+JOB_TYPES: tuple[JobType, ...] = (
+    JobType(
+        "deliver_webhook",
+        "tells a receiver outside of an event, signed",
+        "signalbox.job_types.deliver_webhook",
+        # Beyond the 30 s that a receiver may take: for the key, and so that it is the receiver's time-out that is told.
+        timeout=timedelta(seconds=45),
+        retry=RetryPolicy(max_attempts=5, base=timedelta(seconds=2), cap=timedelta(minutes=5), jitter="twenty_percent"),
+        subject="delivery_id",
+    ),
+    JobType(
+        "deliver_notification",
+        "tells a person by mail, SMS or in the application, or the subscribers of a topic",
+        "signalbox.job_types.deliver_notification",
+        timeout=timedelta(minutes=2),
+        retry=RetryPolicy(max_attempts=5, base=timedelta(seconds=2), cap=timedelta(minutes=5), jitter="twenty_percent"),
+        subject="notification_id",
+    ),
+    JobType(
+        "run_task",
+        "runs a scheduled task as a job",
+        "signalbox.job_types.run_task",
+        lanes=LIGHT | {Lane.HEAVY},
+        category="maintenance",
+        subject="task",
+    ),
+    JobType(
+        "import_table",
+        "reads CSV or lines of JSON from S3 into a table",
+        "signalbox.job_types.import_table",
+        lanes=LIGHT | {Lane.HEAVY},
+        category="background",
+        transactional=True,
+        subject="table",
+        correlation="key",
+    ),
+    JobType(
+        "export_table",
+        "writes a table's or a view's rows to S3",
+        "signalbox.job_types.export_table",
+        # A file is one statement: it has as long as a worker can give it.
+        lane=Lane.HEAVY,
+        category="background",
+        timeout=timedelta(minutes=14),
+        retry=RetryPolicy(max_attempts=3, base=timedelta(seconds=10)),
+        subject="table",
+    ),
+)

@@ -1,0 +1,180 @@
+"""Tells somebody something: by mail (SES), by SMS or to a topic's subscribers (SNS), or in the application.
+
+In the application it is told exactly once; by mail and SNS at least once, since neither takes a key that would keep a
+second try from being a second message (but for topics of SNS that keep the order, which take one).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from signalbox.jobs.aws_failure import failure_of
+from signalbox.jobs.context import JobContext
+from signalbox.jobs.outcome import Completed, More, Permanent
+from signalbox.jobs.payload import JobPayload
+from signalbox.queries import load_queries
+
+SQL = load_queries(__file__)
+Channel = Literal["email", "sms", "topic", "in_app"]
+
+# Rough on purpose: whether an address works, only its server knows. Nothing that could end a header.
+_ADDRESSES: dict[str, tuple[re.Pattern[str], str]] = {
+    "email": (
+        re.compile(r"[!#-'*+./-9=?A-Z^-~-]{1,64}@[a-z0-9.-]{1,253}", re.IGNORECASE),
+        "a mail address",
+    ),
+    "sms": (re.compile(r"\+[1-9][0-9]{6,14}"), "a number such as +15551234567"),
+    "topic": (re.compile(r"arn:[^:\s]+:sns:[^:\s]+:[0-9]{12}:[A-Za-z0-9_-]+(\.fifo)?"), "a topic's ARN"),
+    "in_app": (re.compile(r"[^\0]{1,200}"), "a recipient's id of at most 200 characters"),
+}
+_MOST_RECIPIENTS = {"email": 50, "sms": 100, "topic": 10, "in_app": 1000}
+_LONGEST_TOPIC_SUBJECT = 100  # that SNS takes
+
+
+class DeliverNotification(JobPayload):
+    """What to tell whom, and by which way."""
+
+    channel: Channel
+    # In this order: each is checked against the channel. A topic may be left to the stack's setting.
+    recipients: Annotated[list[str], Field(default_factory=list, validate_default=True)]
+    subject: Annotated[
+        str | None, Field(min_length=1, max_length=998, pattern=r"^[^\x00-\x1f\x7f]*$", validate_default=True)
+    ] = None
+    body: Annotated[str, Field(min_length=1)]
+    html: str | None = None  # of a mail, beside the text
+    tenant: str | None = None  # else the job's
+    notification_id: Annotated[str | None, Field(pattern=r"^[A-Za-z0-9_.@-]{1,128}$")] = None
+
+    @field_validator("recipients")
+    @classmethod
+    def _recipients_fit_the_channel(cls, recipients: list[str], info: ValidationInfo) -> list[str]:
+        channel = info.data.get("channel", "topic")
+        form, example = _ADDRESSES[channel]
+        if not recipients and channel != "topic":
+            raise ValueError("nobody is named")
+        if len(recipients) > (most := _MOST_RECIPIENTS[channel]):
+            raise ValueError(f"{channel} takes at most {most} a job; submit several")
+        for number, recipient in enumerate(recipients, 1):
+            if not form.fullmatch(recipient):
+                raise ValueError(f"number {number} is not {example}")
+        return recipients
+
+    @field_validator("subject")
+    @classmethod
+    def _mail_has_a_subject(cls, subject: str | None, info: ValidationInfo) -> str | None:
+        if subject is None and info.data.get("channel") == "email":
+            raise ValueError("a mail needs one")
+        return subject
+
+    @field_validator("html")
+    @classmethod
+    def _html_is_for_mail(cls, html: str | None, info: ValidationInfo) -> str | None:
+        if html is not None and info.data.get("channel") != "email":
+            raise ValueError("only a mail takes it")
+        return html
+
+
+def deliver_notification(context: JobContext) -> Completed | More:
+    """Answers the ids by which AWS knows the messages."""
+    return _CHANNELS[context.payload.channel](context)
+
+
+def _by_mail(context: JobContext) -> Completed:
+    """One message to all of them, who see each other."""
+    sender = context.tools.settings.sender_address
+    if sender is None:
+        raise Permanent("mail can't be sent: this stack has no SIGNALBOX_SENDER_ADDRESS")
+    payload: DeliverNotification = context.payload
+    content: dict[str, Any] = {"Text": _text(payload.body)}
+    if payload.html is not None:
+        content["Html"] = _text(payload.html)
+    headers = [{"Name": "X-Signalbox-Notification-Id", "Value": payload.notification_id or context.key}]
+    answer = _call(
+        "SES",
+        context.clients.sesv2.send_email,
+        FromEmailAddress=sender,
+        Destination={"ToAddresses": list(dict.fromkeys(payload.recipients))},
+        Content={"Simple": {"Subject": _text(payload.subject or ""), "Body": content, "Headers": headers}},
+    )
+    return Completed({"channel": "email", "message_ids": [answer["MessageId"]]})
+
+
+def _by_sms(context: JobContext) -> Completed | More:
+    return _one_by_one(context, context.payload.recipients, lambda number, _: {"PhoneNumber": number})
+
+
+def _to_topics(context: JobContext) -> Completed | More:
+    topic = context.tools.settings.notifications_topic_arn
+    topics = context.payload.recipients or ([topic] if topic else [])
+    if not topics:
+        raise Permanent("the payload names no topic, and this stack has no SIGNALBOX_NOTIFICATIONS_TOPIC_ARN")
+    return _one_by_one(context, topics, lambda arn, place: _publication(context, arn, place))
+
+
+def _publication(context: JobContext, arn: str, place: int) -> dict[str, Any]:
+    payload: DeliverNotification = context.payload
+    asked: dict[str, Any] = {"TopicArn": arn}
+    if payload.subject is not None:
+        # SNS takes ASCII for a subject, a hundred characters of it, and the first one no blank.
+        asked["Subject"] = payload.subject.encode("ascii", "replace").decode().strip()[:_LONGEST_TOPIC_SUBJECT] or "-"
+    names = {"notification_id": payload.notification_id or context.key, "tenant": payload.tenant or context.job.tenant}
+    asked["MessageAttributes"] = {
+        name: {"DataType": "String", "StringValue": value} for name, value in names.items() if value
+    }
+    if arn.endswith(".fifo"):
+        asked |= {"MessageGroupId": context.job.job_type, "MessageDeduplicationId": f"{context.key}-{place}"}
+    return asked
+
+
+def _one_by_one(
+    context: JobContext, recipients: list[str], asked: Callable[[str, int], dict[str, Any]]
+) -> Completed | More:
+    """One a piece of the job: when the third fails, the first two are not told again."""
+    before: list[str] = context.cursor or []
+    place = len(before)
+    answer = _call("SNS", context.clients.sns.publish, Message=context.payload.body, **asked(recipients[place], place))
+    told = [*before, answer["MessageId"]]
+    if len(told) < len(recipients):
+        return More(told, percent=100 * len(told) // len(recipients), message=f"{len(told)} of {len(recipients)} told")
+    return Completed({"channel": context.payload.channel, "message_ids": told})
+
+
+def _in_the_application(context: JobContext) -> Completed:
+    payload: DeliverNotification = context.payload
+    done = context.db.execute(
+        SQL["leave"],
+        {
+            "tenant": payload.tenant or context.job.tenant,
+            "recipients": payload.recipients,
+            "notification_id": payload.notification_id,
+            "subject": payload.subject,
+            "body": payload.body,
+            "job_id": context.key,
+        },
+    )
+    return Completed({"channel": "in_app", "new": done.rowcount})
+
+
+def _call(service: str, call: Callable[..., Any], **asked: Any) -> Any:
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        return call(**asked)
+    except (BotoCoreError, ClientError) as error:
+        raise failure_of(error, service) from None
+
+
+def _text(text: str) -> dict[str, str]:
+    return {"Data": text, "Charset": "UTF-8"}
+
+
+_CHANNELS: dict[Channel, Callable[[JobContext], Completed | More]] = {
+    "email": _by_mail,
+    "sms": _by_sms,
+    "topic": _to_topics,
+    "in_app": _in_the_application,
+}

@@ -1,0 +1,165 @@
+"""Tells a receiver outside of an event: one signed POST, at least once, to an address of the public internet.
+
+The receiver's status decides: 2xx has taken it, 429 and 503 are waited for as long as they ask, other failures of the
+moment are tried again, and what the same request would meet again is a dead letter at once.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Annotated, Any
+
+from pydantic import Field, JsonValue, ValidationInfo, field_validator
+
+from signalbox.errors import Refused
+from signalbox.jobs.context import JobContext
+from signalbox.jobs.outcome import Completed, JobFailed, Permanent, RateLimited, Transient
+from signalbox.jobs.payload import JobPayload
+from signalbox.webhooks.exchange import Answer, send
+from signalbox.webhooks.resolution import addresses_of
+from signalbox.webhooks.signature import sign
+from signalbox.webhooks.signing_key import read_signing_key
+from signalbox.webhooks.target import read_url, require_allowed
+
+USER_AGENT = "Signalbox-Webhooks/1"
+LONGEST_SECONDS = 30.0
+# A receiver that answers nothing but "later" would keep its job for ever, since that spends no attempt.
+MOST_EXECUTIONS = 30
+SHORTEST_WAIT, LONGEST_WAIT = timedelta(seconds=1), timedelta(days=1)
+KEPT_CHARACTERS = 2000
+_PASSING = (408, 425)
+
+_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+_VALUE = re.compile(r"[ -~]{0,2000}")
+# Ours, and those that say how a request is read.
+_OURS = frozenset(
+    {
+        "connection",
+        "content-length",
+        "expect",
+        "host",
+        "keep-alive",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "user-agent",
+        "x-signature-256",
+    }
+)
+
+
+class DeliverWebhook(JobPayload):
+    """What to tell whom. The key is named, never given: payloads are read by people."""
+
+    url: str
+    event_type: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$")]
+    event: JsonValue = None  # sent as compact JSON
+    body: Annotated[str | None, Field(validate_default=True)] = None  # instead: sent as it is, byte for byte
+    secret: Annotated[str, Field(pattern=r"^[A-Za-z0-9/_+=.@:-]{1,512}$")]  # its name or ARN in Secrets Manager
+    headers: Annotated[dict[str, str], Field(max_length=20, default_factory=dict)]
+    delivery_id: Annotated[str | None, Field(pattern=r"^[!-~]{1,128}$")] = None  # else the job's id
+    timeout_seconds: Annotated[float, Field(gt=0, le=LONGEST_SECONDS)] = LONGEST_SECONDS
+
+    @field_validator("url")
+    @classmethod
+    def _url_leads_somewhere(cls, url: str) -> str:
+        try:
+            read_url(url)
+        except Refused as refusal:
+            raise ValueError(str(refusal)) from None
+        return url
+
+    @field_validator("headers")
+    @classmethod
+    def _headers_are_the_submitters_own(cls, headers: dict[str, str]) -> dict[str, str]:
+        for name, value in headers.items():
+            if not (_TOKEN.fullmatch(name) and _VALUE.fullmatch(value)):
+                raise ValueError("names and values are printable ASCII, and a name holds no blanks or separators")
+            if name.lower() in _OURS or name.lower().startswith("x-signalbox-"):
+                raise ValueError(f"'{name}' is set by the delivery itself")
+        return headers
+
+    @field_validator("body")
+    @classmethod
+    def _either_event_or_body(cls, body: str | None, info: ValidationInfo) -> str | None:
+        if (body is None) == (info.data.get("event") is None):
+            raise ValueError("give either event, as JSON, or body, as text")
+        return body
+
+
+def deliver_webhook(context: JobContext) -> Completed:
+    """Answers what the receiver said."""
+    payload: DeliverWebhook = context.payload
+    settings = context.tools.settings
+    target = read_url(payload.url)
+    require_allowed(target, settings)
+    key = read_signing_key(context.clients, context.tools.settings.stack, payload.secret)
+    began = time.monotonic()
+    ends_at = min(began + payload.timeout_seconds, context.budget.ends_at)
+    addresses = addresses_of(target, settings, ends_at)
+    body = _body(payload)
+    answer = send(target, addresses, _headers(payload, context.key, key, body), body, ends_at)
+    if 200 <= answer.status < 300:
+        return Completed(_result(answer, time.monotonic() - began))
+    raise _failure(target.host, answer, context.job.execution)
+
+
+def _body(payload: DeliverWebhook) -> bytes:
+    if payload.body is not None:
+        return payload.body.encode()
+    return json.dumps(payload.event, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _headers(payload: DeliverWebhook, job_key: str, key: bytes, body: bytes) -> dict[str, str]:
+    given = {name.title(): value for name, value in payload.headers.items()}
+    return {
+        "Content-Type": "application/json",
+        **given,
+        "User-Agent": USER_AGENT,
+        "X-Signalbox-Event-Type": payload.event_type,
+        "X-Signalbox-Delivery-Id": payload.delivery_id or job_key,
+        # The clock's own time: the invocation may have begun minutes ago, and receivers refuse what is old.
+        **sign(key, body, int(time.time())),
+    }
+
+
+def _result(answer: Answer, seconds: float) -> dict[str, Any]:
+    text = answer.body.decode("utf-8", "replace").replace("\0", "\ufffd")
+    return {
+        "status": answer.status,
+        "duration_ms": round(seconds * 1000),
+        "content_type": answer.headers.get("content-type", "")[:200] or None,
+        "response": text[:KEPT_CHARACTERS],
+        "response_is_whole": answer.whole and len(text) <= KEPT_CHARACTERS,
+    }
+
+
+def _failure(host: str, answer: Answer, execution: int) -> JobFailed:
+    """What a status other than 2xx means. Of the answer's words nothing: they may repeat what was sent."""
+    said = f"{host} answered {answer.status}"
+    wait = _retry_after(answer.headers.get("retry-after"))
+    if answer.status == 429 and execution < MOST_EXECUTIONS:
+        return RateLimited(said, wait) if wait is not None else RateLimited(said)
+    if answer.status == 429 or answer.status in _PASSING or answer.status >= 500 or answer.status < 200:
+        return Transient(said, wait)
+    if answer.status < 400:
+        return Permanent(f"{said}: redirects are not followed; give the URL that it leads to")
+    return Permanent(said)
+
+
+def _retry_after(given: str | None) -> timedelta | None:
+    """So many seconds, or until a date."""
+    if given is None:
+        return None
+    if given.isascii() and given.isdigit():
+        return min(max(timedelta(seconds=int(given[:9])), SHORTEST_WAIT), LONGEST_WAIT)
+    try:
+        wait = parsedate_to_datetime(given).astimezone(UTC) - datetime.now(UTC)
+    except ValueError:
+        return None
+    return min(max(wait, SHORTEST_WAIT), LONGEST_WAIT)

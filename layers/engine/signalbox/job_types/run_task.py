@@ -1,0 +1,105 @@
+"""Runs a scheduled task as a job: with retries, dependencies, an operator's view, and the task's own ledger as ever.
+
+Without a reference time the run is for the slot in which the job first became due, in each attempt. A slot that is at
+work elsewhere is waited for. A run that leaves work goes on as this job's next piece: the job ends when the work does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from pydantic import Field
+
+from signalbox import runs
+from signalbox.errors import PayloadRefused
+from signalbox.invocation import Invocation
+from signalbox.jobs.context import JobContext
+from signalbox.jobs.outcome import Completed, More, Outcome, Permanent, Snooze
+from signalbox.jobs.payload import JobPayload
+from signalbox.ledger import RunStatus
+from signalbox.payload import Instant, Origin, TaskPayload
+from signalbox.queries import load_queries
+
+SQL = load_queries(__file__)
+# How long a slot that another worker runs is left alone before the job looks again.
+WAIT = timedelta(seconds=30)
+
+
+class RunTask(JobPayload):
+    """As the archiver takes it, but for what only rules and the engine say."""
+
+    task: str = Field(min_length=1)
+    reference_time: Instant | None = None
+    params: dict[str, Any] = Field(default_factory=dict)
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What the pieces so far have come to: the job's cursor."""
+
+    step: int = 0
+    items: int = 0
+
+
+def run_task(context: JobContext) -> Outcome:
+    """One run of the task."""
+    context.check_cancelled()
+    _refuse_unfit(context)
+    progress, due = Progress(**(context.cursor or {})), _due(context)
+    asked = _payload(context, progress, due)
+    # The run's lease and budget end with this attempt, not with the worker's invocation.
+    invocation = Invocation(f"job-{context.job.id}", context.now, context.budget.ends_at)
+    answer = runs.run_task(context.tools, asked, invocation, continues=False)
+    if _must_wait(context, answer, asked):
+        return Snooze(WAIT, answer["reason"])
+    items = progress.items + answer["items"]
+    if not answer.get("more"):
+        return Completed(answer | {"items": items})
+    if progress.step >= context.tools.settings.max_continuations:
+        raise Permanent(f"task '{asked.task}', slot {answer['slot']}: {answer['reason']}; is its work endless?")
+    return More(asdict(Progress(progress.step + 1, items)), message=f"{items} items, and work is left")
+
+
+def _refuse_unfit(context: JobContext) -> None:
+    task, settings = context.tools.registry.find(context.payload.task), context.tools.settings
+    if task.function != "archiver":
+        # Its permissions and ways out are its function's own, and a job that only hands over would end before the work.
+        raise PayloadRefused(
+            f"task '{task.name}' is run by {settings.stack}-{task.function} and not as a job: invoke that function"
+        )
+    if context.job.timeout_ms <= settings.budget_margin_seconds * 1000:
+        raise PayloadRefused(
+            f"a time-out of {context.job.timeout_ms / 1000:g} s leaves a task no time: "
+            f"{settings.budget_margin_seconds} s of it are kept back for the ledger"
+        )
+
+
+def _due(context: JobContext) -> datetime:
+    if context.payload.reference_time is not None:
+        due: datetime = context.payload.reference_time
+        return due
+    row = context.db.execute(SQL["read_due"], {"job_id": context.job.id}).fetchone()
+    return row[0] if row is not None and row[0] is not None else context.job.created_at
+
+
+def _payload(context: JobContext, progress: Progress, due: datetime) -> TaskPayload:
+    payload: RunTask = context.payload
+    # What succeeded since the job was submitted may be its own doing, in an attempt whose end was lost: even a forced
+    # run is not run twice.
+    anew = progress.step > 0 or (payload.force and context.job.execution > 1)
+    since = context.job.created_at if payload.force else None
+    origin = Origin(trigger="continuation", step=progress.step, since=since, backfill_id=None) if anew else None
+    return TaskPayload(task=payload.task, reference_time=due, force=payload.force, params=payload.params, origin=origin)
+
+
+def _must_wait(context: JobContext, answer: dict[str, Any], asked: TaskPayload) -> bool:
+    """Whether the slot was not run because somebody else is at it, rather than because there is nothing to do."""
+    if answer["status"] != RunStatus.SKIPPED:
+        return bool(answer["status"] == RunStatus.MISSED)  # an overlap that the task forbids
+    # A forced run that has no duplicate to look for counts no success, so only another worker can have kept it off.
+    since = asked.force_since or context.now if asked.force else None
+    row = context.db.execute(SQL["read_skipped"], {"run_id": answer["run_id"], "since": since}).fetchone()
+    return row is None or not any(row)

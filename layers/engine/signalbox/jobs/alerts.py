@@ -1,0 +1,125 @@
+"""The rules by which the job plane calls for a person: pure, each over a few readings, with what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readings:
+    """What the rules look at; attempts and times are of the last day."""
+
+    waiting: int = 0  # jobs that are due and have not begun
+    completed: int = 0  # attempts
+    failed: int = 0  # attempts, those that ran out of time among them
+    p95_ms: float | None = None
+    pending_dead_letters: int = 0
+    silent_workers: int = 0  # whose jobs are STALE or FAILED
+    standing_lanes: tuple[str, ...] = ()  # in which jobs wait for long, and none has begun
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """What is the matter, and what to do next."""
+
+    name: str
+    severity: Literal["warning", "critical"]
+    message: str
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Answers a message where its alert is due."""
+
+    name: str
+    severity: Literal["warning", "critical"]
+    judge: Callable[[Readings], str | None]
+    advice: str
+
+    def alert(self, readings: Readings) -> Alert | None:
+        message = self.judge(readings)
+        return None if message is None else Alert(self.name, self.severity, message, self.advice)
+
+
+def alerts(readings: Readings) -> list[Alert]:
+    """Those that are due, in the order of the rules."""
+    return [alert for rule in RULES if (alert := rule.alert(readings))]
+
+
+def _deeper_than(most: int) -> Callable[[Readings], str | None]:
+    def judge(readings: Readings) -> str | None:
+        return f"{readings.waiting} jobs are due and wait, more than {most}" if readings.waiting > most else None
+
+    return judge
+
+
+def _worker_down(readings: Readings) -> str | None:
+    found = []
+    if readings.silent_workers:
+        workers = "1 worker has" if readings.silent_workers == 1 else f"{readings.silent_workers} workers have"
+        found.append(f"{workers} not been heard of for minutes")
+    if readings.standing_lanes:
+        found.append(f"jobs wait in {', '.join(readings.standing_lanes)}, and none of them is begun")
+    return "; ".join(found) or None
+
+
+def _high_failure_rate(readings: Readings) -> str | None:
+    ended = readings.completed + readings.failed
+    if ended <= 100 or readings.failed / ended <= 0.1:
+        return None
+    return f"{readings.failed} of {ended} attempts failed, more than 10 %"
+
+
+def _dlq_accumulation(readings: Readings) -> str | None:
+    number = readings.pending_dead_letters
+    return f"{number} dead letters wait for somebody, more than 50" if number > 50 else None
+
+
+def _slow_jobs(readings: Readings) -> str | None:
+    if readings.p95_ms is None or readings.p95_ms <= 60_000:
+        return None
+    return f"one job in twenty takes more than {readings.p95_ms / 1000:.0f} s, which is above a minute"
+
+
+RULES = (
+    Rule(
+        "high_queue_depth",
+        "warning",
+        _deeper_than(1000),
+        "consider more workers: raise the maximum concurrency of the lanes' event source mappings",
+    ),
+    Rule(
+        "critical_queue_depth",
+        "critical",
+        _deeper_than(5000),
+        "raise the maximum concurrency of the lanes' event source mappings now, or pause what is not urgent",
+    ),
+    Rule(
+        "worker_down",
+        "critical",
+        _worker_down,
+        "look at the workers' logs and at whether the lanes' event source mappings are enabled; what hangs is rescued "
+        "once its lease is over",
+    ),
+    Rule(
+        "high_failure_rate",
+        "warning",
+        _high_failure_rate,
+        "look at the failures by type: `signalbox stats`, then `signalbox jobs --status failed`",
+    ),
+    Rule(
+        "dlq_accumulation",
+        "warning",
+        _dlq_accumulation,
+        "go through `signalbox dead-letters`, by fingerprint: resolve, ignore or redrive them",
+    ),
+    Rule(
+        "slow_jobs",
+        "warning",
+        _slow_jobs,
+        "look at the slowest types in `signalbox stats`: cut their work into pieces, or give them the heavy lane",
+    ),
+)

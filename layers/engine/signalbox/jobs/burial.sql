@@ -1,0 +1,20 @@
+-- look_at_job: the state of a message's job; one that waits to be claimed is sent again by dispatch_jobs, without delay
+WITH woken AS (
+    UPDATE signalbox.jobs SET send_at = greatest(now(), scheduled_for), updated_at = clock_timestamp()
+    WHERE id = %(id)s::uuid AND (status = 'queued' OR (status = 'pending' AND unmet_dependencies = 0))
+)
+SELECT status FROM signalbox.jobs WHERE id = %(id)s::uuid;
+
+-- reopen: what was resolved of this kind of failure is open again, unless this is a message that has come before
+SELECT signalbox.reopen_dead_letters(ARRAY[%(fingerprint)s])
+WHERE NOT EXISTS (SELECT FROM signalbox.dead_letter_jobs WHERE id = %(id)s::uuid);
+
+-- write: one dead letter, unless its message has come before
+INSERT INTO signalbox.dead_letter_jobs (
+    id, source, job_type, payload, failure_reason, error_type, final_error_message, final_error_stack, total_attempts,
+    fingerprint, metadata, first_failed_at, last_failed_at
+)
+SELECT %(id)s::uuid, %(source)s, %(job_type)s, %(payload)s::jsonb, %(failure_reason)s, %(error_type)s, %(error_message)s,
+    %(error_stack)s, %(total_attempts)s, %(fingerprint)s, %(metadata)s::jsonb, moment, moment
+FROM clock_timestamp() AS moment
+ON CONFLICT (id) DO NOTHING;

@@ -1,0 +1,16 @@
+-- cancel_waiting: for good, before they have begun (again)
+UPDATE signalbox.jobs AS j
+SET status = 'cancelled', completed_at = t.now, updated_at = t.now, send_at = NULL,
+    cancel_requested_at = coalesce(j.cancel_requested_at, t.now),
+    error_details = jsonb_build_object('type', 'Cancelled', 'message', %(why)s::text)
+-- One instant: the parts of a row are compared with each other.
+FROM (SELECT clock_timestamp() AS now OFFSET 0) AS t
+WHERE j.id = ANY (%(ids)s::uuid[]);
+
+-- settle: what waited for them; answers what may be sent
+SELECT id::text FROM unnest(signalbox.settle_jobs(%(ids)s::uuid[])) AS id WHERE id IS NOT NULL;
+
+-- ask_running: the heartbeat of their worker hears it
+UPDATE signalbox.jobs SET cancel_requested_at = clock_timestamp(), updated_at = clock_timestamp()
+WHERE id = ANY (%(ids)s::uuid[]) AND cancel_requested_at IS NULL
+RETURNING id::text;

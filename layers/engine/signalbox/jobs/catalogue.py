@@ -1,0 +1,61 @@
+"""The job types that a stack knows, by name; the module of each is imported when it is first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any
+
+from signalbox.errors import JobTypeUnknown
+from signalbox.jobs.job_type import JobType
+from signalbox.jobs.payload import JobPayload
+from signalbox.registry import nearest
+
+
+class Known:
+    """One job type with what its module holds."""
+
+    def __init__(self, job_type: JobType) -> None:
+        self.type = job_type
+
+    @cached_property
+    def model(self) -> type[JobPayload]:
+        model: type[JobPayload] = getattr(self._module, self.type.model_name)
+        return model
+
+    @cached_property
+    def perform(self) -> Callable[[Any], Any]:
+        perform: Callable[[Any], Any] = getattr(self._module, self.type.name)
+        return perform
+
+    @cached_property
+    def upgrade(self) -> Callable[[dict[str, Any], int], dict[str, Any]] | None:
+        """Brings a payload of an older version to this one's shape."""
+        return getattr(self._module, "upgrade", None)
+
+    @cached_property
+    def _module(self) -> Any:
+        return import_module(self.type.module)
+
+
+class Catalogue:
+    """Those of the engine and of the packs."""
+
+    def __init__(self, types: Iterable[JobType]) -> None:
+        by_name: dict[str, Known] = {}
+        for job_type in types:
+            if job_type.name in by_name:
+                raise ValueError(f"job type '{job_type.name}' is registered twice")
+            by_name[job_type.name] = Known(job_type)
+        self.types: Mapping[str, Known] = MappingProxyType(by_name)
+
+    def __iter__(self) -> Iterator[JobType]:
+        return (known.type for known in self.types.values())
+
+    def find(self, name: str) -> Known:
+        """The type, or an error that names the nearest one."""
+        if known := self.types.get(name):
+            return known
+        raise JobTypeUnknown(f"job type '{name}' is not registered{nearest(name, self.types)}")

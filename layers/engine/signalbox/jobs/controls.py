@@ -1,0 +1,117 @@
+"""Controls: a job type, lane, tenant or key that is paused, or of which only so many may run or begin.
+
+They take effect at the next claim, which holds the control's row while it counts: so a cap is kept exactly.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from psycopg.rows import dict_row
+
+from signalbox.database import Connection
+from signalbox.errors import ControlRefused
+from signalbox.jobs import audit
+from signalbox.jobs.audit import Orderer
+from signalbox.jobs.catalogue import Catalogue
+from signalbox.jobs.job_type import Lane
+from signalbox.jobs.listing import bound, list_jobs
+from signalbox.jobs.orders import Done, Order, Stage, Terms
+from signalbox.jobs.pausing import Resuming, finish_resuming
+from signalbox.jobs.selection import Selection
+from signalbox.jobs.states import JobState
+from signalbox.queries import load_queries
+from signalbox.row import as_json
+
+SQL = load_queries(__file__)
+Kind = Literal["type", "lane", "tenant", "key"]
+_LONGEST_KEY = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Controlled:
+    """What a control is about."""
+
+    kind: Kind
+    key: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} '{self.key}'"
+
+    @property
+    def selection(self) -> Selection:
+        names = {"type": "job_type", "lane": "lane", "tenant": "tenant", "key": "cap_key"}
+        return Selection(**{names[self.kind]: self.key})  # type: ignore[arg-type]
+
+    def require_known(self, db: Connection, catalogue: Catalogue) -> None:
+        """Raises for a type or lane that there is not; tenants and keys may be yet to come."""
+        if self.kind == "type" and self.key not in catalogue.types and not list_jobs(db, self.selection, 1):
+            catalogue.find(self.key)
+        if self.kind == "lane" and self.key not in list(Lane):
+            raise ControlRefused(f"there is no lane '{self.key}'; the lanes are {', '.join(Lane)}")
+        if not 0 < len(self.key) <= _LONGEST_KEY:
+            raise ControlRefused(f"the name of a {self.kind} has 1 to {_LONGEST_KEY} characters, not {len(self.key)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """None of both lifts it."""
+
+    max_running: int | None = None
+    rate: int | None = None
+    per_seconds: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.rate is None) != (self.per_seconds is None):
+            raise ControlRefused("a rate is so many jobs in so many seconds: give both, or neither")
+        if self.max_running is not None and self.max_running < 0:
+            raise ControlRefused(f"max_running is {self.max_running}: at least 0 jobs may run at once")
+        if self.rate is not None and min(self.rate, self.per_seconds or 0) < 1:
+            raise ControlRefused(f"a rate of {self.rate} in {self.per_seconds} s: both are whole numbers from 1")
+
+
+def list_controls(db: Connection) -> list[dict[str, Any]]:
+    """Everything that is paused or capped."""
+    with db.cursor(row_factory=dict_row) as cursor:
+        return [as_json(row) for row in cursor.execute(SQL["list_controls"]).fetchall()]
+
+
+def pause_control(db: Connection, catalogue: Catalogue, what: Controlled, *, by: Orderer) -> None:
+    """No claim takes a job of it from now on; those on their way become paused when a worker looks at them."""
+    what.require_known(db, catalogue)
+    with db.transaction():
+        db.execute(SQL["pause"], _values(what, by))
+        audit.note(db, by, "control.pause", kind=what.kind, id_=what.key)
+
+
+def resume_control(db: Connection, catalogue: Catalogue, what: Controlled, terms: Terms) -> Done:
+    """First the control, then its jobs: a claim that is holding some back is waited for by the first."""
+    what.require_known(db, catalogue)
+    by = terms.by
+    with db.transaction():
+        was_paused = db.execute(SQL["resume"], _values(what, by)).fetchone() is not None
+        db.execute(SQL["forget"], _values(what, by))
+        if was_paused:
+            audit.note(db, by, "control.resume", kind=what.kind, id_=what.key)
+    order = Order(db, bound(db, what.selection), terms, "job.resume", Counter(resumed=0))
+    done = order.carry_out(Stage((JobState.PAUSED,), Resuming(db, own=False).step))
+    done = finish_resuming(order, done)
+    if not was_paused and not done.counts["resumed"]:
+        raise ControlRefused(f"{what} is not paused; `signalbox caps` lists what is")
+    return done
+
+
+def set_cap(db: Connection, catalogue: Catalogue, what: Controlled, cap: Cap, *, by: Orderer) -> None:
+    """The cap as a whole: what it does not name is lifted."""
+    what.require_known(db, catalogue)
+    values = {"max_running": cap.max_running, "rate": cap.rate, "per_seconds": cap.per_seconds}
+    with db.transaction():
+        db.execute(SQL["cap"], _values(what, by) | values)
+        db.execute(SQL["forget"], _values(what, by))
+        audit.note(db, by, "control.cap", kind=what.kind, id_=what.key, detail=values)
+
+
+def _values(what: Controlled, by: Orderer) -> dict[str, Any]:
+    return {"kind": what.kind, "key": what.key, "by": by.name, "reason": by.reason}

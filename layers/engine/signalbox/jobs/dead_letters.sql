@@ -1,0 +1,90 @@
+-- list: a page of those that match, the newest failure first, without their payloads
+SELECT id::text, source, original_job_id::text, job_type, failure_reason, error_type,
+    left(final_error_message, 300) AS error_message, total_attempts, fingerprint, severity, status, tenant, redrives,
+    resolution_notes, resolved_by, resolved_at, redriven_at, reopened_at, notified_at, first_failed_at, last_failed_at
+FROM signalbox.dead_letter_jobs
+WHERE (%(before_at)s::timestamptz IS NULL OR (last_failed_at, id) < (%(before_at)s, %(before_id)s::uuid))
+    AND (%(ids)s::uuid[] IS NULL OR id = ANY (%(ids)s::uuid[]))
+    AND (%(statuses)s::text[] IS NULL OR status = ANY (%(statuses)s))
+    AND (%(source)s::text IS NULL OR source = %(source)s)
+    AND (%(job_type)s::text IS NULL OR job_type = %(job_type)s)
+    AND (%(fingerprint)s::text IS NULL OR fingerprint = %(fingerprint)s)
+    AND (%(severity)s::text IS NULL OR severity = %(severity)s)
+    AND (%(tenant)s::text IS NULL OR tenant = %(tenant)s)
+    AND (%(since)s::timestamptz IS NULL OR last_failed_at >= %(since)s)
+    AND (%(until)s::timestamptz IS NULL OR last_failed_at <= %(until)s)
+ORDER BY last_failed_at DESC, id DESC
+LIMIT %(limit)s;
+
+-- show: one, whole, beside the state of its job
+SELECT d.*, j.status AS job_status FROM signalbox.dead_letter_jobs AS d
+LEFT JOIN signalbox.jobs AS j ON j.id = d.original_job_id
+WHERE d.id = %(id)s::uuid;
+
+-- list_executions: what its job went through, also since
+SELECT x.attempt_number, x.status, x.worker_id, x.started_at, x.completed_at, x.duration_ms, x.error_code,
+    x.error_message, x.error_stack, x.memory_used_mb
+FROM signalbox.dead_letter_jobs AS d JOIN signalbox.job_executions AS x ON x.job_id = d.original_job_id
+WHERE d.id = %(id)s::uuid
+ORDER BY x.attempt_number;
+
+-- list_audit: what was done about it
+SELECT at, actor, action, detail FROM signalbox.audit_log
+WHERE entity_type = 'dead_letter' AND entity_id = %(id)s
+ORDER BY id;
+
+-- list_kinds: the failures by fingerprint, with how many there are in each status and one of them to look at
+SELECT fingerprint, max(job_type) AS job_type, count(*) AS total,
+    count(*) FILTER (WHERE status = 'pending') AS pending,
+    count(*) FILTER (WHERE status = 'investigating') AS investigating,
+    count(*) FILTER (WHERE status = 'resolved') AS resolved,
+    count(*) FILTER (WHERE status = 'ignored') AS ignored,
+    count(*) FILTER (WHERE status = 'redriven') AS redriven,
+    count(DISTINCT tenant) AS tenants, min(first_failed_at) AS first_seen, max(last_failed_at) AS last_seen,
+    (array_agg(severity ORDER BY array_position(ARRAY['critical', 'warning', 'info'], severity)))[1] AS severity,
+    (array_agg(failure_reason ORDER BY last_failed_at DESC))[1] AS failure_reason,
+    (array_agg(error_type ORDER BY last_failed_at DESC))[1] AS error_type,
+    (array_agg(left(final_error_message, 300) ORDER BY last_failed_at DESC))[1] AS error_message,
+    (array_agg(id::text ORDER BY last_failed_at DESC))[1] AS newest_id
+FROM signalbox.dead_letter_jobs
+WHERE (%(ids)s::uuid[] IS NULL OR id = ANY (%(ids)s::uuid[]))
+    AND (%(statuses)s::text[] IS NULL OR status = ANY (%(statuses)s))
+    AND (%(source)s::text IS NULL OR source = %(source)s)
+    AND (%(job_type)s::text IS NULL OR job_type = %(job_type)s)
+    AND (%(fingerprint)s::text IS NULL OR fingerprint = %(fingerprint)s)
+    AND (%(severity)s::text IS NULL OR severity = %(severity)s)
+    AND (%(tenant)s::text IS NULL OR tenant = %(tenant)s)
+    AND (%(since)s::timestamptz IS NULL OR last_failed_at >= %(since)s)
+    AND (%(until)s::timestamptz IS NULL OR last_failed_at <= %(until)s)
+GROUP BY fingerprint
+ORDER BY max(last_failed_at) DESC, fingerprint
+LIMIT %(limit)s;
+
+-- hold: those to be triaged; in one order, so that two operators, or one and a redrive, can't wait for each other
+SELECT id::text, status FROM signalbox.dead_letter_jobs
+WHERE (%(ids)s::uuid[] IS NULL OR id = ANY (%(ids)s::uuid[]))
+    AND (%(statuses)s::text[] IS NULL OR status = ANY (%(statuses)s))
+    AND (%(source)s::text IS NULL OR source = %(source)s)
+    AND (%(job_type)s::text IS NULL OR job_type = %(job_type)s)
+    AND (%(fingerprint)s::text IS NULL OR fingerprint = %(fingerprint)s)
+    AND (%(severity)s::text IS NULL OR severity = %(severity)s)
+    AND (%(tenant)s::text IS NULL OR tenant = %(tenant)s)
+    AND (%(since)s::timestamptz IS NULL OR last_failed_at >= %(since)s)
+    AND (%(until)s::timestamptz IS NULL OR last_failed_at <= %(until)s)
+ORDER BY id
+FOR UPDATE;
+
+-- triage: set what was decided, and say in the audit log who did and why
+WITH changed AS (
+    UPDATE signalbox.dead_letter_jobs AS d
+    SET status = %(status)s, resolved_by = %(by)s, resolution_notes = coalesce(%(reason)s, d.resolution_notes),
+        resolved_at = CASE WHEN %(status)s IN ('resolved', 'ignored') THEN clock_timestamp() END,
+        updated_at = clock_timestamp()
+    FROM (SELECT id, status FROM signalbox.dead_letter_jobs WHERE id = ANY (%(ids)s::uuid[])) AS before
+    WHERE d.id = before.id
+    RETURNING d.id, before.status AS was, d.original_job_id AS job_id
+)
+INSERT INTO signalbox.audit_log (actor, action, entity_type, entity_id, detail)
+SELECT %(by)s, 'dead_letter.' || CASE %(status)s WHEN 'pending' THEN 'reopened' ELSE %(status)s END, 'dead_letter', id::text,
+    jsonb_strip_nulls(jsonb_build_object('was', was, 'reason', %(reason)s::text, 'job_id', job_id))
+FROM changed ORDER BY id;

@@ -1,0 +1,17 @@
+-- show: how far a group is
+SELECT id, total, completed, failed, cancelled, sealed, completion_job_id::text, created_at, finished_at
+FROM signalbox.job_groups WHERE id = %(id)s;
+
+-- hold_completion: the job waits for its group, beside what else it waits for
+UPDATE signalbox.jobs
+SET status = CASE WHEN status = 'queued' THEN 'pending' ELSE status END, unmet_dependencies = unmet_dependencies + 1,
+    send_at = NULL, queued_at = NULL
+WHERE id = %(job_id)s AND status IN ('queued', 'pending');
+
+-- seal: unless somebody has sealed it
+INSERT INTO signalbox.job_groups AS known (id, sealed, completion_job_id) VALUES (%(id)s, true, %(completion)s)
+ON CONFLICT (id) DO UPDATE SET sealed = true, completion_job_id = excluded.completion_job_id WHERE NOT known.sealed
+RETURNING id;
+
+-- finish: if all of its jobs have ended; answers the completion job where it may be sent
+SELECT signalbox.finish_group(%(id)s)::text;

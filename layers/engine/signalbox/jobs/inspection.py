@@ -1,0 +1,46 @@
+"""One job with everything around it: its attempts, what it waits for and what waits for it, its group, its dead letter,
+its schedule, and what operators did to it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psycopg.rows import dict_row
+
+from signalbox.database import Connection
+from signalbox.errors import JobUnknown
+from signalbox.jobs import audit
+from signalbox.jobs.selection import require_id
+from signalbox.queries import load_queries
+from signalbox.row import as_json
+
+SQL = load_queries(__file__)
+
+
+def show_job(db: Connection, id_: str) -> dict[str, Any]:
+    """All columns of the job, and lists of a hundred at most of everything else."""
+    found = _one(db, "find", id=require_id(id_))
+    if found is None:
+        raise JobUnknown(f"no job has the id {id_}; it may have been pruned: `signalbox jobs` lists those there are")
+    job = found["job"] | {"duration_ms": found["duration_ms"], "estimated_ms": found["estimated_ms"]}
+    return {
+        "job": job,
+        "executions": _rows(db, "list_attempts", id=id_),
+        "depends_on": _rows(db, "list_parents", id=id_),
+        "dependents": _rows(db, "list_dependents", id=id_),
+        "children": _rows(db, "list_children", id=id_),
+        "group": _one(db, "find_group", group=job["job_group"]),
+        "dead_letter": _one(db, "find_dead_letter", id=id_),
+        "schedule": _one(db, "find_schedule", schedule=job["schedule_id"]),
+        "orders": audit.list_newest(db, "job", id_),
+    }
+
+
+def _one(db: Connection, query: str, **values: Any) -> dict[str, Any] | None:
+    return next(iter(_rows(db, query, **values)), None) if all(values.values()) else None
+
+
+def _rows(db: Connection, query: str, **values: Any) -> list[dict[str, Any]]:
+    with db.cursor(row_factory=dict_row) as cursor:
+        return [as_json(row) for row in cursor.execute(SQL[query], values).fetchall()]

@@ -1,0 +1,36 @@
+-- find: everything that is known of a job, but for the token that is its worker's alone
+SELECT to_jsonb(j) - 'lease_token' - 'actual_duration' - 'estimated_duration' AS job,
+    (extract(epoch FROM j.actual_duration) * 1000)::bigint AS duration_ms,
+    (extract(epoch FROM j.estimated_duration) * 1000)::bigint AS estimated_ms
+FROM signalbox.jobs AS j WHERE id = %(id)s;
+
+-- list_attempts: the newest, newest first
+SELECT attempt_number, status, lane, worker_id, execution_node, queued_at, started_at, completed_at, duration_ms,
+    error_code, error_message, error_stack, memory_used_mb, cpu_time_ms, metadata
+FROM signalbox.job_executions WHERE job_id = %(id)s ORDER BY attempt_number DESC LIMIT 100;
+
+-- list_parents: what it waits for, or waited for
+SELECT d.depends_on_job_id::text AS id, p.job_type, p.status, d.dependency_type, d.on_failure, d.satisfied
+FROM signalbox.job_dependencies AS d JOIN signalbox.jobs AS p ON p.id = d.depends_on_job_id
+WHERE d.job_id = %(id)s ORDER BY d.satisfied, d.depends_on_job_id LIMIT 100;
+
+-- list_dependents: what waits for it, or waited
+SELECT d.job_id::text AS id, j.job_type, j.status, d.dependency_type, d.on_failure, d.satisfied
+FROM signalbox.job_dependencies AS d JOIN signalbox.jobs AS j ON j.id = d.job_id
+WHERE d.depends_on_job_id = %(id)s ORDER BY d.satisfied, d.job_id LIMIT 100;
+
+-- find_group: how far the jobs of its group are
+SELECT id, total, completed, failed, cancelled, sealed, completion_job_id, created_at, finished_at
+FROM signalbox.job_groups WHERE id = %(group)s;
+
+-- find_dead_letter: what became of it when it failed for good
+SELECT id, status, failure_reason, error_type, final_error_message, fingerprint, severity, total_attempts, redrives,
+    resolution_notes, resolved_by, resolved_at, redriven_at, last_failed_at
+FROM signalbox.dead_letter_jobs WHERE original_job_id = %(id)s;
+
+-- find_schedule: what submitted it
+SELECT id, name, schedule_type, cron_expression, interval_ms, run_at, timezone, enabled, paused_at, next_run_at
+FROM signalbox.job_schedules WHERE id = %(schedule)s;
+
+-- list_children: what it has submitted in its turn
+SELECT id::text, job_type, status FROM signalbox.jobs WHERE parent_job_id = %(id)s ORDER BY id LIMIT 100;

@@ -1,0 +1,34 @@
+"""A claimed job, as the worker that holds its lease sees it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+
+class Job(NamedTuple):
+    """One row of what claim_jobs answers, in its order; a tuple, as the driver makes it."""
+
+    id: str
+    job_type: str
+    lane: str
+    priority: int
+    payload: dict[str, Any]
+    payload_version: int
+    config: dict[str, Any] | None
+    cursor: Any
+    tenant: str | None
+    group: str | None
+    correlation_id: str | None
+    attempt: int
+    execution: int
+    max_attempts: int
+    timeout_ms: int
+    queued_at: datetime | None
+    created_at: datetime
+    cancel_requested_at: datetime | None
+
+    @property
+    def ids(self) -> dict[str, Any]:
+        """For the log."""
+        return {"job_id": self.id, "job_type": self.job_type, "attempt": self.attempt}

@@ -1,0 +1,81 @@
+"""A job to be, as its row goes into the table: by INSERT as JSON, or by COPY as a line.
+
+What the jobs of one submit have in common is worked out once: a hundred thousand often differ in their payload alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, NamedTuple
+
+
+@dataclass(frozen=True)
+class Common:
+    """The columns that are not a job's own, by name, in the order of COPY's."""
+
+    columns: Mapping[str, Any]
+
+    @cached_property
+    def as_json(self) -> str:
+        """Members of an object; metadata are JSON already."""
+        plain = {
+            name: value.isoformat() if isinstance(value, datetime) else value
+            for name, value in self.columns.items()
+            if value is not None and name != "metadata"
+        }
+        metadata = self.columns["metadata"]
+        return json.dumps(plain)[1:-1] + (f',"metadata":{metadata}' if metadata else "")
+
+    @cached_property
+    def as_line(self) -> str:
+        return "\t".join(map(_copy_field, self.columns.values())) + "\n"
+
+
+class JobRow(NamedTuple):
+    """What is a job's own comes first, as in COPY's list of columns; a tuple, since there may be so many of them."""
+
+    id: str
+    payload: str  # JSON
+    idempotency_key: str | None
+    subject_id: str | None
+    correlation_id: str | None
+    common: Common
+
+    @property
+    def group(self) -> str | None:
+        group: str | None = self.common.columns["job_group"]
+        return group
+
+    def as_json(self) -> str:
+        """The payload goes in as it is, not as a text in quotes."""
+        own = {"id": self.id, "idempotency_key": self.idempotency_key, "subject_id": self.subject_id,
+               "correlation_id": self.correlation_id}  # fmt: skip
+        return f'{json.dumps(own)[:-1]},"payload":{self.payload},{self.common.as_json}}}'
+
+    def as_line(self) -> str:
+        id_, payload, key, subject, correlation, common = self
+        if "\\" in payload:  # JSON has no other character that COPY would read in its own way
+            payload = payload.replace("\\", "\\\\")
+        if key is None and subject is None and correlation is None:
+            return f"{id_}\t{payload}\t\\N\t\\N\t\\N\t{common.as_line}"
+        own = "\t".join(map(_copy_field, (key, subject, correlation)))
+        return f"{id_}\t{payload}\t{own}\t{common.as_line}"
+
+
+def _copy_field(value: Any) -> str:
+    if value is None:
+        return "\\N"
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat()
+    if isinstance(value, list):
+        value = "{" + ",".join(f'"{_quoted(str(part))}"' for part in value) + "}"
+    text = str(value)
+    return text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
+
+
+def _quoted(part: str) -> str:
+    return part.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,80 @@
+"""What a job may answer, or raise: each says what becomes of the job, and nothing of how.
+
+A job that returns nothing has completed. Errors are told apart by their type and status code, never by their words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from signalbox.errors import SignalboxError
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """The job has done all of its work."""
+
+    result: Any = None  # JSON
+    output_files: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class More:
+    """A piece of the work is done: the job goes on from the cursor, with all its attempts before it."""
+
+    cursor: Any
+    percent: int | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snooze:
+    """Nothing can be done yet. Spends no attempt."""
+
+    delay: timedelta
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """The work is no longer wanted."""
+
+    reason: str
+
+
+Outcome = Completed | More | Snooze | Cancelled | None
+
+
+class JobFailed(SignalboxError):
+    """Raised by a job; its subclasses say whether trying again can help. Any other error counts as transient."""
+
+
+class Transient(JobFailed):
+    """It may well work the next time."""
+
+    def __init__(self, message: str, retry_after: timedelta | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class RateLimited(JobFailed):
+    """The other side asks for patience. Spends no attempt."""
+
+    def __init__(self, message: str, retry_after: timedelta = timedelta(seconds=30)) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Permanent(JobFailed):
+    """It would fail the same way every time."""
+
+
+class JobTimedOut(JobFailed):
+    """The attempt took longer than its type may."""
+
+
+class JobCancelled(JobFailed):
+    """Somebody asked for the job to be cancelled, and it noticed."""

@@ -1,0 +1,88 @@
+"""What new jobs wait for: jobs of the same submit, or older ones, which may end at the very moment.
+
+A parent's row is held until the submit has committed: its worker can't end it unseen in between.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal
+
+from signalbox.database import Connection
+from signalbox.errors import JobRefused
+from signalbox.queries import load_queries
+
+SQL = load_queries(__file__)
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """Another job that must have ended, or succeeded, first."""
+
+    job_id: str
+    type: Literal["completion", "success"] = "success"
+    on_failure: Literal["fail", "cancel", "proceed"] = "fail"
+
+
+Edges = Mapping[tuple[str, str], Dependency]  # by the ids of the job that waits and of its parent
+
+
+def refuse_circles(edges: Iterable[tuple[str, str]]) -> None:
+    """Only jobs of one submit can wait for each other in a circle: nobody else knows their ids yet."""
+    waits: dict[str, list[str]] = {}
+    for id_, parent in edges:
+        waits.setdefault(id_, []).append(parent)
+    if not waits:
+        return
+    from graphlib import CycleError, TopologicalSorter
+
+    try:
+        TopologicalSorter(waits).prepare()
+    except CycleError as error:
+        raise JobRefused(f"jobs would wait for each other in a circle: {' → '.join(error.args[1])}") from None
+
+
+def edges_of(waits: Sequence[tuple[str, Dependency]], older: Mapping[str, str]) -> Edges:
+    """What the new jobs wait for. `older` are the jobs that had been submitted before under the same key: they wait for
+    nothing anew, and where they are parents, the first one is meant."""
+    edges: dict[tuple[str, str], Dependency] = {}
+    for id_, dependency in waits:
+        if id_ not in older:
+            edges.setdefault((id_, older.get(dependency.job_id, dependency.job_id)), dependency)
+    if older:
+        refuse_circles(edges)
+    return edges
+
+
+def hold_parents(db: Connection, edges: Iterable[tuple[str, str]]) -> None:
+    """Until the transaction ends; raises where there is no such job."""
+    parents = sorted({parent for _, parent in edges})
+    if not parents:
+        return
+    held = {id_ for (id_,) in db.execute(SQL["hold_parents"], {"parents": parents}).fetchall()}
+    if missing := [parent for parent in parents if parent not in held]:
+        raise JobRefused(f"there is no job {missing[0]} to depend on; nothing was stored")
+
+
+def wait_for_parents(db: Connection, edges: Edges, lost_after: timedelta, *, recount: bool) -> dict[str, str]:
+    """The waiting jobs' states: of parents that have ended already, some may go, and some never will."""
+    waiting = sorted({id_ for id_, _ in edges})
+    db.execute(SQL["insert_dependencies"], {"rows": json.dumps([_row(*edge) for edge in edges.items()])})
+    if recount:
+        db.execute(SQL["recount"], {"ids": waiting})
+    db.execute(SQL["settle"], {"parents": sorted({parent for _, parent in edges})})
+    db.execute(SQL["queue_released"], {"ids": waiting, "lost_after": lost_after})
+    return dict(db.execute(SQL["read_states"], {"ids": waiting}).fetchall())
+
+
+def _row(ids: tuple[str, str], dependency: Dependency) -> dict[str, str]:
+    job_id, parent = ids
+    return {
+        "job_id": job_id,
+        "depends_on_job_id": parent,
+        "dependency_type": dependency.type,
+        "on_failure": dependency.on_failure,
+    }

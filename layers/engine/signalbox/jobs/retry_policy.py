@@ -1,0 +1,44 @@
+"""When a failed attempt is made again: pure, with chance as an argument."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal
+
+# Beyond this the exponent only costs: any cap is long reached.
+_MOST_DOUBLINGS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often a job is tried, and how long it waits in between. Exponential waits are base * factor^(attempt - 1)."""
+
+    max_attempts: int = 5
+    backoff: Literal["fixed", "exponential"] = "exponential"
+    base: timedelta = timedelta(seconds=2)
+    factor: float = 2.0
+    cap: timedelta = timedelta(minutes=15)
+    jitter: Literal["none", "full", "twenty_percent"] = "full"
+
+    def __post_init__(self) -> None:
+        if self.max_attempts < 1 or self.base <= timedelta(0) or self.factor < 1 or self.cap < self.base:
+            raise ValueError(
+                f"{self} is no retry policy: attempts from 1, a base above zero and below the cap, a factor from 1"
+            )
+
+
+def next_delay(policy: RetryPolicy, attempt: int, chance: float) -> timedelta:
+    """How long to wait after the attempt of that number (from 1); `chance` is from 0 to 1.
+
+    Full jitter spreads a crowd best. It waits for a tenth of the base at least: a retry at once meets the same fault.
+    """
+    seconds = policy.base.total_seconds()
+    if policy.backoff == "exponential":
+        seconds *= policy.factor ** min(attempt - 1, _MOST_DOUBLINGS)
+    seconds = min(seconds, policy.cap.total_seconds())
+    if policy.jitter == "full":
+        seconds = max(seconds * chance, policy.base.total_seconds() / 10)
+    elif policy.jitter == "twenty_percent":
+        seconds *= 0.8 + 0.4 * chance
+    return timedelta(seconds=seconds)

@@ -1,0 +1,31 @@
+"""The states of a job and the ways between them: one table, which the database's trigger repeats and the docs draw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+
+class JobState(StrEnum):
+    """Where a job is. Completed and cancelled are for good."""
+
+    PENDING = "pending"  # waits for its time, or for other jobs
+    QUEUED = "queued"  # on its way through a lane
+    RUNNING = "running"  # a worker holds its lease
+    COMPLETED = "completed"
+    FAILED = "failed"  # has a dead letter; only a redrive leads out
+    CANCELLED = "cancelled"
+    PAUSED = "paused"  # until somebody resumes it, or what it belongs to
+
+
+_S = JobState
+TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
+    _S.PENDING: frozenset({_S.QUEUED, _S.CANCELLED, _S.PAUSED}),
+    _S.QUEUED: frozenset({_S.RUNNING, _S.PENDING, _S.CANCELLED, _S.PAUSED}),
+    _S.RUNNING: frozenset({_S.COMPLETED, _S.PENDING, _S.FAILED, _S.CANCELLED}),
+    _S.PAUSED: frozenset({_S.PENDING, _S.CANCELLED}),
+    _S.FAILED: frozenset({_S.PENDING}),
+    _S.COMPLETED: frozenset(),
+    _S.CANCELLED: frozenset(),
+}
+FINAL = frozenset({_S.COMPLETED, _S.FAILED, _S.CANCELLED})

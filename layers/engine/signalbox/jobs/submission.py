@@ -1,0 +1,287 @@
+"""Submitting jobs: in the caller's transaction, one or a hundred thousand, each checked before any is stored.
+
+    check → insert (or COPY) → hold parents → join groups → wait for parents → after the commit: send
+
+What is not sent after the commit, for whatever reason, `dispatch_jobs` sends.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import islice
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from signalbox.database import Connection
+from signalbox.errors import JobRefused
+from signalbox.jobs.catalogue import Catalogue, Known
+from signalbox.jobs.ids import new_ids
+from signalbox.jobs.job_row import Common, JobRow
+from signalbox.jobs.job_type import JobType, Lane, lane_of
+from signalbox.jobs.lanes import Notice
+from signalbox.jobs.parents import Dependency, edges_of, hold_parents, refuse_circles, wait_for_parents
+from signalbox.jobs.payload import MOST_BYTES, check_payload
+from signalbox.queries import load_queries
+
+SQL = load_queries(__file__)
+COPY_FROM = 200  # jobs; below that one INSERT is as fast
+# How long a sent job may stay unclaimed before dispatch_jobs looks whether its message got lost.
+LOST_AFTER = timedelta(minutes=2)
+# A worker's whole time, less what it needs for itself.
+LONGEST = {lane: timedelta(seconds=870 if lane is Lane.HEAVY else 330) for lane in Lane}
+
+# What jobs may have in common, beside tags, metadata and dependencies, which need not be hashable.
+_COMMON = attrgetter(
+    "job_type", "priority", "lane", "delay", "at", "tenant", "cap_key", "group", "parent_id", "schedule_id",
+    "max_attempts", "timeout", "name", "created_by",
+)  # fmt: skip
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewJob:
+    """A job to be. Only its type is needed, and what its payload asks for."""
+
+    job_type: str
+    payload: Mapping[str, Any] = field(default_factory=dict)
+    id: str | None = None  # for others of the same submit to depend on
+    idempotency_key: str | None = None  # a second submit of the type with it gives the first job
+    priority: int = 5
+    lane: str | None = None
+    delay: timedelta | None = None
+    at: datetime | None = None
+    tenant: str | None = None
+    cap_key: str | None = None
+    group: str | None = None
+    parent_id: str | None = None
+    schedule_id: str | None = None
+    depends_on: Sequence[Dependency] = ()
+    max_attempts: int | None = None
+    timeout: timedelta | None = None
+    name: str | None = None
+    correlation_id: str | None = None
+    tags: Sequence[str] = ()
+    metadata: Mapping[str, Any] | None = None
+    created_by: str | None = None
+
+
+class Submitted(NamedTuple):
+    """What became of one of them; a tuple, since there may be so many."""
+
+    id: str
+    job_type: str
+    lane: str
+    tenant: str | None
+    status: str
+    created: bool = True  # False: it had been submitted before
+
+
+def submit(db: Connection, catalogue: Catalogue, jobs: Sequence[NewJob], now: datetime) -> list[Submitted]:
+    """Stores all of them or none, in the order given. In a transaction of the caller's they come and go with it."""
+    if not jobs:
+        return []
+    many = len(jobs) >= COPY_FROM and all(job.idempotency_key is None for job in jobs)
+    rows = [] if many else list(_rows(catalogue, jobs, now))
+    if len(rows) == 1 and not jobs[0].depends_on and rows[0].group is None:
+        return _insert(db, rows)
+    with db.transaction():
+        # The server stores a part of many while the next is checked; what is refused then takes all of it back.
+        submitted = _copy(db, _rows(catalogue, jobs, now), rows) if many else _insert(db, rows)
+        waits = [(row.id, dependency) for row, job in zip(rows, jobs, strict=True) for dependency in job.depends_on]
+        known = {row.id: one.id for row, one in zip(rows, submitted, strict=True) if not one.created}
+        edges = edges_of(waits, known)
+        # Parents before groups, as a worker that ends them: else each could wait for the other.
+        hold_parents(db, edges)
+        _join_groups(db, [row for row in rows if row.id not in known])
+        if not edges:
+            return submitted
+        states = wait_for_parents(db, edges, LOST_AFTER, recount=len(edges) < len(waits))
+    return [one._replace(status=states.get(one.id, one.status)) for one in submitted]
+
+
+def check_job(catalogue: Catalogue, job: NewJob, now: datetime) -> None:
+    """Raises what submitting it would raise, as far as the job alone can tell."""
+    list(_rows(catalogue, [job], now))
+
+
+def _rows(catalogue: Catalogue, jobs: Sequence[NewJob], now: datetime) -> Iterator[JobRow]:
+    known: dict[str, Known] = {}
+    common: dict[object, Common] = {}
+    edges = []
+    for place, (job, id_) in enumerate(zip(jobs, new_ids(len(jobs)), strict=True)):
+        if job.job_type not in known:
+            known[job.job_type] = catalogue.find(job.job_type)
+        try:
+            row = _row(known[job.job_type], job, job.id or id_, now, common)
+        except JobRefused as error:
+            if len(jobs) == 1:
+                raise
+            raise JobRefused(f"job {place + 1} of {len(jobs)}: {error}; none of them was stored") from None
+        edges += [(row.id, on.job_id) for on in job.depends_on]
+        yield row
+    refuse_circles(edges)
+
+
+def _row(known: Known, job: NewJob, id_: str, now: datetime, common: dict[object, Common]) -> JobRow:
+    job_type = known.type
+    payload = check_payload(known, job.payload)
+    text = payload.model_dump_json()
+    if fault := _unstorable(job, text):
+        _refuse(job_type, fault)
+    kind = None if job.id or job.depends_on or job.tags or job.metadata is not None else _COMMON(job)
+    shared = common.get(kind)
+    if shared is None:
+        _refuse(job_type, _unreachable(job_type, job), _unending(job_type, job), _waiting(job))
+        shared = Common(_columns(job_type, job, now))
+        if kind is not None:
+            common[kind] = shared
+    subject = _column(payload, job_type.subject)
+    correlation = job.correlation_id or _column(payload, job_type.correlation)
+    return JobRow(id_, text, job.idempotency_key, subject, correlation, shared)
+
+
+def _columns(job_type: JobType, job: NewJob, now: datetime) -> dict[str, Any]:
+    """Those that it may have in common with others, in the order of COPY's."""
+    at = job.at if job.at else now + job.delay if job.delay else None
+    waits = bool(job.depends_on)
+    due = not waits and (at is None or at <= now)
+    return {
+        "job_type": job_type.name,
+        "job_name": job.name,
+        "job_category": job_type.category,
+        "lane": _lane(job_type, job),
+        "priority": job.priority,
+        "status": "queued" if due else "pending",
+        "payload_version": job_type.version,
+        "tenant": job.tenant,
+        "cap_key": job.cap_key,
+        "job_group": job.group,
+        "parent_job_id": job.parent_id,
+        "schedule_id": job.schedule_id,
+        "unmet_dependencies": len(job.depends_on),
+        "tags": list(job.tags) or None,
+        "metadata": None if job.metadata is None else json.dumps(job.metadata),
+        "created_by": job.created_by,
+        "max_attempts": job.max_attempts or job_type.retry.max_attempts,
+        "timeout_ms": round((job.timeout or job_type.timeout).total_seconds() * 1000),
+        "scheduled_for": at,
+        "send_at": None if waits else now + LOST_AFTER if due else at,
+        "queued_at": now if due else None,
+    }
+
+
+def _lane(job_type: JobType, job: NewJob) -> Lane:
+    return Lane(job.lane) if job.lane else lane_of(job_type, job.priority)
+
+
+def _column(payload: Any, field_name: str | None) -> str | None:
+    value = getattr(payload, field_name) if field_name else None
+    return None if value is None else str(value)
+
+
+def _refuse(job_type: JobType, *faults: str | None) -> None:
+    """Raises for what would be refused, or never run, later."""
+    for fault in faults:
+        if fault is not None:
+            raise JobRefused(f"job of type '{job_type.name}': {fault}")
+
+
+def _unstorable(job: NewJob, text: str) -> str | None:
+    if len(text) > MOST_BYTES // 4 and len(text.encode()) > MOST_BYTES:  # a character has four bytes at most
+        return f"its payload has more than {MOST_BYTES // 1000} kB; put the data into S3 and their key into the payload"
+    texts = (job.tenant, job.cap_key, job.group, job.name, job.idempotency_key, job.correlation_id, *job.tags)
+    if "\\u0000" in text or "\0" in "".join(filter(None, texts)):
+        return "it holds a NUL character, which PostgreSQL can't store"
+    return None
+
+
+def _unreachable(job_type: JobType, job: NewJob) -> str | None:
+    if not 1 <= job.priority <= 10:
+        return f"priority {job.priority} is not between 1 (first) and 10"
+    if job.lane is not None and job.lane not in job_type.allowed_lanes:
+        return f"it may not run in lane '{job.lane}'; allowed are {', '.join(sorted(job_type.allowed_lanes))}"
+    if job.at is not None and (job.delay is not None or job.at.tzinfo is None):
+        return "give a delay or an instant with its time zone, and not both"
+    return None
+
+
+def _unending(job_type: JobType, job: NewJob) -> str | None:
+    timeout = job_type.timeout if job.timeout is None else job.timeout
+    longest = LONGEST[_lane(job_type, job)]
+    if not timedelta(0) < timeout <= longest:
+        return f"a time-out of {timeout} is not above zero and within its worker's {longest}"
+    if job.max_attempts is not None and not 1 <= job.max_attempts <= 100:
+        return f"max_attempts {job.max_attempts} is not between 1 and 100"
+    return None
+
+
+def _waiting(job: NewJob) -> str | None:
+    waits_for = [dependency.job_id for dependency in job.depends_on]
+    if job.id is not None and not _ID.fullmatch(job.id):
+        return f"its id '{job.id[:50]}' is no UUID in lower case"
+    if job.id in waits_for:
+        return "it would depend on itself"
+    if len(set(waits_for)) < len(waits_for) or not all(map(_ID.fullmatch, waits_for)):
+        return "depends_on takes the ids of jobs, each once"
+    return None
+
+
+def _insert(db: Connection, rows: Sequence[JobRow]) -> list[Submitted]:
+    text = "[" + ",".join(row.as_json() for row in rows) + "]"
+    stored = {id_ for (id_,) in db.execute(SQL["insert"], {"rows": text}).fetchall()}
+    first: dict[str, tuple[str, str]] = {}
+    if len(stored) < len(rows):
+        found = db.execute(SQL["find_first"], {"rows": text}).fetchall()
+        first = {asked: (id_, status) for asked, id_, status in found if asked not in stored}
+    return [_submitted(row) if row.id in stored else _found(row, *first[row.id]) for row in rows]
+
+
+def _submitted(row: JobRow) -> Submitted:
+    columns = row.common.columns
+    return Submitted(row.id, columns["job_type"], columns["lane"], columns["tenant"], columns["status"])
+
+
+def _found(row: JobRow, id_: str, status: str) -> Submitted:
+    return _submitted(row)._replace(id=id_, status=status, created=False)
+
+
+def _copy(db: Connection, rows: Iterator[JobRow], stored: list[JobRow]) -> list[Submitted]:
+    submitted: list[Submitted] = []
+    with db.cursor().copy(SQL["copy"]) as copy:
+        while block := list(islice(rows, 1000)):
+            copy.write("".join([row.as_line() for row in block]))
+            stored += block
+            submitted += map(_submitted, block)
+    return submitted
+
+
+def _join_groups(db: Connection, rows: Sequence[JobRow]) -> None:
+    counts = Counter(row.group for row in rows if row.group)
+    if not counts:
+        return
+    given = json.dumps([{"job_group": group, "count": count} for group, count in counts.items()])
+    joined = {id_ for (id_,) in db.execute(SQL["join_groups"], {"rows": given}).fetchall()}
+    if closed := sorted(counts.keys() - joined):
+        raise JobRefused(f"group '{closed[0]}' is sealed: it takes no further jobs; nothing was stored")
+
+
+def read_notices(db: Connection, ids: Sequence[str]) -> list[Notice]:
+    """What is to be sent for these jobs."""
+    return [Notice(*row) for row in db.execute(SQL["read_jobs"], {"ids": list(ids)}).fetchall()]
+
+
+def notices_of(submitted: Sequence[Submitted]) -> list[Notice]:
+    """What is to be sent once they are committed: those that are new and need not wait."""
+    return [
+        Notice(new.id, new.job_type, new.lane, new.tenant)
+        for new in submitted
+        if new.created and new.status == "queued"
+    ]
+
+
+__all__ = ["Dependency", "NewJob", "Submitted", "check_job", "notices_of", "read_notices", "submit"]

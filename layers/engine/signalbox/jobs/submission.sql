@@ -1,0 +1,40 @@
+-- insert: the jobs, each once by its idempotency key
+INSERT INTO signalbox.jobs (
+    id, job_type, job_name, job_category, lane, priority, status, payload, payload_version, tenant, cap_key, subject_id,
+    correlation_id, idempotency_key, job_group, parent_job_id, schedule_id, unmet_dependencies, tags, metadata, created_by,
+    max_attempts, timeout_ms, scheduled_for, send_at, queued_at
+)
+SELECT id, job_type, job_name, job_category, lane, priority, status, payload, payload_version, tenant, cap_key, subject_id,
+    correlation_id, idempotency_key, job_group, parent_job_id, schedule_id, unmet_dependencies, tags, metadata, created_by,
+    max_attempts, timeout_ms, scheduled_for, send_at, queued_at
+FROM jsonb_to_recordset(%(rows)s::jsonb) AS given (
+    id uuid, job_type text, job_name text, job_category text, lane text, priority smallint, status text, payload jsonb,
+    payload_version smallint, tenant text, cap_key text, subject_id text, correlation_id text, idempotency_key text,
+    job_group text, parent_job_id uuid, schedule_id uuid, unmet_dependencies integer, tags text[], metadata jsonb,
+    created_by text, max_attempts smallint, timeout_ms integer, scheduled_for timestamptz, send_at timestamptz,
+    queued_at timestamptz
+)
+ON CONFLICT (job_type, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
+RETURNING id::text;
+
+-- copy: the same, for many jobs without idempotency keys
+COPY signalbox.jobs (
+    id, payload, idempotency_key, subject_id, correlation_id,
+    job_type, job_name, job_category, lane, priority, status, payload_version, tenant, cap_key, job_group, parent_job_id,
+    schedule_id, unmet_dependencies, tags, metadata, created_by, max_attempts, timeout_ms, scheduled_for, send_at, queued_at
+) FROM STDIN;
+
+-- find_first: the jobs that were submitted with these keys before
+SELECT given.id, first.id::text, first.status
+FROM jsonb_to_recordset(%(rows)s::jsonb) AS given (id text, job_type text, idempotency_key text)
+JOIN signalbox.jobs AS first USING (job_type, idempotency_key);
+
+-- join_groups: count the new jobs; a sealed group takes none
+INSERT INTO signalbox.job_groups AS known (id, total)
+SELECT job_group, count FROM jsonb_to_recordset(%(rows)s::jsonb) AS given (job_group text, count integer)
+ORDER BY job_group
+ON CONFLICT (id) DO UPDATE SET total = known.total + excluded.total WHERE NOT known.sealed
+RETURNING id;
+
+-- read_jobs: what a message says of these jobs
+SELECT id::text, job_type, lane, tenant FROM signalbox.jobs WHERE id = ANY (%(ids)s::uuid[]);

@@ -1,0 +1,137 @@
+"""What becomes of a job after an attempt: decided from what its function answered or raised, without any I/O.
+
+A verdict is one record of what `end_attempts` takes. Errors are told apart by their type, never by their words.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+from hashlib import md5
+from typing import Any
+
+import psycopg
+
+from signalbox.errors import Refused
+from signalbox.fault import describe
+from signalbox.jobs.job import Job
+from signalbox.jobs.job_type import JobType
+from signalbox.jobs.outcome import (
+    Cancelled,
+    Completed,
+    JobCancelled,
+    JobTimedOut,
+    More,
+    Permanent,
+    RateLimited,
+    Snooze,
+    Transient,
+)
+from signalbox.jobs.retry_policy import next_delay
+
+# What differs between two failures of one kind: ids, numbers, quoted values.
+_VARYING = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|0x[0-9a-fA-F]+|\d+|'[^']*'|\"[^\"]*\"")
+# Of a kind that the same job would meet again.
+_PERMANENT = (Permanent, Refused, NotImplementedError, psycopg.DataError, psycopg.ProgrammingError)
+PARK = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """As the database takes it, but for what was measured."""
+
+    status: str  # of the job: completed, pending, failed or cancelled
+    execution: str  # of the attempt
+    counts: str | None = None  # 'not': no attempt was spent; 'anew': all attempts are before it again
+    delay: timedelta = timedelta(0)
+    result: Any = None
+    output_files: tuple[str, ...] | None = None
+    cursor: Any = None
+    error: dict[str, Any] | None = None
+    reason: str | None = None  # of the dead letter
+    fingerprint: str | None = None
+    severity: str | None = None
+    percent: int | None = None
+    message: str | None = None
+
+
+COMPLETED = Verdict("completed", "completed")
+CANCELLED = Verdict("cancelled", "cancelled")
+RELEASED = Verdict("pending", "released", counts="not")
+
+
+def of_answer(answer: Any) -> Verdict:
+    """What the function returned."""
+    if answer is None:
+        return COMPLETED
+    match answer:
+        case Completed():
+            files = tuple(answer.output_files) or None
+            return Verdict("completed", "completed", result=answer.result, output_files=files)
+        case More():
+            return Verdict("pending", "continued", counts="anew", cursor=answer.cursor, percent=answer.percent,
+                           message=answer.message)  # fmt: skip
+        case Snooze():
+            return Verdict("pending", "snoozed", counts="not", delay=answer.delay, message=answer.reason)
+        case Cancelled():
+            return Verdict("cancelled", "cancelled", error={"type": "Cancelled", "message": answer.reason})
+    kind = type(answer).__name__
+    raise Permanent(f"a job answered a {kind}: Completed, More, Snooze, Cancelled or nothing was expected")
+
+
+def of_error(job_type: JobType, job: Job, error: BaseException, chance: float) -> Verdict:
+    """What the function raised."""
+    told = describe(error)
+    match error:
+        case JobCancelled():
+            return Verdict("cancelled", "cancelled", error=told)
+        case RateLimited():
+            return Verdict("pending", "throttled", counts="not", delay=error.retry_after, error=told)
+        case _ if isinstance(error, _PERMANENT):
+            return _failed(job_type, told, "permanent", "failed")
+    timed_out = isinstance(error, JobTimedOut)
+    execution = "timeout" if timed_out else "failed"
+    if job.attempt >= job.max_attempts:
+        return _failed(job_type, told, "timeout" if timed_out else "exhausted", execution)
+    delay = next_delay(job_type.retry, job.attempt, chance)
+    if isinstance(error, Transient) and error.retry_after is not None:
+        delay = max(delay, error.retry_after)
+    return Verdict("pending", execution, delay=delay, error=told)
+
+
+def parked(error: BaseException) -> Verdict:
+    """A job that newer code has submitted, or whose pack is not here: it waits for code that knows it."""
+    return Verdict(
+        "pending", "snoozed", counts="not", delay=PARK, error=describe(error), message="parked: " + str(error)
+    )
+
+
+def _failed(job_type: JobType, told: dict[str, Any], reason: str, execution: str) -> Verdict:
+    return Verdict("failed", execution, error=told, reason=reason, fingerprint=fingerprint(job_type.name, told),
+                   severity=job_type.severity)  # fmt: skip
+
+
+def fingerprint(job_type: str, error: dict[str, Any]) -> str:
+    """Alike for failures of one kind: by type of job, type of error, place and words, without what varies."""
+    words = _VARYING.sub("#", error.get("message") or "")[:200]
+    return md5("\n".join([job_type, error["type"], error.get("at", ""), words]).encode()).hexdigest()  # noqa: S324
+
+
+def as_json(verdict: Verdict) -> str:
+    """The record, without what is not said."""
+    if verdict is COMPLETED:
+        return _COMPLETED
+    record: dict[str, Any] = {"status": verdict.status, "execution": verdict.execution}
+    if verdict.status == "pending":
+        record["delay_ms"] = round(verdict.delay.total_seconds() * 1000)
+    for name in ("counts", "result", "output_files", "cursor", "error", "reason", "fingerprint", "severity", "percent",
+                 "message"):  # fmt: skip
+        value = getattr(verdict, name)
+        if value is not None:
+            record[name] = value
+    return json.dumps(record)
+
+
+_COMPLETED = '{"status":"completed","execution":"completed"}'  # by far the most

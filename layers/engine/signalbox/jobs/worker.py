@@ -1,0 +1,197 @@
+"""The worker: brings the jobs of an SQS batch from their lease to their end.
+
+    read → claim → resolve → perform → decide → record → send what follows
+
+Postgres is the truth, so a message is done with once the state of its job is recorded, whatever that is. Only those
+come back that nobody can read, until their dead-letter queue has them; an error of the batch brings back all of it.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+
+from signalbox.budget import Budget
+from signalbox.errors import JobRefused, JobTypeUnknown, SignalboxError
+from signalbox.invocation import Invocation, Tools
+from signalbox.jobs.attempt import Attempt, LeaseLost, resolve
+from signalbox.jobs.catalogue import Known
+from signalbox.jobs.context import JobContext, Progress
+from signalbox.jobs.events import Change, publish
+from signalbox.jobs.heartbeat import Heartbeat
+from signalbox.jobs.job import Job
+from signalbox.jobs.lanes import LONGEST_DELAY_SECONDS, Lanes, Notice
+from signalbox.jobs.lease import Lease
+from signalbox.jobs.message import read_messages
+from signalbox.jobs.metrics import write_metrics
+from signalbox.jobs.submission import notices_of, read_notices
+from signalbox.jobs.timeout import Alarm
+from signalbox.jobs.usage import spent
+from signalbox.jobs.verdict import CANCELLED, RELEASED, Verdict, as_json, of_error, parked
+
+# What has ended is recorded at the latest after so long, or so many: a crash makes the rest run again.
+RECORD_AFTER_SECONDS = 1.0
+RECORD_AT_MOST = 1000
+# A job is not begun with less of its own time left than this share: it would only be cut off.
+LEAST_SHARE = 0.5
+
+
+@dataclass(slots=True)
+class Batch:
+    """The jobs of one invocation on their way, and what of them is not recorded yet."""
+
+    tools: Tools
+    lease: Lease
+    invocation: Invocation
+    heartbeat: Heartbeat
+    alarm: Alarm = field(default_factory=Alarm)
+    begun: bool = False  # one of its jobs
+    claimed_at: float = 0.0  # monotonic
+    recorded_at: float = 0.0
+    jobs: dict[str, Job] = field(default_factory=dict)
+    delays: dict[str, float] = field(default_factory=dict)  # of those that are to be sent again
+    records: list[str] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    @property
+    def ends_at(self) -> float:
+        return self.invocation.ends_at - self.tools.settings.budget_margin_seconds
+
+    def run(self, ids: Sequence[str]) -> None:
+        claimed = self.lease.claim(self.tools.database.connection(), ids)
+        self.claimed_at = self.recorded_at = time.monotonic()
+        self.jobs = {job.id: job for job in claimed}
+        self._heard((job.id, "running") for job in claimed)
+        try:
+            with self.heartbeat, self.alarm:
+                for job in claimed:
+                    self._attempt(job)
+        finally:
+            self._record()
+            self._send()
+            publish(self.tools.clients, self.tools.settings.event_bus, self.changes, self.tools.log)
+
+    def _attempt(self, job: Job) -> None:
+        """Brings one job to its verdict. Those that there is no time for are given back unharmed; but the first is
+        begun in any case, or a function with too little time for its jobs would hand them round for ever."""
+        limit, left = job.timeout_ms / 1000, self.ends_at - time.monotonic()
+        if left <= 0 or (left < limit * LEAST_SHARE and self.begun):
+            return self._keep(job, RELEASED)
+        if job.cancel_requested_at is not None or job.id in self.heartbeat.unwanted:
+            return self._keep(job, CANCELLED)
+        try:
+            known = self.tools.catalogue.find(job.job_type)
+            payload = resolve(known, job)
+        except JobTypeUnknown as error:
+            return self._keep(job, parked(error))
+        except JobRefused as error:
+            return self._keep(job, of_error(known.type, job, error, 0))
+        return self._perform(job, known, payload, min(limit, left))
+
+    def _perform(self, job: Job, known: Known, payload: Any, seconds: float) -> None:
+        self.begun = True
+        began, cpu = time.monotonic(), spent()[0]
+        progress, budget = Progress(), Budget(began + seconds)
+        self.heartbeat.working_on(job.id, progress)
+        context = JobContext(job, payload, self.invocation.clock, budget, self.tools, progress, [])
+        attempt = Attempt(job, known, context, self.alarm)
+        if known.type.transactional:
+            self._record()
+
+            def finish(verdict: Verdict, db: Any) -> None:
+                if not self._write([self._record_of(job, verdict, began, cpu)], db):
+                    raise LeaseLost
+
+            verdict = attempt.perform_in_transaction(seconds, finish)
+        else:
+            verdict = attempt.perform(seconds)
+        self.notices += notices_of(context.submitted)
+        if verdict is not None:
+            self._keep(job, verdict, began, cpu)
+
+    def _keep(self, job: Job, verdict: Verdict, began: float = 0.0, cpu: float = 0.0) -> None:
+        self.records.append(self._record_of(job, verdict, began, cpu))
+        if len(self.records) >= RECORD_AT_MOST or time.monotonic() - self.recorded_at > RECORD_AFTER_SECONDS:
+            self._record()
+
+    def _record_of(self, job: Job, verdict: Verdict, began: float, cpu: float) -> str:
+        """The verdict with what was measured, in milliseconds since the claim."""
+        self.counts[job.job_type, verdict.execution] += 1
+        if verdict.status == "pending":
+            self.delays[job.id] = verdict.delay.total_seconds()
+        measured = ""
+        if began:
+            since, until = (began - self.claimed_at) * 1000, (time.monotonic() - self.claimed_at) * 1000
+            now, memory_mb = spent()
+            cpu_ms = (now - cpu) * 1000
+            measured = f'"began_ms":{since:.3f},"ended_ms":{until:.3f},"cpu_ms":{cpu_ms:.3f},"memory_mb":{memory_mb},'
+        return f'{{"id":"{job.id}","number":{job.execution},{measured}{as_json(verdict)[1:]}'
+
+    def _record(self) -> None:
+        if not self.records:
+            return
+        records, self.records = self.records, []
+        try:
+            self._write(records, self.tools.database.connection())
+        except psycopg.OperationalError:
+            # The connection may have broken in the middle of a job: a new one records what the server has not.
+            self._write(records, self.tools.database.connection())
+        self.recorded_at = time.monotonic()
+
+    def _write(self, records: Sequence[str], db: Any) -> int:
+        changed = self.lease.finish(db, records)
+        released = []
+        for id_, status, was_released in changed:
+            if was_released:
+                released.append(id_)
+            elif status == "pending" and self.delays.get(id_, 0) <= LONGEST_DELAY_SECONDS:
+                job = self.jobs[id_]
+                # A second more: SQS counts in whole ones, and a message that comes early is for nothing.
+                delay = round(self.delays[id_] + 0.5)
+                self.notices.append(Notice(id_, job.job_type, job.lane, job.tenant, delay))
+        if released:
+            self.notices += read_notices(db, released)
+        self._heard((id_, status) for id_, status, was_released in changed if not was_released)
+        return len(changed)
+
+    def _heard(self, changed: Iterable[tuple[str, str]]) -> None:
+        if not self.tools.settings.event_bus:
+            return
+        jobs = ((self.jobs[id_], status) for id_, status in changed)
+        self.changes += [
+            Change(job.id, job.job_type, job.lane, job.tenant, status, job.attempt) for job, status in jobs
+        ]
+
+    def _send(self) -> None:
+        """What can't be sent now, dispatch_jobs sends: it looks for what has not come."""
+        if not self.notices:
+            return
+        try:
+            Lanes(self.tools.clients, self.tools.settings.stack).send(self.notices)
+        except SignalboxError as error:
+            self.tools.log.warning("notices.not_sent", extra={"number": len(self.notices), "error": str(error)})
+
+
+def work(tools: Tools, event: object, invocation: Invocation) -> dict[str, Any]:
+    """Answers SQS which messages are to come back."""
+    messages, unreadable = read_messages(event, tools.log)
+    lease = Lease(
+        token=uuid.uuid4(),
+        worker_id=invocation.worker_id,
+        node=tools.node,
+        life=timedelta(seconds=invocation.seconds_left + tools.settings.lease_margin_seconds),
+    )
+    batch = Batch(tools, lease, invocation, Heartbeat(tools.database, lease.token))
+    if messages:
+        batch.run(list(messages))
+    write_metrics(tools.settings.stack, batch.counts, len(messages), len(batch.jobs))
+    return {"batchItemFailures": [{"itemIdentifier": id_} for id_ in unreadable]}

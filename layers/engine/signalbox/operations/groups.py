@@ -1,0 +1,53 @@
+"""Groups of jobs, as an operator looks at them and closes them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from pydantic import Field
+
+from signalbox.engine import Engine
+from signalbox.errors import SignalboxError
+from signalbox.invocation import Invocation
+from signalbox.jobs import audit, groups
+from signalbox.jobs.groups import Group
+from signalbox.jobs.lanes import Lanes
+from signalbox.operations.submission import JobToBe, new_job
+from signalbox.payload import Payload
+from signalbox.row import as_json
+
+
+class ShowGroup(Payload):
+    id: str = Field(min_length=1, max_length=200)
+
+
+class SealGroup(Payload):
+    """`completion` is submitted with it, and begins once all of the group has ended."""
+
+    id: str = Field(min_length=1, max_length=200)
+    completion: JobToBe | None = None
+    by: str | None = Field(None, max_length=200)
+    reason: str | None = Field(None, max_length=1000)
+
+
+def show_group(engine: Engine, params: ShowGroup, _: Invocation) -> dict[str, Any]:
+    return _shown(groups.show_group(engine.tools.database.connection(), params.id))
+
+
+def seal_group(engine: Engine, params: SealGroup, invocation: Invocation) -> dict[str, Any]:
+    """It takes no more jobs from now on."""
+    tools, db = engine.tools, engine.tools.database.connection()
+    completion = None if params.completion is None else new_job(params.completion, {}, params.by)
+    with db.transaction():
+        group, notices = groups.seal_group(db, tools.catalogue, params.id, invocation.clock, completion)
+        audit.note(db, audit.Orderer(params.by or "unknown", params.reason), "group.seal", kind="group", id_=params.id)
+    try:
+        Lanes(tools.clients, tools.settings.stack).send(notices)
+    except SignalboxError as error:  # dispatch_jobs sends it
+        tools.log.warning("notices.not_sent", extra={"number": len(notices), "error": str(error)})
+    return _shown(group)
+
+
+def _shown(group: Group) -> dict[str, Any]:
+    return {"group": as_json(asdict(group)) | {"left": group.left, "percent": group.percent}}

@@ -1,0 +1,63 @@
+"""Jobs as an operator finds, reads, cancels and hastens them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from signalbox.engine import Engine
+from signalbox.invocation import Invocation
+from signalbox.jobs import inspection, listing
+from signalbox.jobs.cancellation import cancel
+from signalbox.jobs.hastening import retry_now
+from signalbox.jobs.selection import require_id
+from signalbox.jobs.states import FINAL
+from signalbox.operations.orders import JobFilter, JobOrder, order_jobs
+from signalbox.payload import Payload
+
+
+class ListJobs(JobFilter):
+    """Filters, and which page."""
+
+    limit: int = Field(50, ge=1, le=1000)
+    before_id: str | None = None
+
+
+class ShowJob(Payload):
+    id: str
+
+
+class CancelJobs(JobOrder):
+    """What waits is cancelled at once, what runs is asked to stop."""
+
+
+class RetryJobs(JobOrder):
+    """What waits for its time is tried now."""
+
+
+def list_jobs(engine: Engine, params: ListJobs, _: Invocation) -> dict[str, Any]:
+    """A page, newest first; `next` is the `before_id` of the page that follows."""
+    db, before = engine.tools.database.connection(), params.before_id
+    jobs = listing.list_jobs(db, params.selection, params.limit, before and require_id(before))
+    if not jobs:
+        listing.require_known(db, engine.tools.catalogue, params.selection)
+    return {"jobs": jobs, "next": jobs[-1]["id"] if len(jobs) == params.limit else None}
+
+
+def show_job(engine: Engine, params: ShowJob, _: Invocation) -> dict[str, Any]:
+    return inspection.show_job(engine.tools.database.connection(), params.id)
+
+
+def cancel_jobs(engine: Engine, params: CancelJobs, invocation: Invocation) -> dict[str, Any]:
+    """Of ids that are named, those that had ended are told as `refused`."""
+    refused: list[dict[str, str]] = []
+    if params.ids and not params.dry_run:
+        states = listing.states_of(engine.tools.database.connection(), params.ids)
+        refused = [{"id": id_, "status": state} for id_, state in states.items() if state in FINAL]
+    answer = order_jobs(engine, params, invocation, cancel)
+    return answer | ({"refused": refused} if refused else {})
+
+
+def retry_jobs(engine: Engine, params: RetryJobs, invocation: Invocation) -> dict[str, Any]:
+    return order_jobs(engine, params, invocation, retry_now)

@@ -1,0 +1,112 @@
+"""What the operations that give an order about jobs share: which jobs, by whom, and what follows each commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from pydantic import Field
+
+from signalbox.budget import Budget
+from signalbox.database import Connection
+from signalbox.engine import Engine
+from signalbox.errors import SignalboxError
+from signalbox.invocation import Invocation, Tools
+from signalbox.jobs.audit import Orderer
+from signalbox.jobs.catalogue import Catalogue
+from signalbox.jobs.events import Change, publish
+from signalbox.jobs.lanes import Lanes
+from signalbox.jobs.listing import preview
+from signalbox.jobs.orders import Done, Terms
+from signalbox.jobs.selection import Selection
+from signalbox.jobs.submission import read_notices
+from signalbox.payload import Instant, Payload
+from signalbox.queries import load_queries
+
+SQL = load_queries(__file__)
+# Of one order by ids: more are a filter's.
+MOST_NAMED = 1000
+Carry = Callable[[Connection, Catalogue, Selection, Terms], Done]
+
+
+class JobFilter(Payload):
+    """Which jobs; all that are given must hold."""
+
+    status: Literal["pending", "queued", "running", "completed", "failed", "cancelled", "paused"] | None = None
+    job_type: str | None = None
+    lane: Literal["high", "normal", "low", "heavy"] | None = None
+    tenant: str | None = None
+    cap_key: str | None = None
+    group: str | None = None
+    tag: str | None = None
+    subject: str | None = None
+    correlation: str | None = None
+    schedule: str | None = None
+    parent: str | None = None
+    since: Instant | None = None
+    until: Instant | None = None
+
+    @property
+    def selection(self) -> Selection:
+        return Selection(**{name: getattr(self, name) for name in JobFilter.model_fields})
+
+
+class JobOrder(JobFilter):
+    """An order about the jobs that are named, or that a filter finds."""
+
+    ids: list[str] | None = Field(None, min_length=1, max_length=MOST_NAMED)
+    by: str = Field("unnamed", min_length=1, max_length=200)
+    reason: str | None = Field(None, max_length=1000)
+    dry_run: bool = False
+
+    @property
+    def selection(self) -> Selection:
+        given = {name: getattr(self, name) for name in JobFilter.model_fields}
+        return Selection(ids=None if self.ids is None else list(dict.fromkeys(self.ids)), **given)
+
+    @property
+    def orderer(self) -> Orderer:
+        return Orderer(self.by, self.reason)
+
+
+def order_jobs(engine: Engine, params: JobOrder, invocation: Invocation, carry: Carry) -> dict[str, Any]:
+    """Carries the order out, or previews it; what has become due is sent once all is committed."""
+    db, catalogue = engine.tools.database.connection(), engine.tools.catalogue
+    if params.dry_run:
+        return {"dry_run": preview_of(engine, params.selection)}
+    done = carry(db, catalogue, params.selection, terms_of(engine, params.orderer, invocation))
+    return answer_of(engine, done)
+
+
+def preview_of(engine: Engine, selection: Selection) -> dict[str, Any]:
+    seen = preview(engine.tools.database.connection(), engine.tools.catalogue, selection)
+    return {"as_of": seen.as_of, "counts": seen.counts, "sample": seen.sample}
+
+
+def terms_of(engine: Engine, by: Orderer, invocation: Invocation) -> Terms:
+    tools = engine.tools
+    budget = Budget(invocation.ends_at - tools.settings.budget_margin_seconds)
+    return Terms(by, budget, lambda ids: _announce(tools, ids))
+
+
+def answer_of(engine: Engine, done: Done) -> dict[str, Any]:
+    return {**done.counts, "sent": send_due(engine.tools, done.due), "more": done.more}
+
+
+def send_due(tools: Tools, ids: Sequence[str]) -> int:
+    """What can't be sent now, dispatch_jobs sends."""
+    if not ids:
+        return 0
+    try:
+        return Lanes(tools.clients, tools.settings.stack).send(read_notices(tools.database.connection(), ids))
+    except SignalboxError as error:
+        tools.log.warning("notices.not_sent", extra={"number": len(ids), "error": str(error)})
+        return 0
+
+
+def _announce(tools: Tools, ids: Sequence[str]) -> None:
+    """Each change of a job's status is an event; a stack without a bus need not look what they have become."""
+    if tools.settings.event_bus is None or not ids:
+        return
+    rows = tools.database.connection().execute(SQL["read_changes"], {"ids": list(ids)}).fetchall()
+    publish(tools.clients, tools.settings.event_bus, [Change(*row) for row in rows], tools.log)

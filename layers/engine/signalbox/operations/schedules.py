@@ -1,0 +1,107 @@
+"""Schedules of jobs, as an operator lists, makes, holds and deletes them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Literal
+
+from pydantic import Field
+
+from signalbox.engine import Engine
+from signalbox.invocation import Invocation
+from signalbox.jobs import schedules
+from signalbox.jobs.audit import Orderer
+from signalbox.jobs.schedules import NewSchedule
+from signalbox.payload import Instant, Payload
+
+
+class ListSchedules(Payload):
+    """By name; page on with the last one's."""
+
+    job_type: str | None = None
+    tenant: str | None = None
+    after_name: str | None = None
+    limit: int = Field(100, ge=1, le=1000)
+
+
+class CreateSchedule(Payload):
+    """One of cron, every_seconds and at says when; `replacing` changes the one of the same name, if there is one."""
+
+    name: str
+    job_type: str
+    payload: dict[str, Any] = Field(default_factory=dict)
+    cron: str | None = None
+    every_seconds: float | None = Field(None, gt=0, le=10_000_000_000)
+    at: Instant | None = None
+    timezone: str = "UTC"
+    starts_at: Instant | None = None
+    catch_up: Literal["all", "latest", "skip"] = "latest"
+    max_runs: int | None = Field(None, ge=1, le=2_000_000_000)
+    expires_at: Instant | None = None
+    tenant: str | None = Field(None, max_length=200)
+    options: dict[str, Any] = Field(default_factory=dict)
+    metadata: dict[str, Any] | None = None
+    replacing: bool = False
+    by: str = Field("unnamed", min_length=1, max_length=200)
+    reason: str | None = Field(None, max_length=1000)
+
+
+class _Step(Payload):
+    """`id` is the schedule's id or its name."""
+
+    id: str
+    by: str = Field("unnamed", min_length=1, max_length=200)
+    reason: str | None = Field(None, max_length=1000)
+
+    @property
+    def orderer(self) -> Orderer:
+        return Orderer(self.by, self.reason)
+
+
+class PauseSchedule(_Step):
+    """It submits nothing until it is resumed."""
+
+
+class ResumeSchedule(_Step):
+    """It goes on with its next time."""
+
+
+class DeleteSchedule(_Step):
+    """For good; the jobs that it has submitted stay."""
+
+
+def list_schedules(engine: Engine, params: ListSchedules, _: Invocation) -> dict[str, Any]:
+    found = schedules.list_schedules(engine.tools.database.connection(), **params.model_dump())
+    last = found[-1].name if len(found) == params.limit else None
+    return {"schedules": [schedules.shown(schedule) for schedule in found], "next": last}
+
+
+def create_schedule(engine: Engine, params: CreateSchedule, invocation: Invocation) -> dict[str, Any]:
+    every = None if params.every_seconds is None else timedelta(seconds=params.every_seconds)
+    given = params.model_dump(exclude={"every_seconds", "replacing", "by", "reason"})
+    made = schedules.create_schedule(
+        engine.tools.database.connection(),
+        engine.tools.catalogue,
+        NewSchedule(**given, every=every),
+        by=Orderer(params.by, params.reason),
+        now=invocation.clock,
+        replacing=params.replacing,
+    )
+    return {"schedule": schedules.shown(made)}
+
+
+def pause_schedule(engine: Engine, params: PauseSchedule, invocation: Invocation) -> dict[str, Any]:
+    db = engine.tools.database.connection()
+    paused = schedules.pause_schedule(db, params.id, by=params.orderer, now=invocation.clock)
+    return {"schedule": schedules.shown(paused)}
+
+
+def resume_schedule(engine: Engine, params: ResumeSchedule, invocation: Invocation) -> dict[str, Any]:
+    db = engine.tools.database.connection()
+    resumed = schedules.resume_schedule(db, params.id, by=params.orderer, now=invocation.clock)
+    return {"schedule": schedules.shown(resumed)}
+
+
+def delete_schedule(engine: Engine, params: DeleteSchedule, _: Invocation) -> dict[str, Any]:
+    deleted = schedules.delete_schedule(engine.tools.database.connection(), params.id, by=params.orderer)
+    return {"schedule": schedules.shown(deleted)}

@@ -1,0 +1,38 @@
+"""How much, how fast, how well; and whether the job plane is healthy."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from pydantic import Field
+
+from signalbox.engine import Engine
+from signalbox.invocation import Invocation
+from signalbox.jobs import statistics
+from signalbox.payload import Payload
+
+_LONGEST_HOURS = 24 * 400
+
+
+class ShowStatistics(Payload):
+    """Of all jobs or of one type, over the hours up to now."""
+
+    job_type: str | None = None
+    hours: float = Field(24, gt=0, le=_LONGEST_HOURS)
+
+
+class ShowHealth(Payload):
+    """No params."""
+
+
+def show_statistics(engine: Engine, params: ShowStatistics, invocation: Invocation) -> dict[str, Any]:
+    db, window = engine.tools.database.connection(), timedelta(hours=params.hours)
+    found = statistics.show_statistics(db, window, params.job_type, now=invocation.clock)
+    if params.job_type is not None and not found.by_type:
+        engine.tools.catalogue.find(params.job_type)
+    return found.as_json()
+
+
+def show_health(engine: Engine, _: ShowHealth, invocation: Invocation) -> dict[str, Any]:
+    return statistics.show_health(engine.tools.database.connection(), now=invocation.clock).as_json()

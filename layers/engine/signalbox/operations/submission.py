@@ -1,0 +1,132 @@
+"""Submitting jobs from outside: one or many, all of them or none, sent once they are committed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Literal
+
+from psycopg import Rollback
+from pydantic import Field
+
+from signalbox.engine import Engine
+from signalbox.errors import JobRefused, SignalboxError
+from signalbox.invocation import Invocation, Tools
+from signalbox.jobs.events import Change, publish
+from signalbox.jobs.ids import new_ids
+from signalbox.jobs.lanes import Lanes
+from signalbox.jobs.submission import Dependency, NewJob, Submitted, notices_of, submit
+from signalbox.payload import Instant, Payload
+
+MOST_JOBS = 20_000  # of one call: what it answers must fit into Lambda's six megabytes, as what it is asked
+_YEAR = 366 * 86_400
+
+
+class Waiting(Payload):
+    """For another job: by its id, or by the `ref` of one in the same call."""
+
+    job: str
+    type: Literal["completion", "success"] = "success"
+    on_failure: Literal["fail", "cancel", "proceed"] = "fail"
+
+
+class JobToBe(Payload):
+    """One job. Only its type is needed, and what its payload asks for."""
+
+    job_type: str
+    payload: dict[str, Any] = Field(default_factory=dict)
+    ref: str | None = Field(None, min_length=1, max_length=200)  # a name for it within this call
+    idempotency_key: str | None = Field(None, min_length=1, max_length=500)
+    priority: int = 5
+    lane: str | None = None
+    delay_seconds: float | None = Field(None, ge=0, le=_YEAR)
+    at: Instant | None = None
+    tenant: str | None = Field(None, max_length=200)
+    cap_key: str | None = Field(None, max_length=200)
+    group: str | None = Field(None, max_length=200)
+    parent_id: str | None = None
+    depends_on: list[str | Waiting] = Field(default_factory=list, max_length=1000)
+    max_attempts: int | None = None
+    timeout_seconds: float | None = Field(None, gt=0, le=900)
+    name: str | None = Field(None, max_length=200)
+    correlation_id: str | None = Field(None, max_length=200)
+    tags: list[str] = Field(default_factory=list, max_length=50)
+    metadata: dict[str, Any] | None = None
+
+
+class SubmitJobs(Payload):
+    """The jobs, and who submits them. A dry run checks everything and stores nothing."""
+
+    jobs: list[JobToBe] = Field(min_length=1, max_length=MOST_JOBS)
+    by: str | None = Field(None, max_length=200)
+    dry_run: bool = False
+
+
+def submit_jobs(engine: Engine, params: SubmitJobs, invocation: Invocation) -> dict[str, Any]:
+    tools, db = engine.tools, engine.tools.database.connection()
+    jobs = _new_jobs(params)
+    with db.transaction() as transaction:
+        submitted = submit(db, tools.catalogue, jobs, invocation.clock)
+        if params.dry_run:
+            raise Rollback(transaction)
+    if params.dry_run:
+        return {"dry_run": {"jobs": len(submitted), "created": _created(submitted)}}
+    return {
+        "jobs": [_shown(one, asked) for one, asked in zip(submitted, params.jobs, strict=True)],
+        "created": _created(submitted),
+        "sent": _send(tools, submitted),
+    }
+
+
+def _new_jobs(params: SubmitJobs) -> list[NewJob]:
+    """With an id for each that another one of the call names."""
+    named = [job.ref for job in params.jobs if job.ref is not None]
+    ids = dict(zip(named, new_ids(len(named)), strict=True))
+    if len(ids) < len(named):
+        twice = next(name for name in named if named.count(name) > 1)
+        raise JobRefused(f"two jobs of this call have the ref '{twice}': what depends on it could mean either")
+    return [new_job(job, ids, params.by) for job in params.jobs]
+
+
+def new_job(job: JobToBe, ids: Mapping[str, str], by: str | None) -> NewJob:
+    """`ids` are those of the jobs that it may name by their `ref`."""
+    given = job.model_dump(exclude={"ref", "delay_seconds", "timeout_seconds", "depends_on"})
+    return NewJob(
+        **given,
+        id=ids[job.ref] if job.ref is not None else None,
+        delay=None if job.delay_seconds is None else timedelta(seconds=job.delay_seconds),
+        timeout=None if job.timeout_seconds is None else timedelta(seconds=job.timeout_seconds),
+        depends_on=[_dependency(one, ids) for one in job.depends_on],
+        created_by=by,
+    )
+
+
+def _dependency(given: str | Waiting, ids: Mapping[str, str]) -> Dependency:
+    wanted = Waiting(job=given) if isinstance(given, str) else given
+    return Dependency(ids.get(wanted.job, wanted.job), wanted.type, wanted.on_failure)
+
+
+def _created(submitted: Sequence[Submitted]) -> int:
+    return sum(one.created for one in submitted)
+
+
+def _shown(one: Submitted, asked: JobToBe) -> dict[str, Any]:
+    ref = {} if asked.ref is None else {"ref": asked.ref}
+    return {
+        "id": one.id,
+        "job_type": one.job_type,
+        "lane": one.lane,
+        "status": one.status,
+        "created": one.created,
+    } | ref
+
+
+def _send(tools: Tools, submitted: Sequence[Submitted]) -> int:
+    """After the commit. What can't be sent now, dispatch_jobs sends."""
+    new = [Change(one.id, one.job_type, one.lane, one.tenant, one.status) for one in submitted if one.created]
+    publish(tools.clients, tools.settings.event_bus, new, tools.log)
+    try:
+        return Lanes(tools.clients, tools.settings.stack).send(notices_of(submitted))
+    except SignalboxError as error:
+        tools.log.warning("notices.not_sent", extra={"number": len(submitted), "error": str(error)})
+        return 0

@@ -1,0 +1,21 @@
+"""Moves dead letters that were settled long ago to the audit log, once a night, in batches.
+
+Settled are the resolved, the ignored and the redriven ones; open ones stay for as long as it takes somebody to look.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from signalbox.context import Context, Done, drain
+from signalbox.queries import load_queries
+
+SQL = load_queries(__file__)
+BATCH = 500
+
+
+def archive_dead_letters(context: Context) -> Done:
+    """Items are the dead letters moved."""
+    retention = timedelta(days=context.settings.dead_letter_retention_days)
+    values = {"before": context.now - retention, "days": retention.days, "batch": BATCH}
+    return drain(context.budget, lambda: context.db.execute(SQL["archive"], values).rowcount, size=BATCH)

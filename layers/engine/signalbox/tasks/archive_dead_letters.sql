@@ -1,0 +1,14 @@
+-- archive: one batch of the oldest settled ones, from their table to the audit log in one statement
+-- SKIP LOCKED, so that a redrive of one of them is not waited for.
+WITH gone AS (
+    DELETE FROM signalbox.dead_letter_jobs
+    WHERE id IN (
+        SELECT id FROM signalbox.dead_letter_jobs
+        WHERE status IN ('resolved', 'ignored', 'redriven') AND coalesce(resolved_at, redriven_at) < %(before)s
+        LIMIT %(batch)s
+        FOR UPDATE SKIP LOCKED
+    )
+    RETURNING *
+)
+INSERT INTO signalbox.audit_log (actor, action, entity_type, entity_id, detail)
+SELECT 'signalbox', 'dead_letter.archived', 'dead_letter', gone.id::text, jsonb_strip_nulls(to_jsonb(gone)) FROM gone;

@@ -1,0 +1,99 @@
+"""Sends the jobs that are due, each minute, and again those whose message seems to be lost.
+
+What falls due before the next run goes into its lane at once, with a delay. A job that stays queued beyond its time is
+looked after: in an empty lane its message is lost; in one that holds messages it gets more and more time, then a second
+one, which does no harm. A lane that is down keeps its jobs for a later run, and never those of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from signalbox.context import Context, Done
+from signalbox.errors import Unavailable
+from signalbox.jobs.lanes import Lanes, Notice
+from signalbox.queries import load_queries
+
+SQL = load_queries(__file__)
+BATCH = 1000
+# Looks at a job whose lane holds messages, before it gets another one.
+PATIENCE = 3
+# Second messages for lanes that hold some, a run: a long queue must not be doubled.
+MOST_REPEATS = 10_000
+_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def dispatch_jobs(context: Context) -> Done:
+    """Items are the jobs that were sent."""
+    dispatch = Dispatch(context, Lanes(context.clients, context.handoff.stack))
+    dispatch.ask_depths()
+    more = dispatch.send_all("take_due") or dispatch.send_all("take_soon")
+    if dispatch.troubles:
+        raise next(iter(dispatch.troubles.values()))
+    return Done(dispatch.sent, more=more)
+
+
+@dataclass(slots=True)
+class Dispatch:
+    """One run: what it has sent, and what it has learnt of the lanes."""
+
+    context: Context
+    lanes: Lanes
+    sent: int = 0
+    repeats: int = 0
+    empty: list[str] = field(default_factory=list)
+    troubles: dict[str, Unavailable] = field(default_factory=dict)  # by lane
+
+    def ask_depths(self) -> None:
+        """Only of the lanes in which a message may be lost."""
+        rows = self.context.db.execute(SQL["list_overdue_lanes"], {"now": self.context.now}).fetchall()
+        for (lane,) in rows:
+            try:
+                if self.lanes.depth(lane) == 0:
+                    self.empty.append(lane)
+            except Unavailable as error:
+                self._give_up(lane, error)
+
+    def send_all(self, query: str) -> bool:
+        """Batch by batch, each sent once it is committed; answers whether the budget ended before the work did."""
+        after: datetime = _BEGINNING
+        while not self.context.budget.spent:
+            found = self._take(query, after)
+            if not found:
+                return False
+            after = max(sent_at for _, sent_at in found)
+            self._send([notice for notice, _ in found if notice is not None])
+        return True
+
+    def _take(self, query: str, after: datetime) -> list[tuple[Notice | None, datetime]]:
+        values = {
+            "now": self.context.now,
+            "after": after,
+            "batch": BATCH,
+            "empty": self.empty,
+            "down": list(self.troubles),
+            "patience": PATIENCE,
+            "may_repeat": self.repeats < MOST_REPEATS,
+        }
+        found: list[tuple[Notice | None, datetime]] = []
+        for job_id, job_type, lane, tenant, delay, send_at, goes, again in self.context.db.execute(SQL[query], values):
+            found.append((Notice(job_id, job_type, lane, tenant, delay) if goes else None, send_at))
+            self.repeats += goes and again and lane not in self.empty
+        return found
+
+    def _send(self, notices: Sequence[Notice]) -> None:
+        by_lane: dict[str, list[Notice]] = {}
+        for notice in notices:
+            by_lane.setdefault(notice.lane, []).append(notice)
+        for lane, found in by_lane.items():
+            try:
+                self.sent += self.lanes.send(found)
+            except Unavailable as error:
+                self._give_up(lane, error)
+
+    def _give_up(self, lane: str, error: Unavailable) -> None:
+        """For this run. What of it was taken already is looked after like any other job whose message is lost."""
+        self.troubles[lane] = error
+        self.context.log.warning("lane.unavailable", extra={"lane": lane, "error": str(error)})

@@ -1,0 +1,31 @@
+"""Marks the running jobs that have not been heard of for five minutes as STALE, each minute, or as FAILED once their
+lease is over.
+
+A mark changes nothing for the job: the next heartbeat takes it back, and rescue_jobs goes by the lease alone. It tells
+operators, and the health of the stack, that something hangs.
+"""
+
+from __future__ import annotations
+
+from signalbox.context import Context, Done, drain
+from signalbox.jobs.health import STALE_AFTER
+from signalbox.queries import load_queries
+
+SQL = load_queries(__file__)
+BATCH = 1000
+
+
+def mark_stale(context: Context) -> Done:
+    """Items are the jobs that were marked."""
+    done = drain(context.budget, lambda: _mark(context), size=BATCH)
+    row = context.db.execute(SQL["count_silent"]).fetchone()
+    context.metrics.count("JobsStale", row[0] if row else 0)
+    return done
+
+
+def _mark(context: Context) -> int:
+    rows = context.db.execute(SQL["mark"], {"patience": STALE_AFTER, "batch": BATCH}).fetchall()
+    for job_id, job_type, worker_id, health in rows:
+        ids = {"job_id": job_id, "job_type": job_type, "worker_id": worker_id}
+        context.log.warning("job.marked_stale", extra=ids | {"health": health})
+    return len(rows)

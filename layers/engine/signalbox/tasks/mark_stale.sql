@@ -1,0 +1,22 @@
+-- mark: the running jobs that have not been heard of for long, or whose lease has run out, as what they are
+-- A job is silent in its first seconds: then its start counts. Found by jobs_watched. What is locked is at work just
+-- now, and heartbeats lock many jobs in an order of their own: SKIP LOCKED keeps clear of both.
+WITH silent AS MATERIALIZED (
+    SELECT id, CASE WHEN lease_expires_at <= clock_timestamp() THEN 'FAILED' ELSE 'STALE' END AS health
+    FROM signalbox.jobs
+    WHERE status = 'running' AND (
+        (lease_expires_at <= clock_timestamp() AND health_status IS DISTINCT FROM 'FAILED')
+        OR (coalesce(heartbeat_at, started_at) < clock_timestamp() - %(patience)s
+            AND coalesce(health_status, 'HEALTHY') = 'HEALTHY')
+    )
+    ORDER BY id
+    LIMIT %(batch)s
+    FOR UPDATE SKIP LOCKED
+)
+UPDATE signalbox.jobs AS j SET health_status = silent.health, updated_at = clock_timestamp()
+FROM silent
+WHERE j.id = silent.id
+RETURNING j.id::text, j.job_type, j.worker_id, j.health_status;
+
+-- count_silent: how many there are now
+SELECT count(*) FROM signalbox.jobs WHERE status = 'running' AND health_status IN ('STALE', 'FAILED');

@@ -1,0 +1,117 @@
+"""Tells the operators, by an SNS topic, of dead letters that are new or have come back, every five minutes.
+
+They are told of kinds of failure, not of each failure: a critical kind has a message of its own, the others share one
+by severity. What was published is marked after that, so a crash in between tells twice and never not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from psycopg.rows import class_row
+
+from signalbox.context import Context, Done
+from signalbox.errors import Unavailable
+from signalbox.jobs.metrics import count_dead_letters
+from signalbox.queries import load_queries
+
+SQL = load_queries(__file__)
+MOST_LETTERS = 10_000  # of one run; the next one goes on
+MOST_ALONE = 10  # critical kinds with a message of their own; the rest share one
+MOST_LINES = 20  # in one message
+LONGEST_SUBJECT = 100  # that SNS takes
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """New dead letters of one fingerprint."""
+
+    severity: str
+    fingerprint: str
+    job_type: str
+    failure_reason: str
+    error_type: str | None
+    error_message: str | None
+    newest_id: str
+    ids: list[str]
+
+    @property
+    def line(self) -> str:
+        what = f"{self.error_type or 'no error'}: {' '.join((self.error_message or '').split())}"
+        return f"{len(self.ids):,} × {self.job_type}, {self.failure_reason}: {what} (fingerprint {self.fingerprint})"
+
+
+def notify_dead_letters(context: Context) -> Done:
+    """Items are the dead letters told of."""
+    [total] = context.db.execute(SQL["count_new"]).fetchone() or (0,)
+    with context.db.cursor(row_factory=class_row(Kind)) as cursor:
+        kinds = cursor.execute(SQL["list_new_kinds"], {"most": MOST_LETTERS}).fetchall()
+    told, found = 0, sum(len(kind.ids) for kind in kinds)
+    for batch in _batches(kinds):
+        if context.budget.spent:
+            return Done(told, more=True)
+        _publish(context, batch, untold=total - found)
+        told += _mark(context, batch)
+    return Done(told, more=total > found)
+
+
+def _batches(kinds: Sequence[Kind]) -> Iterator[list[Kind]]:
+    """What one message tells of; the query has put the most severe kinds first, and the largest of these."""
+    for severity, group in groupby(kinds, key=lambda kind: kind.severity):
+        same = list(group)
+        if severity == "critical":
+            yield from ([kind] for kind in same[:MOST_ALONE])
+            same = same[MOST_ALONE:]
+        if same:
+            yield same
+
+
+def _publish(context: Context, batch: Sequence[Kind], untold: int) -> None:
+    number, severity = sum(len(kind.ids) for kind in batch), batch[0].severity
+    topic, subject = context.settings.operators_topic_arn, _subject(context.handoff.stack, batch, number)
+    if topic is not None:
+        _send(context, topic, subject, _text(context.handoff.stack, batch, untold), severity)
+    context.log.warning(
+        "dead_letters.noticed",
+        extra={"severity": severity, "number": number, "kinds": len(batch), "fingerprint": batch[0].fingerprint},
+    )
+
+
+def _send(context: Context, topic: str, subject: str, text: str, severity: str) -> None:
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    attributes: Any = {"severity": {"DataType": "String", "StringValue": severity}}  # to subscribe to some of it
+    try:
+        context.clients.sns.publish(TopicArn=topic, Subject=subject, Message=text, MessageAttributes=attributes)
+    except (BotoCoreError, ClientError) as error:
+        raise Unavailable(f"the operators' topic takes no message; they are told by the next run: {error}") from None
+
+
+def _subject(stack: str, batch: Sequence[Kind], number: int) -> str:
+    what = batch[0].job_type if len(batch) == 1 else f"{len(batch)} kinds"
+    text = f"[{stack}] {batch[0].severity}: {number} new dead letter{'s' if number > 1 else ''}, {what}"
+    return "".join(letter if " " <= letter <= "~" else "?" for letter in text)[:LONGEST_SUBJECT]
+
+
+def _text(stack: str, batch: Sequence[Kind], untold: int) -> str:
+    rest = batch[MOST_LINES:]
+    lines = [f"Failed for good in stack {stack}, and nobody has looked yet:", ""]
+    lines += [f"- {kind.line}" for kind in batch[:MOST_LINES]]
+    if rest:
+        number = sum(len(kind.ids) for kind in rest)
+        lines.append(f"- and {number:,} more of {len(rest):,} other kinds")
+    if untold:
+        lines.append(f"{untold:,} further ones are told of by the next message.")
+    lines += ["", f"Look: signalbox dead-letters --stack {stack}"]
+    lines += [f"Newest: {kind.newest_id}" for kind in batch[:1]]
+    return "\n".join(lines)
+
+
+def _mark(context: Context, batch: Sequence[Kind]) -> int:
+    ids = [id_ for kind in batch for id_ in kind.ids]
+    marked = context.db.execute(SQL["mark"], {"ids": ids}).rowcount
+    count_dead_letters(context.handoff.stack, batch[0].severity, marked)
+    return marked

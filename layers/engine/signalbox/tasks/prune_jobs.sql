@@ -1,0 +1,63 @@
+-- delete_jobs: of a page of jobs, in the order of their ids, those that ended long ago, with their attempts
+-- Ids sort by time, so the primary key leads to the old ones; what is deleted is decided by the times alone, since an
+-- id may be made in another way. Their dependencies go by the foreign keys.
+WITH page AS MATERIALIZED (
+    SELECT id FROM signalbox.jobs WHERE id > %(after)s::uuid AND id < %(until)s::uuid ORDER BY id LIMIT %(batch)s
+), doomed AS MATERIALIZED (
+    SELECT j.id FROM page JOIN signalbox.jobs AS j ON j.id = page.id
+    WHERE j.completed_at < %(before)s AND (
+        j.status IN ('completed', 'cancelled')
+        -- A job that failed stays as long as somebody may still redrive it.
+        OR (j.status = 'failed' AND NOT EXISTS (
+            SELECT FROM signalbox.dead_letter_jobs AS d
+            WHERE d.original_job_id = j.id AND d.status NOT IN ('resolved', 'ignored')
+        ))
+    ) AND NOT EXISTS (
+        SELECT FROM signalbox.job_dependencies AS d WHERE d.depends_on_job_id = j.id AND NOT d.satisfied
+    )
+    FOR UPDATE OF j SKIP LOCKED
+), gone AS (
+    DELETE FROM signalbox.jobs AS j USING doomed WHERE j.id = doomed.id RETURNING j.id
+), attempts AS (
+    DELETE FROM signalbox.job_executions AS x USING gone WHERE x.job_id = gone.id RETURNING x.job_id
+)
+SELECT (SELECT id::text FROM page ORDER BY id DESC LIMIT 1), (SELECT count(*) FROM page),
+    (SELECT count(*) FROM gone) + (SELECT count(*) FROM attempts);
+
+-- delete_executions: of a page of attempts, those that ended long ago, though their jobs are kept
+WITH page AS MATERIALIZED (
+    SELECT job_id, attempt_number, completed_at FROM signalbox.job_executions
+    WHERE (job_id, attempt_number) > (%(after)s::uuid, %(number)s) AND job_id < %(until)s::uuid
+    ORDER BY job_id, attempt_number
+    LIMIT %(batch)s
+), gone AS (
+    DELETE FROM signalbox.job_executions AS x USING page
+    WHERE x.job_id = page.job_id AND x.attempt_number = page.attempt_number AND page.completed_at < %(before)s
+    RETURNING x.job_id
+), last AS (
+    SELECT job_id, attempt_number FROM page ORDER BY job_id DESC, attempt_number DESC LIMIT 1
+)
+SELECT (SELECT job_id::text FROM last), (SELECT attempt_number FROM last), (SELECT count(*) FROM page),
+    (SELECT count(*) FROM gone);
+
+-- delete_groups: a batch of the groups that ended long ago, and of those that were never sealed and have no jobs left
+DELETE FROM signalbox.job_groups
+WHERE id IN (
+    SELECT g.id FROM signalbox.job_groups AS g
+    WHERE g.finished_at < %(before)s OR (
+        g.finished_at IS NULL AND g.created_at < %(before)s
+        AND NOT EXISTS (SELECT FROM signalbox.jobs AS j WHERE j.job_group = g.id)
+        AND NOT EXISTS (SELECT FROM signalbox.jobs AS j WHERE j.id = g.completion_job_id)
+    )
+    LIMIT %(batch)s
+    FOR UPDATE OF g SKIP LOCKED
+);
+
+-- delete_metrics: a batch of a period's figures, whole ones of the next longer period only, which is added up from them
+DELETE FROM signalbox.job_metrics
+WHERE period = %(period)s AND (starts_at, job_type, lane) IN (
+    SELECT m.starts_at, m.job_type, m.lane FROM signalbox.job_metrics AS m
+    WHERE m.period = %(period)s AND m.starts_at < date_trunc(%(longer)s::text, %(before)s::timestamptz, 'UTC')
+    ORDER BY m.starts_at
+    LIMIT %(batch)s
+);

@@ -1,0 +1,12 @@
+-- list_lost: a batch of the running jobs whose lease has run out, by the clock that gave it
+SELECT id::text, job_type, lane, tenant, executions, attempts, max_attempts, worker_id, lease_token,
+    cancel_requested_at IS NOT NULL AS unwanted
+FROM signalbox.jobs
+WHERE status = 'running' AND lease_expires_at <= clock_timestamp() AND id > %(after)s::uuid
+ORDER BY id
+LIMIT %(batch)s;
+
+-- end: their attempts, if the leases are still the ones that ran out
+-- No lock beforehand: of a worker that finishes after all, another rescuer and this one, the first to change the job
+-- takes the token from it, and the others find none of theirs.
+SELECT id::text, status, was_released FROM signalbox.end_attempts(%(token)s, %(verdicts)s::jsonb);

@@ -1,0 +1,97 @@
+"""Counts the attempts that have ended by minute, hour and day, every five minutes, so that no dashboard scans jobs.
+
+The last minutes are counted anew each time, since attempts are recorded a while after they end; hours are added up
+from minutes and days from hours. After an outage it goes on from where the figures end. What waits and runs it emits as
+metrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+from pydantic import Field
+
+from signalbox.context import Context, Done
+from signalbox.jobs.histogram import BOUNDS
+from signalbox.jobs.metrics import write_depths
+from signalbox.jobs.statistics import DAY, Statistics, floor, show_statistics
+from signalbox.payload import Payload
+from signalbox.queries import load_queries
+
+SQL = load_queries(__file__)
+# A batch records at the latest when its worker's time ends, a quarter of an hour at most after one of its jobs did.
+LATENESS = timedelta(minutes=20)
+# An attempt that ended began at most so long before: a lease is a quarter of an hour, and rescues come each minute.
+# What they missed for longer is not counted as lost: that is cheaper than reading hours each time.
+LONGEST = timedelta(hours=1)
+# Where the figures have never been counted, or end longer ago.
+FURTHEST_BACK = timedelta(days=7)
+STRETCH = timedelta(hours=6)
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
+
+
+class Params(Payload):
+    """How far back to count anew, where attempts were mended by hand."""
+
+    hours: int = Field(0, ge=0, le=24 * 30)
+
+
+def roll_up_metrics(context: Context) -> Done:
+    """Items are the rows of minutes that were written."""
+    until = floor(context.now, "minute") + MINUTE
+    items = 0
+    for start, end in stretches(_start(context, until), until):
+        if context.budget.spent:
+            return Done(items, more=True)
+        items += _roll_up(context, start, end)
+    _emit(context, show_statistics(context.db, DAY, now=context.now))
+    return Done(items)
+
+
+def stretches(since: datetime, until: datetime) -> Iterator[tuple[datetime, datetime]]:
+    """Pieces that each fit into a transaction. What is more than the last minutes begins with a whole hour."""
+    start = since if until - since <= HOUR else floor(since, "hour")
+    while start < until:
+        end = min(start + STRETCH, until)
+        yield start, end
+        start = end
+
+
+def _start(context: Context, until: datetime) -> datetime:
+    usual = until - LATENESS
+    if context.params.hours:
+        return min(usual, until - timedelta(hours=context.params.hours))
+    row = context.db.execute(SQL["find_rolled_up"], {"until": until}).fetchone()
+    rolled_up: datetime | None = row[0] if row else None
+    furthest = until - min(FURTHEST_BACK, timedelta(days=context.settings.execution_retention_days))
+    return min(usual, max(furthest, floor(rolled_up.astimezone(UTC) - LATENESS, "minute"))) if rolled_up else furthest
+
+
+def _roll_up(context: Context, since: datetime, until: datetime) -> int:
+    values = {"since": since, "until": until, "bounds": list(BOUNDS), "longest": LONGEST}
+    with context.db.transaction():
+        context.db.execute(SQL["hold"])
+        context.db.execute(SQL["clear"], values | {"period": "minute"})
+        minutes = context.db.execute(SQL["count_minutes"], values).rowcount
+        for period, shorter, length in (("hour", "minute", HOUR), ("day", "hour", DAY)):
+            parts = values | {"period": period, "shorter": shorter, "length": length}
+            context.db.execute(SQL["clear"], parts)
+            context.db.execute(SQL["add_up"], parts)
+    return minutes
+
+
+def _emit(context: Context, found: Statistics) -> None:
+    for name, number in {
+        "JobsPending": found.by_status["pending"],
+        "JobsQueued": found.by_status["queued"],
+        "JobsRunning": found.by_status["running"],
+        "JobsPaused": found.by_status["paused"],
+        "JobsWaiting": found.waiting,
+        "JobsStale": found.stale,
+        "DeadLettersPending": found.pending_dead_letters,
+    }.items():
+        context.metrics.count(name, number)
+    oldest = found.oldest_waiting
+    context.metrics.seconds("OldestWaiting", oldest.total_seconds() if oldest else 0)
+    write_depths(context.handoff.stack, [(one.lane, one.status, one.number) for one in found.live])

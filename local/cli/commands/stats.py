@@ -1,0 +1,50 @@
+"""`signalbox stats`: how many jobs there are, how fast they go, what fails, and whether the job plane is healthy."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError, Namespace
+
+from local.cli.command import Example
+from local.cli.command_parser import CommandParser
+from local.cli.instant import read_span
+from local.cli.options import add_target
+from local.cli.stats_page import health_lines, stats_lines
+from local.cli.target import choose_target
+from local.cli.terminal import console, print_json, print_lines, width_of
+
+EXAMPLES = (
+    Example("stats", "the last day, by type, and the health of the job plane"),
+    Example("stats --type deliver_webhook --window 1h", "one type over an hour"),
+    Example("stats --health", "the health alone; exit code 1 where it is unhealthy"),
+    Example("stats --stack signalbox-prod --json", "of a stack on AWS, for programs"),
+)
+
+
+def configure(parser: CommandParser) -> None:
+    parser.explain("The figures of what has ended are at most five minutes old.")
+    parser.add_argument("--type", metavar="TYPE", help="of this type alone")
+    parser.add_argument("--window", type=_hours, metavar="SPAN", default=24.0, help="the time up to now: 1h, 7d (24h)")
+    parser.add_argument("--health", action="store_true", help="the health and the alerts alone")
+    add_target(parser)
+
+
+def _hours(text: str) -> float:
+    span = read_span(text)
+    if not span:
+        raise ArgumentTypeError(f"'{text}' is not a length of time, such as 1h, 24h or 7d")
+    return span.total_seconds() / 3600
+
+
+def run(args: Namespace) -> int:
+    target = choose_target(args)
+    health = target.operate("show_health")
+    statistics = None if args.health else target.operate("show_statistics", job_type=args.type, hours=args.window)
+    if args.json:
+        print_json({"health": health} if statistics is None else {"health": health, "statistics": statistics})
+    else:
+        out = console()
+        width = width_of(out)
+        print_lines(out, health_lines(health))
+        if statistics is not None:
+            print_lines(out, stats_lines(statistics, width))
+    return 1 if args.health and health["status"] == "unhealthy" else 0

@@ -1,0 +1,97 @@
+"""The options by which dead letters are chosen, and how they look in a table."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from datetime import datetime
+from typing import Any
+
+from local.cli.command_parser import CommandParser
+from local.cli.errors import UsageRefused
+from local.cli.instant import show_age
+from local.cli.options import TIME, instant
+from local.cli.table import Column, Row
+
+STATUSES = ("pending", "investigating", "resolved", "ignored", "redriven")
+_NAMES = {
+    "type": "job_type",
+    "status": "status",
+    "fingerprint": "fingerprint",
+    "severity": "severity",
+    "source": "source",
+    "tenant": "tenant",
+    "since": "since",
+    "until": "until",
+}
+COLUMNS = (
+    Column("id"),
+    Column("type"),
+    Column("status"),
+    Column("reason"),
+    Column("severity"),
+    Column("attempts", right=True),
+    Column("failed"),
+)
+KIND_COLUMNS = (
+    Column("fingerprint"),
+    Column("type"),
+    Column("total", right=True),
+    Column("pending", right=True),
+    Column("looked at", right=True),
+    Column("severity"),
+    Column("last"),
+)
+
+
+def add_filters(parser: CommandParser) -> None:
+    group = parser.add_argument_group("which dead letters (all that is given must hold)")
+    group.add_argument("--type", metavar="TYPE", help="of jobs of this type")
+    group.add_argument("--status", choices=STATUSES, help="in this state")
+    group.add_argument("--fingerprint", metavar="PRINT", help="of this kind of failure; --kinds lists them")
+    group.add_argument("--severity", choices=("info", "warning", "critical"), help="as grave as this")
+    group.add_argument("--source", choices=("job", "message", "invocation"), help="of a job, a lost message or event")
+    group.add_argument("--tenant", metavar="TENANT", help="of this tenant")
+    group.add_argument("--since", type=instant, metavar=TIME, help="that failed from then on")
+    group.add_argument("--until", type=instant, metavar=TIME, help="that failed up to then")
+
+
+def filters_of(args: Namespace) -> dict[str, Any]:
+    given = {wanted: getattr(args, option) for option, wanted in _NAMES.items()}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def require_choice(args: Namespace, ids: list[str]) -> None:
+    filters = filters_of(args)
+    if ids and filters:
+        raise UsageRefused("name dead letters by their ids, or choose them by filters: not both at once")
+    if not ids and not filters.keys() - {"until", "status"}:
+        raise UsageRefused(
+            "name the ID of a dead letter, or choose some by a filter such as --fingerprint; "
+            f"`signalbox {args.command.name} --help` shows examples"
+        )
+
+
+def letter_row(letter: dict[str, Any], clock: datetime) -> Row:
+    cells = [
+        letter["id"],
+        letter["job_type"],
+        letter["status"],
+        letter["failure_reason"],
+        letter["severity"],
+        str(letter["total_attempts"]),
+        show_age(letter["last_failed_at"], clock),
+    ]
+    return Row(cells, f"{letter['error_type']}: {letter['error_message']}" if letter["error_type"] else "")
+
+
+def kind_row(kind: dict[str, Any], clock: datetime) -> Row:
+    cells = [
+        kind["fingerprint"],
+        kind["job_type"],
+        f"{kind['total']:,}",
+        f"{kind['pending']:,}",
+        f"{kind['investigating']:,}",
+        kind["severity"],
+        show_age(kind["last_seen"], clock),
+    ]
+    return Row(cells, f"{kind['error_type']}: {kind['error_message']}" if kind["error_type"] else "")

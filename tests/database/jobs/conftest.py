@@ -1,0 +1,83 @@
+"""An engine with the tests' job types, and lanes in AWS's stand-in that are the test's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from local.moto_process import MotoProcess
+from signalbox.jobs.catalogue import Catalogue
+from tests.support.depot import Depot
+from tests.support.invoke_recorder import InvokeRecorder
+from tests.support.jobs import TEST_JOB_TYPES
+from tests.support.jobs_stage import JobsStage
+from tests.support.lane_stand_in import LaneStandIn
+from tests.support.letters import Letters
+from tests.support.s3_front import S3Front
+from tests.support.stage import Stage
+from tests.support.workshop import Workshop
+
+
+@pytest.fixture(scope="session")
+def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    process = MotoProcess(tmp_path_factory.mktemp("moto"))
+    try:
+        yield process.start()
+    finally:
+        process.stop()
+
+
+@pytest.fixture
+def catalogue() -> Catalogue:
+    return Catalogue(TEST_JOB_TYPES)
+
+
+@pytest.fixture
+def jobs_stage(
+    dsn: str, moto: str, invokes: InvokeRecorder, catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[JobsStage]:
+    """Lambda is the recorder, the rest of AWS the stand-in."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", invokes.url)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", moto)
+    with JobsStage(dsn, invokes, catalogue) as stage:
+        yield stage
+        stage.drop_lanes()
+
+
+@pytest.fixture
+def lanes(monkeypatch: pytest.MonkeyPatch, invokes: InvokeRecorder) -> Iterator[LaneStandIn]:
+    """SQS as far as lanes need it; Lambda is the recorder."""
+    with LaneStandIn() as lanes:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", lanes.url)
+        yield lanes
+
+
+@pytest.fixture
+def workshop(dsn: str, invokes: InvokeRecorder, db: psycopg.Connection, lanes: LaneStandIn) -> Iterator[Workshop]:
+    with Stage(dsn, invokes) as stage:
+        yield Workshop(stage, db)
+
+
+@pytest.fixture
+def letters(workshop: Workshop) -> Letters:
+    return Letters(workshop)
+
+
+@pytest.fixture
+def depot(
+    dsn: str,
+    invokes: InvokeRecorder,
+    db: psycopg.Connection,
+    lanes: LaneStandIn,
+    moto: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Depot]:
+    """The engine's own job types, with S3 behind a front."""
+    with S3Front(moto) as front:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", front.url)
+        tables = {"import_tables": "public.*", "export_tables": "public.*"}
+        with Stage(dsn, invokes, jobs_bucket=f"jobs-{uuid4().hex[:12]}", **tables) as stage:
+            yield Depot(stage, db, moto, front)

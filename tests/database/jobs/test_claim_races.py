@@ -1,0 +1,101 @@
+"""Workers that claim at the same moment, on real connections: one gets the job, and caps hold exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from threading import Barrier, Thread
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from signalbox.jobs.catalogue import Catalogue
+from signalbox.jobs.submission import NewJob, submit
+from tests.support.jobs import TEST_JOB_TYPES
+
+CLAIM = "SELECT id::text FROM signalbox.claim_jobs(%s::uuid[], %s, 'tests', NULL, interval '1 min')"
+
+
+def jobs(db: psycopg.Connection, number: int, **fields: Any) -> list[str]:
+    new = [NewJob(job_type="do_nothing", **fields)] * number
+    return [job.id for job in submit(db, Catalogue(TEST_JOB_TYPES), new, datetime.now(UTC))]
+
+
+def claim(db: psycopg.Connection, ids: list[str]) -> list[str]:
+    return [row[0] for row in db.execute(CLAIM, (ids, uuid4())).fetchall()]
+
+
+def at_once(dsn: str, turns: list[list[str]], act: Callable[[psycopg.Connection, list[str]], list[str]] = claim) -> Any:
+    """Each on a connection of its own; what each got."""
+    gate, got = Barrier(len(turns), timeout=30), list[list[str]]()
+
+    def run(ids: list[str]) -> None:
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            gate.wait()
+            got.append(act(connection, ids))
+
+    threads = [Thread(target=run, args=(ids,)) for ids in turns]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return got
+
+
+def count_running(db: psycopg.Connection) -> int:
+    row = db.execute("SELECT count(*) FROM signalbox.jobs WHERE status = 'running'").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def test_of_many_claims_of_the_same_jobs_each_job_goes_to_one(dsn: str, db: psycopg.Connection) -> None:
+    ids = jobs(db, 50)
+    got = at_once(dsn, [ids, ids[::-1], ids, ids[::-1]])
+    claimed = [id_ for one in got for id_ in one]
+    assert sorted(claimed) == sorted(ids)
+    attempts = db.execute("SELECT DISTINCT attempts, executions FROM signalbox.jobs").fetchall()
+    assert attempts == [(1, 1)]
+
+
+@pytest.mark.parametrize("kind", ["type", "tenant", "key", "lane"])
+def test_a_cap_holds_exactly_however_many_take_from_it_at_once(dsn: str, db: psycopg.Connection, kind: str) -> None:
+    ids = jobs(db, 24, tenant="acme", cap_key="mail")
+    key = {"type": "do_nothing", "tenant": "acme", "key": "mail", "lane": "normal"}[kind]
+    db.execute("INSERT INTO signalbox.job_controls (kind, key, max_running) VALUES (%s, %s, 5)", (kind, key))
+    got = at_once(dsn, [ids[start::8] for start in range(8)])
+    assert sum(map(len, got)) == count_running(db) == 5
+
+
+def test_a_rate_holds_exactly_however_many_take_from_it_at_once(dsn: str, db: psycopg.Connection) -> None:
+    ids = jobs(db, 24, cap_key="mail")
+    db.execute("INSERT INTO signalbox.job_controls (kind, key, rate, per_seconds) VALUES ('key', 'mail', 7, 3600)")
+    got = at_once(dsn, [ids[start::6] for start in range(6)])
+    assert sum(map(len, got)) == count_running(db) == 7
+
+
+def test_a_cap_that_is_changed_counts_from_the_next_claim_on(dsn: str, db: psycopg.Connection) -> None:
+    first, second = jobs(db, 4, cap_key="mail"), jobs(db, 4, cap_key="mail")
+    db.execute("INSERT INTO signalbox.job_controls (kind, key, max_running) VALUES ('key', 'mail', 1)")
+    assert len(claim(db, first)) == 1
+    db.execute("UPDATE signalbox.job_controls SET max_running = 3")
+    assert len(claim(db, second)) == 2
+
+
+def test_two_caps_of_one_job_both_hold(db: psycopg.Connection) -> None:
+    ids = jobs(db, 6, tenant="acme", cap_key="mail")
+    for kind, key, most in (("tenant", "acme", 4), ("key", "mail", 2)):
+        db.execute("INSERT INTO signalbox.job_controls (kind, key, max_running) VALUES (%s, %s, %s)", (kind, key, most))
+    assert len(claim(db, ids)) == 2
+
+
+def test_an_ended_job_makes_room(db: psycopg.Connection) -> None:
+    ids = jobs(db, 2, cap_key="mail")
+    db.execute("INSERT INTO signalbox.job_controls (kind, key, max_running) VALUES ('key', 'mail', 1)")
+    token = uuid4()
+    [(first,)] = db.execute(CLAIM, (ids, token)).fetchall()
+    verdict = f'[{{"id": "{first}", "number": 1, "status": "completed", "execution": "completed"}}]'
+    db.execute("SELECT signalbox.end_attempts(%s, %s::jsonb)", (token, verdict))
+    db.execute("UPDATE signalbox.jobs SET scheduled_for = now() WHERE status = 'pending'")
+    assert claim(db, ids) == [id_ for id_ in ids if id_ != first]

@@ -1,0 +1,235 @@
+"""export_table: the rows of one moment as one whole object, or none; or of several, with a manifest."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import io
+import json
+from typing import Any
+
+import psycopg
+import pytest
+
+from local.stand_ins.faults import Fault
+from signalbox.errors import JobRefused
+from signalbox.transfer import upload
+from tests.support.depot import Depot
+
+ODD = ["plain", "", None, "a,b", 'say "x"', "two\nlines", "\\.", "\\N", "é🚂", " \t "]
+
+
+@pytest.fixture(autouse=True)
+def people(db: psycopg.Connection) -> None:
+    db.execute(
+        "CREATE TABLE people (id int, part text, name text, at timestamptz, detail jsonb, PRIMARY KEY (part, id))"
+    )
+    for number, name in enumerate(ODD, 4):  # so that some keys have a digit more than others
+        db.execute(
+            "INSERT INTO people VALUES (%s, %s, %s, '2026-03-10 12:00+01', '{\"a\": 1}')",
+            (number, "ab"[number % 2], name),
+        )
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S3 takes parts of 5 MiB and more."""
+    monkeypatch.setattr(upload, "PART", 5 << 20)
+    monkeypatch.setattr(upload.Upload.__init__, "__kwdefaults__", {"gzip": False, "part": 5 << 20})
+
+
+def export(depot: Depot, **payload: Any) -> dict[str, Any]:
+    return depot.finish(depot.begin("export_table", {"table": "public.people"} | payload))
+
+
+def fill(db: psycopg.Connection, rows: int, width: int = 1000) -> None:
+    db.execute("TRUNCATE people")
+    db.execute(
+        "INSERT INTO people SELECT n, 'a', left(repeat(md5(n::text), 40), %s) FROM generate_series(1, %s) AS n",
+        (width, rows),
+    )
+
+
+def test_the_rows_are_written_as_csv_and_the_result_says_what_was(depot: Depot) -> None:
+    job = export(depot, columns=["id", "name", "at"])
+    key = f"exports/public.people-{job['id']}.csv"
+    content = depot.get(key)
+    found = list(csv.reader(io.StringIO(content.decode(), newline="")))
+    assert found[0] == ["id", "name", "at"]
+    assert {row[1] for row in found[1:]} == {name or "" for name in ODD}
+    assert {row[2] for row in found[1:]} == {"2026-03-10 11:00:00+00"}
+    assert job["output_files"] == [f"s3://{depot.bucket}/{key}"]
+    assert job["result"] == {
+        "bucket": depot.bucket, "key": key, "rows": len(ODD), "bytes": len(content), "parts": 1,
+        "sha256": hashlib.sha256(content).hexdigest(),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_lines_of_json_hold_every_value_as_it_is(depot: Depot, packed: bool) -> None:
+    job = export(depot, format="jsonl", gzip=packed, key="out/people")
+    content = depot.get("out/people")
+    lines = (gzip.decompress(content) if packed else content).decode().splitlines()
+    found = sorted((json.loads(line) for line in lines), key=lambda row: row["id"])
+    assert [row["name"] for row in found] == ODD
+    assert (found[0]["at"], found[0]["detail"]) == ("2026-03-10T11:00:00+00:00", {"a": 1})
+    assert (job["result"]["rows"], job["result"]["bytes"]) == (len(ODD), len(content))
+
+
+@pytest.mark.parametrize("format_", ["csv", "jsonl"])
+def test_what_was_exported_can_be_imported(depot: Depot, format_: str) -> None:
+    columns = ["id", "part", "name", "at", "detail"]
+    key = export(depot, format=format_, gzip=True)["result"]["key"]
+    depot.db.execute("CREATE TABLE copies (LIKE people)")
+    job = depot.finish(depot.begin("import_table", {
+        "key": key, "table": "public.copies", "format": format_, "gzip": True, "columns": columns, "chunk_bytes": 100,
+    }))  # fmt: skip
+    assert job["status"] == "completed", job["error_details"]
+    assert depot.rows("TABLE copies EXCEPT TABLE people") == depot.rows("TABLE people EXCEPT TABLE copies") == []
+
+
+def test_only_the_rows_that_are_asked_for(depot: Depot) -> None:
+    assert export(depot, where={"part": "a", "id": 6})["result"]["rows"] == 1
+    assert export(depot, where={"name": None})["result"]["rows"] == 1
+    assert export(depot, where={"name": "' OR true --"})["result"]["rows"] == 0
+
+
+def test_a_view_and_a_table_without_rows_are_exported_too(depot: Depot) -> None:
+    depot.db.execute("CREATE VIEW names AS SELECT name FROM people")
+    assert export(depot, table="public.names")["result"]["rows"] == len(ODD)
+    depot.db.execute("TRUNCATE people")
+    job = export(depot, key="empty.csv")
+    assert (job["result"]["rows"], depot.get("empty.csv")) == (0, b"id,part,name,at,detail\n")
+    export(depot, key="nothing.csv", header=False)
+    assert depot.get("nothing.csv") == b""
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_what_is_larger_than_a_part_comes_in_parts_and_whole(depot: Depot) -> None:
+    fill(depot.db, 12_000)
+    job = export(depot, columns=["id", "name"], key="out/large.csv")
+    content = depot.get("out/large.csv")
+    assert (job["result"]["parts"], job["result"]["rows"]) == (3, 12_000)
+    assert hashlib.sha256(content).hexdigest() == job["result"]["sha256"]
+    assert len(content.splitlines()) == 12_001
+    assert depot.s3.list_multipart_uploads(Bucket=depot.bucket).get("Uploads", []) == []
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("at", ["partNumber=1", "partNumber=3", "POST /"])
+def test_what_fails_halfway_leaves_nothing_behind_and_comes_again(depot: Depot, at: str) -> None:
+    fill(depot.db, 12_000)
+    asked = {"table": "public.people", "columns": ["id", "name"], "key": "out/large.csv"}
+    job_id = depot.begin("export_table", asked)
+    if at == "POST /":
+        depot.front.faults.add(Fault(matching="uploadId", times=None, status=503))
+    else:
+        depot.front.faults.add(Fault(matching=at, times=None, status=503))
+    assert depot.step(job_id)["status"] == "pending"
+    assert depot.keys() == []
+    depot.front.faults.replace([])
+    job = depot.finish(job_id)
+    assert (job["status"], depot.keys()) == ("completed", ["out/large.csv"])
+    left = depot.s3.list_multipart_uploads(Bucket=depot.bucket).get("Uploads", [])
+    # Where S3 takes no call at all, there is nobody to abort it: the bucket's lifecycle rule does.
+    assert len(left) == (1 if at == "POST /" else 0)
+
+
+def test_one_file_is_one_snapshot(depot: Depot, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(depot.db, 20_000, width=500)
+    write, other = upload.Upload.write, iter([True])
+
+    def change_the_table(self: upload.Upload, content: bytes) -> None:
+        if next(other, False):
+            depot.db.execute("UPDATE people SET name = 'changed'")
+            depot.db.execute("INSERT INTO people VALUES (99999, 'z', 'new')")
+        write(self, content)
+
+    monkeypatch.setattr(upload.Upload, "write", change_the_table)
+    job = export(depot, columns=["name"], key="out.csv")
+    assert job["result"]["rows"] == 20_000
+    assert b"changed" not in depot.get("out.csv")
+
+
+def test_a_retry_overwrites_what_was_there(depot: Depot) -> None:
+    job_id = depot.begin("export_table", {"table": "public.people"})
+    depot.front.faults.add(Fault(matching="PUT", lost=True))
+    assert depot.step(job_id)["status"] == "pending"
+    [key] = depot.keys()
+    depot.front.faults.replace([])
+    assert depot.finish(job_id)["result"]["key"] == key
+    assert depot.keys() == [key]
+
+
+@pytest.mark.parametrize("size", [1, 3, 5, 10, 11])
+@pytest.mark.parametrize("crash", [False, True])
+def test_files_of_so_many_rows_hold_every_row_once_and_a_manifest_tells_of_them(
+    depot: Depot, size: int, crash: bool
+) -> None:
+    job_id = depot.begin("export_table", {"table": "public.people", "rows_per_file": size, "columns": ["part", "id"]})
+    if crash:
+        depot.step(job_id)
+        depot.front.faults.add(Fault(matching="PUT", lost=True, times=4))
+        depot.step(job_id)
+        depot.front.faults.replace([])
+    job = depot.finish(job_id)
+    folder = f"exports/public.people-{job_id}"
+    manifest = json.loads(depot.get(f"{folder}/manifest.json"))
+    found: list[str] = []
+    for file in manifest["files"]:
+        content = depot.get(file["key"])
+        lines = content.decode().splitlines()[1:]
+        assert (file["rows"], file["sha256"]) == (len(lines), hashlib.sha256(content).hexdigest())
+        found += lines
+    assert found == [f"{part},{id_}" for part, id_ in depot.rows("SELECT part, id FROM people ORDER BY part, id")]
+    assert len(manifest["files"]) == -(-len(ODD) // size)
+    assert manifest["rows"] == job["result"]["rows"] == len(ODD)
+    assert job["output_files"] == [f"s3://{depot.bucket}/{key}" for key in depot.keys()[1:] + depot.keys()[:1]]
+
+
+@pytest.mark.parametrize(
+    ("payload", "said"),
+    [
+        ({"table": "people"}, "table"),
+        ({"key": "x", "rows_per_file": 5}, "give a prefix"),
+        ({"columns": []}, "columns"),
+        ({"columns": ["id", "id"]}, "columns"),
+        ({"where": {"id": [1]}}, "where"),
+        ({"query": "SELECT 1"}, "'query' is not known"),
+    ],
+)
+def test_a_payload_that_makes_no_sense_is_refused_when_it_is_submitted(
+    depot: Depot, payload: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(JobRefused, match=said):
+        depot.begin("export_table", {"table": "public.people"} | payload)
+
+
+@pytest.mark.parametrize(
+    ("payload", "said"),
+    [
+        ({"table": "signalbox.jobs"}, "SIGNALBOX_EXPORT_TABLES"),
+        ({"table": "public.nothing"}, "there is no table"),
+        ({"columns": ["nme"]}, "did you mean 'name'"),
+        ({"where": {"id; --": 1}}, "no column 'id; --'"),
+        ({"bucket": "no-such-bucket-here"}, "404"),
+        ({"where": {"id": "x"}}, "invalid input syntax"),
+    ],
+)
+def test_what_is_not_there_or_not_allowed_fails_for_good(depot: Depot, payload: dict[str, Any], said: str) -> None:
+    job = export(depot, **payload)
+    assert (job["status"], job["attempts"]) == ("failed", 1)
+    assert said in job["error_details"]["message"]
+
+
+def test_files_of_so_many_rows_need_a_primary_key(depot: Depot) -> None:
+    depot.db.execute("CREATE VIEW names AS SELECT name FROM people")
+    assert "primary key" in export(depot, table="public.names", rows_per_file=5)["error_details"]["message"]
+
+
+def test_a_refusal_by_s3_fails_the_job_for_good(depot: Depot) -> None:
+    depot.front.faults.add(Fault(matching="PUT", status=403))
+    job = export(depot)
+    assert (job["status"], job["attempts"]) == ("failed", 1)
+    assert "403" in job["error_details"]["message"]

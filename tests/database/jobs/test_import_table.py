@@ -1,0 +1,486 @@
+"""import_table: every row once, whatever is cut, crashes, changes or is wrong."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from typing import Any
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from local.stand_ins.faults import Fault
+from signalbox.errors import JobRefused, SettingsRefused
+from signalbox.settings import Settings
+from signalbox.transfer import staging
+from signalbox.transfer.records import LONGEST
+from tests.support.depot import Depot
+from tests.support.letters import Letters
+from tests.support.lost_session import lose_session
+
+
+@pytest.fixture(autouse=True)
+def people(db: psycopg.Connection) -> None:
+    db.execute("CREATE TABLE people (id int PRIMARY KEY, name text, age int CHECK (age >= 0), note varchar(10))")
+
+
+HUNDRED = "id,name,age,note\n" + "".join(f"{n},name {n},{n},x\n" for n in range(100))
+
+
+# ---- the ordinary way
+
+
+def test_a_csv_file_becomes_rows(depot: Depot) -> None:
+    job = depot.bring('id,name,age,note\n1,Ada,36,"a ""b"",\nc"\n2,Bö 🚂,,""\n')
+    assert (job["status"], job["progress_percent"]) == ("completed", 100), job["error_details"]
+    assert depot.rows() == [(1, "Ada", 36, 'a "b",\nc'), (2, "Bö 🚂", None, "")]
+    result = job["result"]
+    assert (result["records"], result["rows"], result["bad"], result["bad_rows"]) == (2, 2, 0, [])
+    assert (job["subject_id"], job["correlation_id"]) == ("public.people", result["source"].partition("//")[2][18:])
+
+
+def test_lines_of_json_become_rows_with_their_own_types(depot: Depot, db: psycopg.Connection) -> None:
+    db.execute("CREATE TABLE things (id int, price numeric, tags text[], detail jsonb, at timestamptz, said text)")
+    lines = [
+        {
+            "id": 1,
+            "price": "1.10",
+            "tags": ["a", "b,c"],
+            "detail": {"x": [1]},
+            "at": "2026-03-10T12:00Z",
+            "t": "\\.\t☃",
+        },
+        {"id": 2, "unknown": 7, "t": None},
+    ]
+    content = "".join(json.dumps(line) + "\n" for line in lines).replace('"1.10"', "1.10")
+    columns = {name: name for name in ("id", "price", "tags", "detail", "at")} | {"said": "t"}
+    job = depot.bring(content, table="public.things", format="jsonl", columns=columns)
+    assert job["status"] == "completed", job["error_details"]
+    found = depot.rows("SELECT id, price::text, tags, detail, at::text, said FROM things ORDER BY id")
+    assert found == [
+        (1, "1.10", ["a", "b,c"], {"x": [1]}, "2026-03-10 12:00:00+00", "\\.\t☃"),
+        (2, None, None, None, None, None),
+    ]
+
+
+def test_columns_may_be_fewer_in_another_order_and_of_other_names(depot: Depot) -> None:
+    depot.bring("Full name;x;No.\nAda;9;1\n", columns={"id": "No.", "name": "Full name"}, delimiter=";")
+    assert depot.rows() == [(1, "Ada", None, None)]
+
+
+def test_without_a_header_the_columns_come_in_their_order(depot: Depot) -> None:
+    depot.bring(
+        "Ada\t1\nBo\t\\N\nCy\t3", header=False, columns=["name", "id"], delimiter="\t", null="\\N", max_bad_rows=1
+    )
+    assert depot.rows("SELECT id, name FROM people ORDER BY id") == [(1, "Ada"), (3, "Cy")]
+
+
+@pytest.mark.parametrize("content", ["", "id,name\n", "\n\n", "\ufeffid,name\r\n"])
+def test_a_file_without_rows_brings_none(depot: Depot, content: str) -> None:
+    job = depot.bring(content)
+    assert (job["status"], job["result"]["rows"]) == ("completed", 0)
+    assert depot.rows() == []
+
+
+def test_a_byte_order_mark_windows_line_ends_and_blank_lines_do_no_harm(depot: Depot) -> None:
+    depot.bring('\ufeff"id",name\r\n\r\n1,Ada\r\n2,"B\r\no"\r\n\r\n'.encode())
+    assert depot.rows("SELECT id, name FROM people ORDER BY id") == [(1, "Ada"), (2, "B\r\no")]
+
+
+def test_what_copy_takes_for_its_own_end_is_data(depot: Depot) -> None:
+    depot.db.execute("CREATE TABLE words (word text)")
+    depot.bring('\\.\n"a\n\\.\nb"\nlast\n', header=False, columns=["word"], table="public.words")
+    assert sorted(depot.rows("SELECT word FROM words")) == [("\\.",), ("a\n\\.\nb",), ("last",)]
+
+
+# ---- chunks
+
+
+def test_the_chunks_make_the_whole_and_each_tells_how_far_it_is(depot: Depot) -> None:
+    job_id = depot.begin("import_table", {"key": depot.put(HUNDRED), "table": "public.people", "chunk_bytes": 500})
+    first = depot.step(job_id)
+    assert first["status"] == "pending"
+    assert 0 < first["progress_percent"] < 100
+    assert len(depot.rows()) == first["cursor"]["rows"] < 100
+    job = depot.finish(job_id)
+    assert (job["status"], job["result"]["rows"], len(depot.rows())) == ("completed", 100, 100)
+    kinds = [attempt["status"] for attempt in depot.attempts(job_id)]
+    assert kinds == ["continued"] * (len(kinds) - 1) + ["completed"]
+    assert len(kinds) > 3
+
+
+def test_a_chunk_that_crashes_at_its_end_leaves_nothing_and_comes_again(
+    depot: Depot, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    depot.db.execute("CREATE TABLE log (id int)")
+    depot.db.execute("CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ "
+                     "BEGIN INSERT INTO log VALUES (NEW.id); RETURN NEW; END $$")  # fmt: skip
+    depot.db.execute("CREATE TRIGGER note AFTER INSERT ON people FOR EACH ROW EXECUTE FUNCTION note()")
+    job_id = depot.begin("import_table", {"key": depot.put(HUNDRED), "table": "public.people", "chunk_bytes": 500})
+    drop, crashes = staging.Staging.drop, iter([False, True, False, True])
+
+    def crash_after_the_insert(self: staging.Staging) -> None:
+        drop(self)
+        if next(crashes, False):
+            lose_session(dsn)
+
+    monkeypatch.setattr(staging.Staging, "drop", crash_after_the_insert)
+    job = depot.finish(job_id)
+    assert (job["status"], job["result"]["rows"]) == ("completed", 100)
+    assert depot.rows("SELECT id FROM log ORDER BY id") == [(n,) for n in range(100)]
+    assert [attempt["status"] for attempt in depot.attempts(job_id)].count("failed") == 2
+    assert depot.rows("SELECT relname FROM pg_class WHERE relname LIKE 'import%'") == []
+
+
+def test_a_worker_that_was_rescued_from_brings_nothing(depot: Depot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two workers are at one chunk: the one whose lease was taken over is undone."""
+    job_id = depot.begin("import_table", {"key": depot.put(HUNDRED), "table": "public.people"})
+    drop = staging.Staging.drop
+
+    def lose_the_lease(self: staging.Staging) -> None:
+        drop(self)
+        monkeypatch.setattr(staging.Staging, "drop", drop)
+        token = depot.job(job_id)["lease_token"]
+        end = {"id": job_id, "number": 1, "status": "pending", "execution": "lost", "delay_ms": 0}
+        depot.db.execute("SELECT * FROM signalbox.end_attempts(%s, %s::jsonb)", (token, json.dumps([end])))
+
+    monkeypatch.setattr(staging.Staging, "drop", lose_the_lease)
+    assert depot.step(job_id)["status"] == "pending"
+    assert depot.rows() == []
+    assert depot.finish(job_id)["result"]["rows"] == 100
+    assert len(depot.rows()) == 100
+
+
+def test_an_object_that_changes_between_chunks_fails_the_job_for_good(depot: Depot) -> None:
+    key = depot.put(HUNDRED)
+    job_id = depot.begin("import_table", {"key": key, "table": "public.people", "chunk_bytes": 500})
+    kept = depot.step(job_id)["cursor"]["rows"]
+    depot.put(HUNDRED.replace("name", "nome"), key)
+    job = depot.step(job_id)
+    assert job["status"] == "failed"
+    assert "changed" in job["error_details"]["message"]
+    assert len(depot.rows()) == kept
+    assert depot.dead_letter(job_id)["failure_reason"] == "permanent"
+
+
+FIELD = st.text(alphabet=st.sampled_from('ab,"\n\r;é🚂\\. '), max_size=6)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rows=st.lists(st.tuples(FIELD, FIELD), max_size=12),
+    chunk=st.integers(1, 60),
+    end=st.sampled_from(["\n", "\r\n"]),
+    packed=st.booleans(),
+)
+def test_any_csv_cut_anywhere_gives_the_same_rows(
+    depot: Depot, rows: list[tuple[str, str]], chunk: int, end: str, packed: bool
+) -> None:
+    depot.db.execute("DROP TABLE IF EXISTS pairs")
+    depot.db.execute("CREATE TABLE pairs (n int, a text, b text)")
+    text = io.StringIO()
+    csv.writer(text, lineterminator=end, quoting=csv.QUOTE_NONNUMERIC).writerows(
+        [(n, *row) for n, row in enumerate(rows)]
+    )
+    content = text.getvalue().encode()
+    job = depot.bring(
+        gzip.compress(content) if packed else content,
+        table="public.pairs", header=False, columns=["n", "a", "b"], chunk_bytes=chunk, gzip=packed,
+    )  # fmt: skip
+    assert job["status"] == "completed", job["error_details"]
+    assert depot.rows("SELECT a, b FROM pairs ORDER BY n") == rows
+
+
+# ---- packed files
+
+
+def test_a_packed_file_goes_on_where_it_was_and_may_hold_several_streams(depot: Depot) -> None:
+    half = len(HUNDRED) // 2
+    content = gzip.compress(HUNDRED[:half].encode()) + gzip.compress(HUNDRED[half:].encode()) + bytes(512)
+    job = depot.bring(content, gzip=True, chunk_bytes=500)
+    assert (job["status"], len(depot.rows())) == ("completed", 100)
+    assert job["executions"] > 3
+
+
+def test_a_small_packed_file_may_unfold_to_much(depot: Depot) -> None:
+    lines = "".join(f'{n},"{" " * 9000}"\n' for n in range(3000))
+    job = depot.bring(gzip.compress(b"id,name\n" + lines.encode()), gzip=True)
+    assert job["status"] == "completed", job["error_details"]
+    assert depot.rows("SELECT count(*), min(length(name)) FROM people") == [(3000, 9000)]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [(lambda c: c[:-20], "cut off"), (lambda c: c[:30] + b"xx" + c[32:], "gzip"), (lambda c: b"id,name\n", "gzip")],
+)
+def test_a_spoilt_packed_file_fails_for_good_and_keeps_nothing_of_its_chunk(
+    depot: Depot, spoil: Any, said: str
+) -> None:
+    job = depot.bring(spoil(gzip.compress(HUNDRED.encode())), gzip=True)
+    assert job["status"] == "failed"
+    assert said in job["error_details"]["message"]
+    assert depot.rows() == []
+
+
+# ---- rows that are there already
+
+
+def test_by_default_a_row_that_is_there_is_a_bad_row(depot: Depot) -> None:
+    depot.db.execute("INSERT INTO people VALUES (2, 'old')")
+    job = depot.bring("id,name\n1,a\n2,b\n3,c\n")
+    assert job["status"] == "failed"
+    assert "line 3 met UniqueViolation (23505) of 'people_pkey'" in job["error_details"]["message"]
+    assert depot.rows("SELECT id, name FROM people") == [(2, "old")]
+
+
+def test_rows_that_are_there_may_be_skipped(depot: Depot) -> None:
+    depot.db.execute("INSERT INTO people VALUES (2, 'old')")
+    result = depot.bring("id,name\n1,a\n2,b\n3,c\n3,d\n", on_conflict="skip")["result"]
+    assert depot.rows("SELECT id, name FROM people ORDER BY id") == [(1, "a"), (2, "old"), (3, "c")]
+    assert (result["records"], result["rows"]) == (4, 2)
+
+
+@pytest.mark.parametrize("chunk", [1, 9, 1000])
+def test_rows_that_are_there_may_be_updated_and_the_last_one_wins(depot: Depot, chunk: int) -> None:
+    depot.db.execute("INSERT INTO people VALUES (2, 'old', 7)")
+    depot.bring("id,name\n1,a\n2,b\n2,c\n01,z\n", on_conflict="update", keys=["id"], chunk_bytes=chunk)
+    assert depot.rows("SELECT id, name, age FROM people ORDER BY id") == [(1, "z", None), (2, "c", 7)]
+
+
+def test_keys_without_a_unique_index_are_named(depot: Depot) -> None:
+    job = depot.bring("id,name\n1,a\n", on_conflict="update", keys=["name"])
+    assert job["status"] == "failed"
+    assert "no unique index over (name)" in job["error_details"]["message"]
+
+
+# ---- bad rows
+
+GOOD = b"1,a,1,x"
+BAD = {
+    "value": (b"secret,a,1,x", "met InvalidTextRepresentation (22P02) of 'id'"),
+    "too large": (b"99999999999,a,1,x", "met NumericValueOutOfRange (22003) of 'id'"),
+    "too long a text": (b"7,a,1,secret and more", "met StringDataRightTruncation (22001)"),
+    "check": (b"7,a,-1,x", "met CheckViolation (23514) of 'people_age_check'"),
+    "null": (b",a,1,x", "met NotNullViolation (23502) of 'id'"),
+    "nul": (b"7,a\0b,1,x", "holds a NUL character"),
+    "encoding": (b"7,\xff,1,x", "is not UTF-8"),
+    "half a surrogate pair": (b"7,\xed\xa0\x80,1,x", "is not UTF-8"),
+    "few fields": (b"7,a", "has 2 fields where 4 were expected"),
+    "many fields": (b'7,"a,b",1,x,', "has 5 fields where 4 were expected"),
+    "carriage return": (b"7,a\rb,1,x", "holds a carriage return"),
+    "too long a line": (b"7," + b"a" * LONGEST + b",1,x", f"is longer than {LONGEST} bytes"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+@pytest.mark.parametrize("place", [0, 3, 6])
+def test_a_bad_row_is_told_of_and_left_out(depot: Depot, kind: str, place: int) -> None:
+    bad, fault = BAD[kind]
+    lines = [b"%d,a,1,x" % n for n in range(10, 16)]
+    lines.insert(place, bad)
+    job = depot.bring(b"id,name,age,note\n" + b"\n".join(lines), max_bad_rows=1)
+    assert job["status"] == "completed", job["error_details"]
+    assert [row[0] for row in depot.rows()] == list(range(10, 16))
+    [row] = job["result"]["bad_rows"]
+    assert row["line"] == place + 2
+    assert row["fault"].startswith(fault)
+    assert "secret" not in json.dumps(job["result"])
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_one_bad_row_too_many_fails_for_good_and_keeps_nothing_of_the_chunk(depot: Depot, kind: str) -> None:
+    bad, fault = BAD[kind]
+    job = depot.bring(b"id,name,age,note\n1,a,1,x\n" + bad + b"\n2,a,1,x\n")
+    assert (job["status"], depot.rows()) == ("failed", [])
+    assert f"line 3 {fault}" in job["error_details"]["message"]
+    assert "secret" not in job["error_details"]["message"]
+    assert depot.dead_letter(job["id"])["failure_reason"] == "permanent"
+
+
+@pytest.mark.parametrize("chunk", [1, 40, 100_000])
+def test_bad_rows_count_across_chunks_and_exactly(depot: Depot, chunk: int) -> None:
+    lines = "".join(f"{n if n % 7 else 'x'},a\n" for n in range(1, 71))
+    for most, status, rows in ((10, "completed", 60), (9, "failed", None)):
+        depot.db.execute("TRUNCATE people")
+        job = depot.bring("id,name\n" + lines, max_bad_rows=most, chunk_bytes=chunk)
+        assert job["status"] == status
+        if rows is not None:
+            assert (len(depot.rows()), job["result"]["bad"]) == (rows, 10)
+            assert [row["line"] for row in job["result"]["bad_rows"]] == [n + 1 for n in range(7, 71, 7)]
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("[1]", "met InvalidParameterValue"),
+        ("7", "met InvalidParameterValue"),
+        ('{"id": 7', "met InvalidTextRepresentation"),
+        ('{"id": NaN}', "met InvalidTextRepresentation"),
+        ('{"id": 7, "name": "a\\u0000b"}', "met UntranslatableCharacter"),
+        ('{"id": 7, "name": "\\ud800"}', "met InvalidTextRepresentation"),
+        ('{"id": "secret"}', "met InvalidTextRepresentation (22P02) of 'id'"),
+        ('{"id": 7, "name": "a\x01"}', "holds a control character"),
+        ("[" * 100_000, "met "),
+    ],
+)
+def test_a_bad_line_of_json_is_told_of_and_left_out(depot: Depot, line: str, fault: str) -> None:
+    content = f'{{"id": 1}}\n{line}\n{{"id": 2}}\n'
+    job = depot.bring(content, format="jsonl", columns=["id", "name"], max_bad_rows=1)
+    assert job["status"] == "completed", job["error_details"]
+    assert [row[0] for row in depot.rows()] == [1, 2]
+    [row] = job["result"]["bad_rows"]
+    assert row["line"] == 2
+    assert row["fault"].startswith(fault)
+    assert "secret" not in row["fault"]
+
+
+def test_a_trigger_that_refuses_a_row_makes_it_a_bad_one(depot: Depot) -> None:
+    depot.db.execute("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ "
+                     "BEGIN IF NEW.id = 2 THEN RAISE 'no'; END IF; RETURN NEW; END $$")  # fmt: skip
+    depot.db.execute("CREATE TRIGGER refuse BEFORE INSERT ON people FOR EACH ROW EXECUTE FUNCTION refuse()")
+    job = depot.bring("id,name\n1,a\n2,b\n3,c\n", max_bad_rows=1)
+    assert job["result"]["bad_rows"] == [{"line": 3, "fault": "met RaiseException (P0001)"}]
+    assert [row[0] for row in depot.rows()] == [1, 3]
+
+
+def test_a_constraint_that_may_wait_names_its_row_all_the_same(depot: Depot) -> None:
+    depot.db.execute("CREATE TABLE cities (id int PRIMARY KEY)")
+    depot.db.execute("ALTER TABLE people ADD CONSTRAINT city FOREIGN KEY (age) REFERENCES cities "
+                     "DEFERRABLE INITIALLY DEFERRED")  # fmt: skip
+    job = depot.bring("id,age\n1,\n2,5\n", max_bad_rows=1)
+    assert job["result"]["bad_rows"] == [{"line": 3, "fault": "met ForeignKeyViolation (23503) of 'city'"}]
+
+
+@pytest.mark.parametrize("content", ['id,name\n1,"a\n2,b\n', 'id,name\n1,"' + "a\n" * LONGEST])
+def test_quotes_that_never_close_fail_the_job_whatever_bad_rows_it_may_have(depot: Depot, content: str) -> None:
+    job = depot.bring(content, max_bad_rows=1000)
+    assert job["status"] == "failed"
+    assert "line 2" in job["error_details"]["message"]
+    assert depot.rows() == []
+
+
+# ---- what is refused
+
+
+@pytest.mark.parametrize(
+    ("payload", "said"),
+    [
+        ({"table": "people"}, "table"),
+        ({"table": 'public.people"; DROP TABLE x; --'}, "table"),
+        ({"format": "jsonl"}, "columns must be given"),
+        ({"header": False}, "columns must be given"),
+        ({"columns": []}, "columns must name one"),
+        ({"columns": ["id", "id"]}, "twice"),
+        ({"columns": {"id": "x", "name": "x"}}, "twice"),
+        ({"on_conflict": "update"}, "keys must be given"),
+        ({"on_conflict": "update", "keys": ["age"], "columns": ["id"]}, "'age'"),
+        ({"delimiter": '"'}, "delimiter"),
+        ({"delimiter": "a"}, "delimiter"),
+        ({"delimiter": "\n"}, "delimiter"),
+        ({"null": "a,b"}, "null"),
+        ({"max_bad_rows": -1}, "max_bad_rows"),
+        ({"colums": ["id"]}, "did you mean 'columns'"),
+    ],
+)
+def test_a_payload_that_makes_no_sense_is_refused_when_it_is_submitted(
+    depot: Depot, payload: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(JobRefused, match=said):
+        depot.begin("import_table", {"key": "k", "table": "public.people"} | payload)
+
+
+@pytest.mark.parametrize(
+    ("payload", "said"),
+    [
+        ({"table": "public.peple"}, "there is no table public.peple"),
+        ({"table": "signalbox.jobs"}, "SIGNALBOX_IMPORT_TABLES"),
+        ({"table": "pg_catalog.pg_class"}, "SIGNALBOX_IMPORT_TABLES"),
+        ({"key": "not/there"}, "404"),
+        ({"bucket": "no-such-bucket-here"}, "404"),
+        ({"bucket": "No Bucket"}, "no such name"),
+        ({"columns": {"nme": "name"}}, "no column 'nme'; did you mean 'name'?"),
+        ({"columns": {"name": "nam"}}, "no field 'nam'; did you mean 'name'?"),
+    ],
+)
+def test_what_is_not_there_or_not_allowed_fails_for_good(depot: Depot, payload: dict[str, Any], said: str) -> None:
+    asked = {"key": depot.put(HUNDRED), "table": "public.people"} | payload
+    job = depot.finish(depot.begin("import_table", asked))
+    assert job["status"] == "failed"
+    assert said in job["error_details"]["message"]
+
+
+def test_a_field_that_the_header_has_twice_is_refused(depot: Depot) -> None:
+    job = depot.bring("id,name,name\n1,a,b\n")
+    assert "2 times the field 'name'" in job["error_details"]["message"]
+
+
+def test_names_are_only_ever_names(depot: Depot) -> None:
+    depot.db.execute('CREATE TABLE odd ("a""b; --" int, "Select" text, line int)')
+    content = '"a""b; --",Select,line\n1,x,5\n'
+    assert depot.bring(content, table="public.odd")["status"] == "completed"
+    assert depot.rows("SELECT * FROM odd") == [(1, "x", 5)]
+
+
+def test_the_engines_own_tables_are_never_open_to_imports() -> None:
+    environ = {"SIGNALBOX_STACK": "s", "SIGNALBOX_DATABASE_URL": "postgresql:///"}
+    with pytest.raises(SettingsRefused, match=r"signalbox is the engine's own.*neither schema.table"):
+        Settings.read(environ | {"SIGNALBOX_IMPORT_TABLES": "signalbox.jobs, people, app.*"})
+
+
+# ---- when S3 fails
+
+
+@pytest.mark.parametrize("status", [500, 503])
+def test_an_error_of_s3_itself_is_met_by_another_attempt(depot: Depot, status: int) -> None:
+    job_id = depot.begin("import_table", {"key": depot.put(HUNDRED), "table": "public.people"})
+    depot.front.faults.add(Fault(matching="GET", status=status))
+    job = depot.step(job_id)
+    assert (job["status"], depot.rows()) == ("pending", [])
+    depot.front.faults.replace([])
+    assert depot.finish(job_id)["result"]["rows"] == 100
+
+
+def test_an_answer_that_breaks_off_is_met_by_another_attempt(depot: Depot) -> None:
+    job_id = depot.begin("import_table", {"key": depot.put(HUNDRED), "table": "public.people"})
+    depot.front.faults.add(Fault(matching="GET", lost=True))
+    assert depot.step(job_id)["status"] == "pending"
+    depot.front.faults.replace([])
+    assert depot.finish(job_id)["status"] == "completed"
+
+
+def test_a_refusal_by_s3_fails_the_job_and_a_redrive_goes_on_where_it_was(depot: Depot) -> None:
+    job_id = depot.begin("import_table", {"key": depot.put(HUNDRED), "table": "public.people", "chunk_bytes": 500})
+    kept = depot.step(job_id)["cursor"]
+    depot.front.faults.add(Fault(matching="GET", status=403))
+    job = depot.step(job_id)
+    assert (job["status"], job["cursor"]) == ("failed", kept)
+    assert "403" in job["error_details"]["message"]
+    depot.front.faults.replace([])
+    letters = Letters(depot)
+    letters.redrive(letters.of(job_id))
+    assert depot.finish(job_id)["result"]["rows"] == 100
+    assert len(depot.rows()) == 100
+
+
+def test_a_redrive_with_an_edited_payload_begins_anew_and_skips_what_is_there(depot: Depot) -> None:
+    key = depot.put(HUNDRED.replace("50,name", "x,name"))
+    asked = {"key": key, "table": "public.people", "chunk_bytes": 500}
+    job_id = depot.begin("import_table", asked)
+    assert depot.finish(job_id)["status"] == "failed"
+    assert 0 < len(depot.rows()) < 50
+    letters = Letters(depot)
+    letters.redrive(letters.of(job_id), payload=asked | {"on_conflict": "skip", "max_bad_rows": 1})
+    job = depot.finish(job_id)
+    assert (job["status"], job["result"]["records"], len(depot.rows())) == ("completed", 100, 99), job["error_details"]
+
+
+def test_a_job_that_is_cancelled_between_chunks_keeps_the_chunks_it_had(depot: Depot) -> None:
+    job_id = depot.begin("import_table", {"key": depot.put(HUNDRED), "table": "public.people", "chunk_bytes": 500})
+    kept = depot.step(job_id)["cursor"]["rows"]
+    depot.db.execute("UPDATE signalbox.jobs SET cancel_requested_at = now() WHERE id = %s", (job_id,))
+    assert depot.step(job_id)["status"] == "cancelled"
+    assert len(depot.rows()) == kept

@@ -1,0 +1,372 @@
+"""The operations about jobs, as the command line asks the archiver for them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from signalbox.errors import (
+    ControlRefused,
+    JobRefused,
+    JobTypeUnknown,
+    JobUnknown,
+    PayloadRefused,
+    ScheduleRefused,
+    ScheduleUnknown,
+    TransitionRefused,
+)
+from signalbox.jobs.catalogue import Catalogue
+from tests.support.bus_stand_in import BusStandIn
+from tests.support.invoke_recorder import InvokeRecorder
+from tests.support.jobs_stage import JobsStage, sqs_event
+
+NOBODY = "00000000-0000-7000-8000-000000000000"
+
+
+def submit(stage: JobsStage, *jobs: dict[str, Any], **params: Any) -> dict[str, Any]:
+    return stage.operate("submit_jobs", jobs=[{"job_type": "do_nothing"} | job for job in jobs], **params)
+
+
+def ids_of(answer: dict[str, Any]) -> list[str]:
+    return [job["id"] for job in answer["jobs"]]
+
+
+# ---- submit
+
+
+def test_a_submitted_job_is_stored_and_sent(jobs_stage: JobsStage) -> None:
+    answer = submit(jobs_stage, {"tenant": "acme", "priority": 2}, by="jo")
+    [job] = answer["jobs"]
+    assert (job["lane"], job["status"], job["created"], answer["created"], answer["sent"]) == (
+        "high",
+        "queued",
+        True,
+        1,
+        1,
+    )
+    assert jobs_stage.receive("high") == [{"job_id": job["id"], "job_type": "do_nothing", "group": "acme"}]
+    shown = jobs_stage.operate("show_job", id=job["id"])["job"]
+    assert (shown["created_by"], shown["tenant"], shown["priority"]) == ("jo", "acme", 2)
+
+
+def test_a_second_submit_with_the_same_key_answers_the_first_job_and_sends_nothing(jobs_stage: JobsStage) -> None:
+    first, second = (submit(jobs_stage, {"idempotency_key": "k"}) for _ in range(2))
+    assert ids_of(first) == ids_of(second)
+    assert (second["created"], second["sent"], second["jobs"][0]["created"]) == (0, 0, False)
+
+
+def test_jobs_of_one_call_may_wait_for_each_other_by_their_refs(jobs_stage: JobsStage) -> None:
+    waits = {"depends_on": ["a", {"job": "b", "type": "completion"}]}
+    answer = submit(jobs_stage, {"ref": "a"}, {"ref": "b"}, waits)
+    one, two, last = ids_of(answer)
+    assert answer["sent"] == 2
+    shown = jobs_stage.operate("show_job", id=last)
+    assert [(parent["id"], parent["dependency_type"]) for parent in shown["depends_on"]] == [
+        (one, "success"),
+        (two, "completion"),
+    ]
+    assert [child["id"] for child in jobs_stage.operate("show_job", id=one)["dependents"]] == [last]
+
+
+def test_a_dry_run_checks_everything_and_stores_nothing(jobs_stage: JobsStage, db: psycopg.Connection) -> None:
+    assert submit(jobs_stage, {}, {}, dry_run=True) == {
+        "operation": "submit_jobs",
+        "dry_run": {"jobs": 2, "created": 2},
+    }
+    with pytest.raises(JobRefused, match="job 2 of 2"):
+        submit(jobs_stage, {}, {"payload": {"number": "x"}}, dry_run=True)
+    assert db.execute("SELECT count(*) FROM signalbox.jobs").fetchone() == (0,)
+
+
+@pytest.mark.parametrize(
+    ("job", "error", "words"),
+    [
+        ({"job_type": "do_nothin"}, JobTypeUnknown, "did you mean 'do_nothing'"),
+        ({"payload": {"numbr": 1}}, JobRefused, "field 'numbr' is not known; did you mean 'number'"),
+        ({"lane": "heavy"}, JobRefused, "may not run in lane 'heavy'"),
+        ({"priority": 11}, JobRefused, "priority 11 is not between 1"),
+        ({"delay": 5}, PayloadRefused, "field 'jobs.0.delay' is not known"),
+        ({"at": "2026-01-01T00:00"}, PayloadRefused, "no time zone"),
+        ({"depends_on": ["nobody"]}, JobRefused, "ids of jobs"),
+        ({"depends_on": [NOBODY]}, JobRefused, NOBODY),
+        ({"ref": "a", "depends_on": ["a"]}, JobRefused, "itself"),
+        ({"timeout_seconds": 800}, JobRefused, "time-out"),
+        ({"name": "nul \0"}, PayloadRefused, "NUL"),
+    ],
+    ids=str,
+)
+def test_a_job_that_can_not_be_is_refused_with_the_reason(
+    jobs_stage: JobsStage, db: psycopg.Connection, job: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        submit(jobs_stage, job)
+    assert db.execute("SELECT count(*) FROM signalbox.jobs").fetchone() == (0,)
+
+
+def test_two_jobs_of_a_call_may_not_have_the_same_ref(jobs_stage: JobsStage) -> None:
+    with pytest.raises(JobRefused, match="two jobs of this call have the ref 'a'"):
+        submit(jobs_stage, {"ref": "a"}, {"ref": "a"})
+
+
+def test_jobs_that_can_not_be_sent_are_stored_all_the_same(jobs_stage: JobsStage) -> None:
+    jobs_stage.drop_lanes()
+    answer = submit(jobs_stage, {})
+    assert (answer["sent"], jobs_stage.status_of(ids_of(answer)[0])) == (0, "queued")
+
+
+# ---- list and show
+
+
+def test_jobs_are_listed_newest_first_page_by_page(jobs_stage: JobsStage) -> None:
+    ids = ids_of(submit(jobs_stage, *[{} for _ in range(5)]))
+    first = jobs_stage.operate("list_jobs", limit=3)
+    second = jobs_stage.operate("list_jobs", limit=3, before_id=first["next"])
+    assert [job["id"] for job in first["jobs"] + second["jobs"]] == sorted(ids, reverse=True)
+    assert second["next"] is None
+
+
+def test_a_list_takes_a_filter_and_refuses_one_that_is_none(jobs_stage: JobsStage) -> None:
+    submit(jobs_stage, {"tenant": "acme"}, {"tenant": "other"})
+    [job] = jobs_stage.operate("list_jobs", tenant="acme", status="queued")["jobs"]
+    assert job["tenant"] == "acme"
+    assert jobs_stage.operate("list_jobs", tenant="nobody")["jobs"] == []
+    with pytest.raises(JobTypeUnknown, match="did you mean 'obey'"):
+        jobs_stage.operate("list_jobs", job_type="obei")
+    with pytest.raises(PayloadRefused, match="'status'"):
+        jobs_stage.operate("list_jobs", status="done")
+    with pytest.raises(JobUnknown, match="not the id"):
+        jobs_stage.operate("list_jobs", before_id="7")
+
+
+def test_a_job_is_shown_with_its_attempts_group_children_and_orders(jobs_stage: JobsStage) -> None:
+    job = {"job_type": "obey", "payload": {"word": "fail_for_good"}, "group": "night"}
+    [job_id] = ids_of(submit(jobs_stage, job))
+    jobs_stage.operate("pause", ids=[job_id], by="jo", reason="not now")
+    jobs_stage.operate("resume", ids=[job_id], by="jo")
+    jobs_stage.work(sqs_event([Named(job_id)]))
+    shown = jobs_stage.operate("show_job", id=job_id)
+    [attempt] = shown["executions"]
+    assert (shown["job"]["status"], shown["job"]["payload"]) == ("failed", {"word": "fail_for_good", "seconds": 0})
+    assert (attempt["status"], attempt["error_code"]) == ("failed", "Permanent")
+    assert (shown["group"]["total"], shown["group"]["failed"]) == (1, 1)
+    assert (shown["dead_letter"]["failure_reason"], shown["dead_letter"]["status"]) == ("permanent", "pending")
+    assert [order["action"] for order in shown["orders"]] == ["job.resume", "job.pause"]
+    assert "lease_token" not in shown["job"]
+
+
+def test_a_job_that_is_not_there_is_refused(jobs_stage: JobsStage) -> None:
+    with pytest.raises(JobUnknown, match=f"no job has the id {NOBODY}"):
+        jobs_stage.operate("show_job", id=NOBODY)
+
+
+# ---- orders
+
+
+def test_an_order_is_previewed_and_then_carried_out_on_what_was_seen(jobs_stage: JobsStage) -> None:
+    submit(jobs_stage, {"tenant": "acme"}, {"tenant": "acme", "delay_seconds": 60})
+    seen = jobs_stage.operate("cancel_jobs", tenant="acme", dry_run=True)["dry_run"]
+    assert seen["counts"] == {"pending": 1, "queued": 1}
+    assert len(seen["sample"]) == 2
+    submit(jobs_stage, {"tenant": "acme"})
+    answer = jobs_stage.operate("cancel_jobs", tenant="acme", until=seen["as_of"], by="jo")
+    assert (answer["cancelled"], answer["requested"], answer["more"]) == (2, 0, False)
+
+
+def test_of_named_jobs_those_that_have_ended_are_told(jobs_stage: JobsStage) -> None:
+    over, waits = ids_of(submit(jobs_stage, {}, {}))
+    jobs_stage.work(sqs_event([Named(over)]))
+    answer = jobs_stage.operate("cancel_jobs", ids=[over, waits])
+    assert (answer["cancelled"], answer["refused"]) == (1, [{"id": over, "status": "completed"}])
+    with pytest.raises(TransitionRefused, match="is completed"):
+        jobs_stage.operate("cancel_jobs", ids=[over])
+
+
+def test_a_retry_is_sent_at_once(jobs_stage: JobsStage) -> None:
+    [job_id] = ids_of(submit(jobs_stage, {"at": (datetime.now(UTC) + timedelta(hours=1)).isoformat()}))
+    assert jobs_stage.receive("normal") == []
+    answer = jobs_stage.operate("retry_jobs", ids=[job_id])
+    assert (answer["hastened"], answer["sent"]) == (1, 1)
+    jobs_stage.work(sqs_event(Named(message["job_id"]) for message in jobs_stage.receive("normal")))
+    assert jobs_stage.status_of(job_id) == "completed"
+
+
+def test_a_type_is_paused_and_resumed_with_its_jobs(jobs_stage: JobsStage) -> None:
+    [job_id] = ids_of(submit(jobs_stage, {}))
+    paused = jobs_stage.operate("pause", kind="type", key="do_nothing", by="jo", reason="it burns")
+    assert (paused["control"]["paused"], paused["control"]["changed_by"]) == (True, "jo")
+    jobs_stage.work(sqs_event([Named(job_id)]))
+    assert jobs_stage.status_of(job_id) == "paused"
+    [control] = jobs_stage.operate("list_controls")["controls"]
+    assert (control["key"], control["held"], control["running"], control["reason"]) == ("do_nothing", 1, 0, "it burns")
+    jobs_stage.receive("normal")
+    answer = jobs_stage.operate("resume", kind="type", key="do_nothing")
+    assert (answer["resumed"], answer["held"], answer["sent"], answer["control"]) == (1, 0, 1, None)
+    assert len(jobs_stage.receive("normal")) == 1
+
+
+@pytest.mark.parametrize(
+    ("operation", "params", "error", "words"),
+    [
+        ("pause", {"kind": "type", "key": "do_nothin"}, JobTypeUnknown, "did you mean 'do_nothing'"),
+        ("pause", {"kind": "lane", "key": "fast"}, ControlRefused, "the lanes are high, normal, low, heavy"),
+        ("pause", {"kind": "tenant"}, ControlRefused, "needs both"),
+        ("pause", {"kind": "tenant", "key": ""}, ControlRefused, "1 to 200 characters"),
+        ("pause", {"kind": "tenant", "key": "a", "tag": "b"}, ControlRefused, "not both"),
+        ("pause", {}, JobRefused, "every job"),
+        ("resume", {"kind": "tenant", "key": "acme"}, ControlRefused, "tenant 'acme' is not paused"),
+        ("set_cap", {"kind": "lane", "key": "fast", "max_running": 1}, ControlRefused, "no lane 'fast'"),
+        ("set_cap", {"kind": "tenant", "key": "a", "rate": 5}, ControlRefused, "give both"),
+        ("set_cap", {"kind": "tenant", "key": "a", "max_running": -1}, PayloadRefused, "'max_running'"),
+        ("cancel_jobs", {"ids": []}, PayloadRefused, "'ids'"),
+        ("cancel_jobs", {"tenantt": "a"}, PayloadRefused, "did you mean 'tenant'"),
+    ],
+)
+def test_an_order_that_makes_no_sense_is_refused_with_the_reason(
+    jobs_stage: JobsStage, operation: str, params: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        jobs_stage.operate(operation, **params)
+    assert jobs_stage.operate("list_controls")["controls"] == []
+
+
+def test_a_cap_is_set_changed_and_lifted(jobs_stage: JobsStage, db: psycopg.Connection) -> None:
+    cap: Any = {"kind": "tenant", "key": "acme"}
+    jobs_stage.operate("set_cap", **cap, max_running=1, by="jo", reason="too loud")
+    ids = ids_of(submit(jobs_stage, {"tenant": "acme"}, {"tenant": "acme"}))
+    lease_one(jobs_stage, ids)
+    assert sorted(jobs_stage.status_of(job_id) for job_id in ids) == ["pending", "running"]
+    changed = jobs_stage.operate("set_cap", **cap, rate=10, per_seconds=60)["control"]
+    assert (changed["max_running"], changed["rate"], changed["per_seconds"]) == (None, 10, 60)
+    assert jobs_stage.operate("set_cap", **cap)["control"] is None
+    actions = db.execute("SELECT action, entity_type, entity_id FROM signalbox.audit_log").fetchall()
+    assert actions == [("control.cap", "tenant", "acme")] * 3
+
+
+def test_a_new_rate_begins_full_and_the_same_rate_goes_on(jobs_stage: JobsStage, db: psycopg.Connection) -> None:
+    cap: Any = {"kind": "type", "key": "do_nothing", "per_seconds": 3600}
+    jobs_stage.operate("set_cap", **cap, rate=2)
+    jobs_stage.work(sqs_event(map(Named, ids_of(submit(jobs_stage, {}, {})))))
+    jobs_stage.operate("set_cap", **cap, rate=2, max_running=5)
+    [(tokens,)] = db.execute("SELECT tokens FROM signalbox.job_controls").fetchall()
+    assert tokens < 1
+    jobs_stage.operate("set_cap", **cap, rate=3)
+    assert db.execute("SELECT tokens FROM signalbox.job_controls").fetchone() == (None,)
+
+
+# ---- dead letters
+
+
+def test_a_dead_letter_is_found_triaged_and_redriven(jobs_stage: JobsStage) -> None:
+    job = {"job_type": "obey", "payload": {"word": "fail_for_good"}}
+    [job_id] = ids_of(submit(jobs_stage, job))
+    jobs_stage.work(sqs_event([Named(job_id)]))
+    [letter] = jobs_stage.operate("list_dead_letters", status="pending")["dead_letters"]
+    [kind] = jobs_stage.operate("list_dead_letters", by_kind=True)["kinds"]
+    assert kind["fingerprint"] == letter["fingerprint"]
+    order: Any = {"fingerprint": letter["fingerprint"], "by": "jo"}
+    assert jobs_stage.operate("triage_dead_letters", **order, decision="investigating")["changed"] == 1
+    assert jobs_stage.operate("show_dead_letter", id=letter["id"])["dead_letter"]["status"] == "investigating"
+    assert jobs_stage.operate("redrive", **order, dry_run=True)["count"] == 1
+    assert jobs_stage.status_of(job_id) == "failed"
+    assert jobs_stage.operate("redrive", ids=[letter["id"]], payload={"word": "complete"}, by="jo")["redriven"] == 1
+    assert jobs_stage.status_of(job_id) == "pending"
+
+
+# ---- schedules and figures
+
+
+def test_a_schedule_is_made_listed_held_and_deleted(jobs_stage: JobsStage, db: psycopg.Connection) -> None:
+    given: Any = {"name": "nightly", "job_type": "do_nothing", "cron": "15 2 * * *", "timezone": "Europe/Berlin"}
+    made = jobs_stage.operate("create_schedule", **given, by="jo", reason="they asked")["schedule"]
+    assert (made["status"], made["next_run_at"]) == ("active", "2026-03-11T01:15:00+00:00")
+    with pytest.raises(ScheduleRefused, match="already"):
+        jobs_stage.operate("create_schedule", **given)
+    changed = jobs_stage.operate("create_schedule", **given | {"cron": None, "every_seconds": 600}, replacing=True)
+    assert (changed["schedule"]["id"], changed["schedule"]["interval_ms"]) == (made["id"], 600_000)
+    [listed] = jobs_stage.operate("list_schedules", limit=1)["schedules"]
+    assert listed["name"] == "nightly"
+    assert jobs_stage.operate("pause_schedule", id="nightly", reason="wait")["schedule"]["status"] == "paused"
+    assert jobs_stage.operate("resume_schedule", id=made["id"])["schedule"]["status"] == "active"
+    jobs_stage.operate("delete_schedule", id="nightly", by="jo")
+    assert jobs_stage.operate("list_schedules") == {"operation": "list_schedules", "schedules": [], "next": None}
+    actions = db.execute("SELECT action FROM signalbox.audit_log ORDER BY id").fetchall()
+    assert [action for (action,) in actions] == [
+        f"schedule.{step}" for step in ("create", "replace", "pause", "resume", "delete")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "words"),
+    [
+        ({"cron": "* * * * *", "every_seconds": 60.0}, ScheduleRefused, "one of cron, every and at"),
+        ({"cron": "61 * * * *"}, ScheduleRefused, "61"),
+        ({"every_seconds": 60.0, "job_type": "do_nothin"}, JobTypeUnknown, "did you mean 'do_nothing'"),
+        ({"every_seconds": 60.0, "options": {"priorty": 1}}, ScheduleRefused, "did you mean 'priority'"),
+        ({"every_seconds": 0}, PayloadRefused, "'every_seconds'"),
+        ({"every_seconds": 60.0, "expires_at": "2026-03-12T00:00"}, PayloadRefused, "no time zone"),
+    ],
+)
+def test_a_schedule_that_can_not_be_is_refused(
+    jobs_stage: JobsStage, params: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        jobs_stage.operate("create_schedule", **{"name": "a", "job_type": "do_nothing"} | params)
+    with pytest.raises(ScheduleUnknown, match="'a'"):
+        jobs_stage.operate("pause_schedule", id="a")
+
+
+def test_figures_and_health_are_told(jobs_stage: JobsStage) -> None:
+    submit(jobs_stage, {}, {})
+    figures = jobs_stage.operate("show_statistics", hours=1)
+    assert figures["by_status"]["queued"] == 2
+    assert jobs_stage.operate("show_health")["status"] == "healthy"
+    with pytest.raises(JobTypeUnknown, match="did you mean 'obey'"):
+        jobs_stage.operate("show_statistics", job_type="obei")
+
+
+def test_each_change_is_told_on_the_stacks_bus_once_it_is_committed(
+    dsn: str, moto: str, invokes: InvokeRecorder, catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", moto)
+    with BusStandIn() as bus:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_EVENTBRIDGE", bus.url)
+        with JobsStage(dsn, invokes, catalogue, event_bus="changes") as stage:
+            ids = ids_of(submit(stage, *[{"tenant": "acme"}] * 12))
+            stage.operate("cancel_jobs", tenant="acme")
+            bus.refuses = True
+            [last] = ids_of(submit(stage, {}))
+            stage.drop_lanes()
+            assert stage.status_of(last) == "queued", "who can't be told does not hold a job up"
+    told = {(change["job_id"], change["status"]) for change in bus.told}
+    assert told == {(id_, status) for id_ in ids for status in ("queued", "cancelled")}
+    assert bus.buses == {"changes"}
+
+
+class Named:
+    """A job by its id alone, as a message names it."""
+
+    def __init__(self, id_: str) -> None:
+        self.id, self.job_type = id_, "any"
+
+
+def lease_one(stage: JobsStage, ids: list[str]) -> None:
+    stage.connection.execute(
+        "SELECT FROM signalbox.claim_jobs(%s::uuid[], gen_random_uuid(), 'worker', NULL, interval '5 min')", (ids,)
+    )
+
+
+def test_a_group_is_shown_and_sealed_with_what_is_to_follow(jobs_stage: JobsStage) -> None:
+    operate = jobs_stage.operate
+    jobs = [{"job_type": "do_nothing", "group": "import-7"}] * 2
+    operate("submit_jobs", jobs=jobs)
+    group = operate("show_group", id="import-7")["group"]
+    assert (group["total"], group["left"], group["percent"], group["sealed"]) == (2, 2, 0, False)
+    sealed = operate("seal_group", id="import-7", completion={"job_type": "do_nothing"}, by="warden", reason="all in")
+    assert sealed["group"]["sealed"] is True
+    follower = operate("show_job", id=sealed["group"]["completion_job_id"])["job"]
+    assert follower["status"] == "pending"
+    with pytest.raises(JobRefused, match="is sealed"):
+        operate("submit_jobs", jobs=jobs)

@@ -1,0 +1,205 @@
+"""What ended long ago goes, with all that belongs to it; what somebody may still need stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from signalbox.tasks import prune_jobs
+from tests.support.invoke_recorder import InvokeRecorder
+from tests.support.job_rows import blocked_job, dead_letter, ended_job, execution, pending_job, queued_job, running_job
+from tests.support.ledger_rows import count
+from tests.support.lock_waits import wait_for_no_lock
+from tests.support.sweeps import Sweeps, at_once
+
+SECOND, DAY = timedelta(seconds=1), timedelta(days=1)
+
+
+@pytest.fixture
+def now() -> datetime:
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+@pytest.fixture
+def sweeps(dsn: str, invokes: InvokeRecorder) -> Iterator[Sweeps]:
+    with Sweeps(dsn, invokes) as sweeps:
+        yield sweeps
+
+
+def jobs_left(db: psycopg.Connection) -> set[str]:
+    return {row[0] for row in db.execute("SELECT id::text FROM signalbox.jobs")}
+
+
+def test_with_nothing_old_nothing_is_deleted(sweeps: Sweeps, db: psycopg.Connection, now: datetime) -> None:
+    kept = {ended_job(db, now), queued_job(db, now)}
+    assert sweeps.invoke("prune_jobs", now)["items"] == 0
+    assert jobs_left(db) == kept
+
+
+@pytest.mark.parametrize("status", ["completed", "cancelled"])
+def test_a_job_goes_with_its_attempts_once_it_is_older_than_it_is_kept(
+    sweeps: Sweeps, db: psycopg.Connection, now: datetime, status: str
+) -> None:
+    ended_job(db, now - 30 * DAY - SECOND, status)
+    kept = ended_job(db, now - 30 * DAY + SECOND, status)
+    assert sweeps.invoke("prune_jobs", now)["items"] == 2
+    assert jobs_left(db) == {kept}
+    assert count(db, "signalbox.job_executions") == 1
+
+
+def test_how_long_is_a_setting(dsn: str, invokes: InvokeRecorder, db: psycopg.Connection, now: datetime) -> None:
+    ended_job(db, now - 8 * DAY)
+    kept = ended_job(db, now - 6 * DAY)
+    with Sweeps(dsn, invokes, job_retention_days="7") as sweeps:
+        sweeps.invoke("prune_jobs", now)
+    assert jobs_left(db) == {kept}
+
+
+def test_attempts_may_go_before_their_jobs(
+    dsn: str, invokes: InvokeRecorder, db: psycopg.Connection, now: datetime
+) -> None:
+    old, new = ended_job(db, now - 8 * DAY), ended_job(db, now - 6 * DAY)
+    execution(db, None, job_id=running_job(db, id="0190c1e2-0000-7000-8000-000000000000"), attempt_number=2)
+    with Sweeps(dsn, invokes, execution_retention_days="7") as sweeps:
+        assert sweeps.invoke("prune_jobs", now)["items"] == 1
+    assert {old, new} < jobs_left(db)
+    assert count(db, f"signalbox.job_executions WHERE job_id = '{old}'") == 0
+    assert count(db, "signalbox.job_executions WHERE status = 'started'") == 2
+
+
+def test_what_has_not_ended_stays_however_old_its_id_is(sweeps: Sweeps, db: psycopg.Connection, now: datetime) -> None:
+    ids = [f"0190c1e2-0000-7000-8000-00000000000{place}" for place in range(4)]
+    kept = {
+        pending_job(db, now + DAY, id=ids[0]),
+        queued_job(db, now, id=ids[1]),
+        running_job(db, id=ids[2]),
+        ended_job(db, now - DAY, id=ids[3]),
+    }
+    sweeps.invoke("prune_jobs", now)
+    assert jobs_left(db) == kept
+
+
+def test_jobs_with_ids_of_another_kind_go_by_the_time_of_their_end(
+    sweeps: Sweeps, db: psycopg.Connection, now: datetime
+) -> None:
+    low, high = "00000001-1111-4111-8111-111111111111", "f1111111-1111-4111-8111-111111111111"
+    ended_job(db, now - 31 * DAY, id=high)
+    ended_job(db, now - 31 * DAY, id=low)
+    kept = {ended_job(db, now - DAY, id=low.replace("1", "2")), ended_job(db, now - DAY, id=high.replace("1", "2"))}
+    assert sweeps.invoke("prune_jobs", now)["items"] == 4
+    assert jobs_left(db) == kept
+
+
+def test_a_failed_job_stays_while_its_dead_letter_is_open(
+    sweeps: Sweeps, db: psycopg.Connection, now: datetime
+) -> None:
+    failed = {
+        status: ended_job(db, now - 60 * DAY, "failed")
+        for status in ("pending", "investigating", "redriven", "resolved", "ignored", "archived")
+    }
+    for status, job_id in failed.items():
+        if status != "archived":
+            dead_letter(db, job_id, status)
+    sweeps.invoke("prune_jobs", now)
+    assert jobs_left(db) == {failed["pending"], failed["investigating"], failed["redriven"]}
+
+
+def test_a_job_goes_with_its_dependencies_and_not_from_under_one_that_waits_for_it(
+    sweeps: Sweeps, db: psycopg.Connection, now: datetime
+) -> None:
+    parent, child = ended_job(db, now - 40 * DAY), ended_job(db, now - DAY)
+    db.execute(
+        "INSERT INTO signalbox.job_dependencies VALUES (%s, %s, 'success', 'fail', true, now())", (child, parent)
+    )
+    waited_for = ended_job(db, now - 40 * DAY)
+    waiting = blocked_job(db, on=waited_for)
+    sweeps.invoke("prune_jobs", now)
+    assert jobs_left(db) == {child, waited_for, waiting}
+    assert count(db, "signalbox.job_dependencies") == 1
+
+
+def test_groups_go_when_they_ended_long_ago_or_have_nothing_left(
+    sweeps: Sweeps, db: psycopg.Connection, now: datetime
+) -> None:
+    old = now - 31 * DAY
+    for name, created, finished in [
+        ("over", old, old),
+        ("lately", old, now),
+        ("open", old, None),
+        ("empty", old, None),
+        ("new", now, None),
+    ]:
+        db.execute(
+            "INSERT INTO signalbox.job_groups (id, created_at, finished_at) VALUES (%s, %s, %s)",
+            (name, created, finished),
+        )
+    pending_job(db, now + DAY, job_group="open")
+    sweeps.invoke("prune_jobs", now)
+    assert {row[0] for row in db.execute("SELECT id FROM signalbox.job_groups")} == {"lately", "open", "new"}
+
+
+def test_minutes_go_after_two_days_and_hours_after_ninety(
+    sweeps: Sweeps, db: psycopg.Connection, now: datetime
+) -> None:
+    hour = now.replace(minute=0, second=0)
+    ages = {"minute": [49, 47], "hour": [24 * 92, 24 * 89], "day": [24 * 400]}
+    for period, hours in ages.items():
+        for age in hours:
+            db.execute(
+                "INSERT INTO signalbox.job_metrics (period, starts_at, job_type, lane, durations, waits) "
+                "VALUES (%s, %s, 'do_nothing', 'normal', '{}', '{}')",
+                (period, hour - timedelta(hours=age)),
+            )
+    assert sweeps.invoke("prune_jobs", now)["items"] == 2
+    left = db.execute("SELECT period, starts_at FROM signalbox.job_metrics").fetchall()
+    assert {(period, round((hour - at) / timedelta(hours=1))) for period, at in left} == {
+        ("minute", 47),
+        ("hour", 24 * 89),
+        ("day", 24 * 400),
+    }
+
+
+def test_it_goes_on_in_batches_past_what_stays(
+    sweeps: Sweeps, db: psycopg.Connection, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prune_jobs, "BATCH", 3)
+    for place in range(20):
+        ended_job(db, now - 31 * DAY, "completed" if place % 2 else "failed")
+    for job_id in [row[0] for row in db.execute("SELECT id::text FROM signalbox.jobs WHERE status = 'failed'")]:
+        dead_letter(db, job_id)
+    for _ in range(10):
+        execution(db, now - 31 * DAY, job_id=str(uuid4()))
+    sweeps.invoke("prune_jobs", now)
+    assert {row[0] for row in db.execute("SELECT status FROM signalbox.jobs")} == {"failed"}
+    assert len(jobs_left(db)) == 10
+
+
+def test_a_budget_that_ends_leaves_the_rest_to_a_continuation(
+    sweeps: Sweeps, db: psycopg.Connection, now: datetime
+) -> None:
+    ended_job(db, now - 31 * DAY)
+    assert sweeps.invoke("prune_jobs", now, seconds=10)["more"] is True
+    sweeps.deliver(now)
+    assert jobs_left(db) == set()
+
+
+def test_a_job_in_another_hand_is_passed_by(sweeps: Sweeps, dsn: str, db: psycopg.Connection, now: datetime) -> None:
+    held, _ = ended_job(db, now - 31 * DAY), ended_job(db, now - 31 * DAY)
+    wait_for_no_lock(db)
+    with psycopg.connect(dsn) as other:
+        other.execute("SELECT FROM signalbox.jobs WHERE id = %s FOR UPDATE", (held,))
+        sweeps.invoke("prune_jobs", now)
+    assert jobs_left(db) == {held}
+
+
+def test_two_at_once_share_the_work(dsn: str, invokes: InvokeRecorder, db: psycopg.Connection, now: datetime) -> None:
+    for _ in range(100):
+        ended_job(db, now - 31 * DAY)
+    with Sweeps(dsn, invokes) as one, Sweeps(dsn, invokes) as other:
+        answers = at_once(lambda: one.invoke("prune_jobs", now), lambda: other.invoke("prune_jobs", now + DAY))
+    assert sum(answer["items"] for answer in answers) == 200
+    assert jobs_left(db) == set()

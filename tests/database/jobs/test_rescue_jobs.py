@@ -1,0 +1,241 @@
+"""Jobs whose worker vanished are taken back, once, and never from a worker that finishes first."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.rows import dict_row
+
+from signalbox.jobs.lease import Lease
+from signalbox.tasks import rescue_jobs
+from tests.support.invoke_recorder import InvokeRecorder
+from tests.support.job_rows import blocked_job, job, running_job, statuses
+from tests.support.lane_stand_in import LaneStandIn
+from tests.support.sweeps import Sweeps, at_once
+
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+GONE = -SECOND
+
+
+@pytest.fixture
+def sweeps(dsn: str, invokes: InvokeRecorder, lanes: LaneStandIn) -> Iterator[Sweeps]:
+    with Sweeps(dsn, invokes) as sweeps:
+        yield sweeps
+
+
+def rescue(sweeps: Sweeps) -> int:
+    return int(sweeps.invoke("rescue_jobs", force=True)["items"])
+
+
+def attempts(db: psycopg.Connection, job_id: str) -> list[dict[str, Any]]:
+    with db.cursor(row_factory=dict_row) as cursor:
+        return cursor.execute(
+            "SELECT * FROM signalbox.job_executions WHERE job_id = %s ORDER BY attempt_number", (job_id,)
+        ).fetchall()
+
+
+def dead_letters(db: psycopg.Connection) -> list[dict[str, Any]]:
+    with db.cursor(row_factory=dict_row) as cursor:
+        return cursor.execute("SELECT * FROM signalbox.dead_letter_jobs").fetchall()
+
+
+def lease_of(db: psycopg.Connection, job_id: str) -> Lease:
+    return Lease(job(db, job_id)["lease_token"], "worker-1", None, MINUTE)
+
+
+def completion(job_id: str, number: int = 1) -> str:
+    return json.dumps({"id": job_id, "number": number, "status": "completed", "execution": "completed"})
+
+
+def test_with_all_workers_alive_nothing_is_taken(sweeps: Sweeps, db: psycopg.Connection) -> None:
+    at_work = running_job(db, lease=MINUTE)
+    assert rescue(sweeps) == 0
+    assert statuses(db, at_work) == ["running"]
+
+
+def test_a_lease_counts_by_the_databases_clock_to_the_second(sweeps: Sweeps, db: psycopg.Connection) -> None:
+    over, not_over = running_job(db, lease=-SECOND), running_job(db, lease=30 * SECOND)
+    with db.transaction():  # one instant for both rows
+        db.execute("UPDATE signalbox.jobs SET lease_expires_at = now() - interval '1 s' WHERE id = %s", (over,))
+        db.execute("UPDATE signalbox.jobs SET lease_expires_at = now() + interval '30 s' WHERE id = %s", (not_over,))
+    assert rescue(sweeps) == 1
+    assert statuses(db, over, not_over) == ["pending", "running"]
+
+
+def test_a_job_with_attempts_left_is_tried_again_after_its_types_backoff(
+    sweeps: Sweeps, db: psycopg.Connection, lanes: LaneStandIn
+) -> None:
+    # The type `obey` waits base * 2 ** (attempt - 1) = 8 s after its second attempt, without jitter.
+    lost = running_job(db, lease=GONE, attempt=2, job_type="obey", lane="low", tenant="t1")
+    assert rescue(sweeps) == 1
+
+    found = job(db, lost)
+    assert (found["status"], found["attempts"], found["lease_token"], found["health_status"]) == (
+        "pending",
+        2,
+        None,
+        None,
+    )
+    assert found["scheduled_for"] - found["updated_at"] == 8 * SECOND
+    assert found["send_at"] - found["scheduled_for"] == 2 * MINUTE
+    assert found["error_details"]["type"] == "WorkerLost"
+    [attempt] = attempts(db, lost)
+    assert (attempt["status"], attempt["error_code"]) == ("lost", "WorkerLost")
+    assert "'worker-1' vanished in attempt 2 of 3" in attempt["error_message"]
+    assert lanes.take() == [{"lane": "low", "job_id": lost, "delay": 8, "group": "t1"}]
+
+
+def test_a_job_without_attempts_left_is_buried_as_poison(sweeps: Sweeps, db: psycopg.Connection) -> None:
+    lost = running_job(db, lease=GONE, attempt=3, tenant="t1")
+    assert rescue(sweeps) == 1
+
+    assert statuses(db, lost) == ["failed"]
+    [letter] = dead_letters(db)
+    assert (letter["failure_reason"], letter["error_type"], letter["total_attempts"]) == ("poison", "WorkerLost", 3)
+    assert (str(letter["original_job_id"]), letter["tenant"]) == (lost, "t1")
+    assert [entry["status"] for entry in letter["execution_history"]] == ["lost"]
+
+
+def test_poison_of_one_type_is_one_kind_whichever_worker_it_killed(sweeps: Sweeps, db: psycopg.Connection) -> None:
+    for worker in ("one/ab12", "other/77"):
+        running_job(db, lease=GONE, attempt=3, worker_id=worker)
+    running_job(db, lease=GONE, attempt=3, job_type="obey")
+    rescue(sweeps)
+    assert len({letter["fingerprint"] for letter in dead_letters(db)}) == 2
+
+
+def test_what_waits_for_a_buried_job_fails_with_it(sweeps: Sweeps, db: psycopg.Connection) -> None:
+    lost = running_job(db, lease=GONE, attempt=3)
+    child = blocked_job(db, on=lost)
+    rescue(sweeps)
+    assert statuses(db, lost, child) == ["failed", "failed"]
+    assert {letter["failure_reason"] for letter in dead_letters(db)} == {"poison", "dependency"}
+
+
+def test_what_proceeds_whatever_becomes_of_a_job_is_released_and_sent(
+    sweeps: Sweeps, db: psycopg.Connection, lanes: LaneStandIn
+) -> None:
+    lost = running_job(db, lease=GONE, attempt=3)
+    child = blocked_job(db, on=lost)
+    db.execute("UPDATE signalbox.job_dependencies SET on_failure = 'proceed'")
+    rescue(sweeps)
+    assert [message["job_id"] for message in lanes.take()] == [child]
+
+
+@pytest.mark.parametrize("attempt", [1, 3])
+def test_a_job_that_was_to_be_cancelled_is_cancelled(sweeps: Sweeps, db: psycopg.Connection, attempt: int) -> None:
+    lost = running_job(db, lease=GONE, attempt=attempt)
+    db.execute("UPDATE signalbox.jobs SET cancel_requested_at = now()")
+    assert rescue(sweeps) == 1
+    assert statuses(db, lost) == ["cancelled"]
+    assert [row["status"] for row in attempts(db, lost)] == ["lost"]
+    assert dead_letters(db) == []
+
+
+def test_a_job_of_a_type_that_nobody_knows_gets_the_usual_policy(sweeps: Sweeps, db: psycopg.Connection) -> None:
+    again = running_job(db, lease=GONE, job_type="unheard_of")
+    buried = running_job(db, lease=GONE, job_type="unheard_of", attempt=3)
+    assert rescue(sweeps) == 2
+    assert statuses(db, again, buried) == ["pending", "failed"]
+    waits = job(db, again)["scheduled_for"] - job(db, again)["updated_at"]
+    assert timedelta(milliseconds=200) <= waits <= 2 * SECOND
+
+
+def test_all_jobs_of_a_lost_worker_are_taken_back(
+    sweeps: Sweeps, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rescue_jobs, "BATCH", 3)
+    tokens = [uuid.uuid4(), uuid.uuid4()]
+    lost = [running_job(db, lease=GONE, lease_token=tokens[place % 2]) for place in range(8)]
+    assert rescue(sweeps) == 8
+    assert set(statuses(db, *lost)) == {"pending"}
+    assert rescue(sweeps) == 0
+
+
+def test_one_job_that_cannot_be_changed_does_not_hold_the_others(sweeps: Sweeps, db: psycopg.Connection) -> None:
+    token = uuid.uuid4()
+    bad, *others = [running_job(db, lease=GONE, lease_token=token) for _ in range(4)]
+    db.execute(
+        psycopg.sql.SQL("ALTER TABLE signalbox.jobs ADD CONSTRAINT bad CHECK (id <> {} OR status = 'running')").format(
+            psycopg.sql.Literal(bad)
+        )
+    )
+    with pytest.raises(psycopg.errors.CheckViolation, match="bad"):
+        rescue(sweeps)
+    assert statuses(db, bad, *others) == ["running", "pending", "pending", "pending"]
+
+
+def test_lanes_that_are_down_do_not_keep_jobs_from_being_taken_back(
+    sweeps: Sweeps, db: psycopg.Connection, lanes: LaneStandIn
+) -> None:
+    lost = running_job(db, lease=GONE)
+    lanes.away.add("normal")
+    assert rescue(sweeps) == 1
+    found = job(db, lost)
+    assert (found["status"], found["send_at"] is not None) == ("pending", True)
+
+
+def test_a_late_worker_cannot_finish_a_rescued_job(sweeps: Sweeps, db: psycopg.Connection) -> None:
+    lost = running_job(db, lease=GONE)
+    lease = lease_of(db, lost)
+    rescue(sweeps)
+    assert lease.finish(db, [completion(lost)]) == []
+    assert statuses(db, lost) == ["pending"]
+
+
+def test_of_a_finishing_worker_and_the_rescue_exactly_one_wins(
+    sweeps: Sweeps, dsn: str, db: psycopg.Connection
+) -> None:
+    wins = []
+    for _ in range(10):
+        lost = running_job(db, lease=GONE)
+        lease = lease_of(db, lost)
+        with psycopg.connect(dsn, autocommit=True) as worker:
+            finished, rescued = at_once(
+                partial(lease.finish, worker, [completion(lost)]),
+                lambda: rescue(sweeps),
+            )
+        [attempt] = attempts(db, lost)
+        wins.append((len(finished) + rescued, job(db, lost)["status"], attempt["status"]))
+    assert set(wins) <= {(1, "completed", "completed"), (1, "pending", "lost")}
+
+
+def test_a_worker_in_the_middle_of_finishing_keeps_its_job(sweeps: Sweeps, dsn: str, db: psycopg.Connection) -> None:
+    """The rescue has read the job as lost, and then has to wait for the worker's transaction."""
+    lost = running_job(db, lease=GONE)
+    lease = lease_of(db, lost)
+    with psycopg.connect(dsn) as worker:
+        assert lease.finish(worker, [completion(lost)])
+
+        def commit() -> None:
+            waits = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+            while db.execute(waits).fetchone() is None:
+                db.execute("SELECT pg_sleep(0.01)")
+            worker.commit()
+
+        rescued, _ = at_once(lambda: rescue(sweeps), commit)
+    assert rescued == 0
+    assert statuses(db, lost) == ["completed"]
+    assert [row["status"] for row in attempts(db, lost)] == ["completed"]
+
+
+def test_two_rescuers_at_once_take_each_job_back_once(
+    dsn: str, invokes: InvokeRecorder, lanes: LaneStandIn, db: psycopg.Connection
+) -> None:
+    lost = [running_job(db, lease=GONE, attempt=1 + place % 3) for place in range(60)]
+    with Sweeps(dsn, invokes) as one, Sweeps(dsn, invokes) as other:
+        rescued = at_once(
+            lambda: rescue(one),
+            lambda: int(other.invoke("rescue_jobs", force=True, reference_time="2026-03-10T12:01:00Z")["items"]),
+        )
+    assert sum(rescued) == 60
+    assert sorted(set(statuses(db, *lost))) == ["failed", "pending"]
+    assert len(dead_letters(db)) == 20
+    assert all(len(attempts(db, job_id)) == 1 for job_id in lost)

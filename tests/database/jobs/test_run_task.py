@@ -1,0 +1,187 @@
+"""run_task: a scheduled task as a job, with the ledger, its slots and its leases as ever."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.types.json import Jsonb
+
+from signalbox import runs
+from tests.support.depot import Depot
+from tests.support.invoke_recorder import InvokeRecorder
+from tests.support.ledger_rows import abandoned_run, count, runs_of, succeeded_run
+from tests.support.tasks.mark_rows import BATCH
+
+SIX = datetime(2026, 3, 10, 6, 0, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def effects(db: psycopg.Connection) -> None:
+    db.execute("CREATE TABLE effects (task text, slot timestamptz, now timestamptz, worker_id text)")
+    db.execute("CREATE TABLE troubles (id int)")
+    db.execute("CREATE TABLE marks (id int PRIMARY KEY, marked int NOT NULL DEFAULT 0)")
+
+
+def begin(depot: Depot, task: str, at: datetime | None = SIX, **payload: Any) -> str:
+    asked = {"task": task} | ({"reference_time": at.isoformat()} if at else {}) | payload
+    return depot.begin("run_task", asked)
+
+
+def test_a_task_runs_as_a_job_and_its_answer_is_the_jobs_result(depot: Depot, invokes: InvokeRecorder) -> None:
+    job = depot.finish(begin(depot, "note_run"))
+    [run] = runs_of(depot.db, "note_run")
+    assert (job["status"], job["subject_id"]) == ("completed", "note_run")
+    assert job["result"] == {
+        "task": "note_run", "slot": SIX.isoformat(), "status": "succeeded", "items": 1, "run_id": run["id"],
+    }  # fmt: skip
+    assert (run["slot"], run["trigger"], run["reference_time"]) == (SIX, "manual", SIX)
+    assert run["worker_id"].startswith(f"job-{job['id']}/")
+    assert not invokes.received
+
+
+def test_params_reach_the_task(depot: Depot) -> None:
+    job = depot.finish(begin(depot, "greet", params={"name": "Ada"}))
+    assert job["status"] == "completed", job["error_details"]
+
+
+def test_a_slot_that_has_succeeded_is_not_run_again_and_that_is_a_success(depot: Depot) -> None:
+    done = succeeded_run(depot.db, "note_run", SIX)
+    job = depot.finish(begin(depot, "note_run"))
+    assert (job["status"], job["result"]["status"]) == ("completed", "skipped")
+    assert str(done) in job["result"]["reason"]
+    assert count(depot.db, "effects") == 0
+
+
+def test_unless_it_is_forced_which_a_retry_does_not_double(depot: Depot, monkeypatch: pytest.MonkeyPatch) -> None:
+    succeeded_run(depot.db, "note_run", SIX)
+    job_id, run_task = begin(depot, "note_run", force=True), runs.run_task
+
+    def crash_after_it(*args: Any, **named: Any) -> Any:
+        run_task(*args, **named)
+        monkeypatch.setattr(runs, "run_task", run_task)
+        raise ConnectionError("the worker loses what it was told")
+
+    monkeypatch.setattr(runs, "run_task", crash_after_it)
+    assert depot.step(job_id)["status"] == "pending"
+    job = depot.finish(job_id)
+    assert (job["status"], job["result"]["status"]) == ("completed", "skipped")
+    assert count(depot.db, "effects") == 1
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_slot_that_another_worker_runs_is_waited_for(depot: Depot, force: bool) -> None:
+    if force:
+        succeeded_run(depot.db, "note_run", SIX)
+    abandoned_run(depot.db, "note_run", SIX, lease=timedelta(minutes=5))
+    job_id = begin(depot, "note_run", force=force)
+    for _ in range(7):  # more often than it may fail
+        job = depot.step(job_id)
+        assert (job["status"], job["attempts"]) == ("pending", 0)
+    depot.db.execute("UPDATE signalbox.job_locks SET expires_at = now()")
+    assert depot.finish(job_id)["result"]["status"] == "succeeded"
+    assert {attempt["status"] for attempt in depot.attempts(job_id)} == {"snoozed", "completed"}
+
+
+def test_what_the_other_worker_did_meanwhile_is_not_done_again(depot: Depot) -> None:
+    run = abandoned_run(depot.db, "note_run", SIX, lease=timedelta(minutes=5))
+    job_id = begin(depot, "note_run")
+    assert depot.step(job_id)["status"] == "pending"
+    depot.db.execute(
+        "UPDATE signalbox.job_history SET status = 'succeeded', items = 1, finished_at = now() WHERE id = %s", (run,)
+    )
+    assert depot.finish(job_id)["result"]["status"] == "skipped"
+    assert count(depot.db, "effects") == 0
+
+
+def test_a_task_that_must_be_alone_is_waited_for(depot: Depot) -> None:
+    earlier = SIX - timedelta(hours=1)
+    abandoned_run(depot.db, "note_alone", earlier, lease=timedelta(minutes=5), whole_task=True)
+    job_id = begin(depot, "note_alone")
+    assert depot.step(job_id)["status"] == "pending"
+    depot.db.execute("UPDATE signalbox.job_locks SET expires_at = now()")
+    assert depot.finish(job_id)["result"]["status"] == "succeeded"
+
+
+def test_without_a_time_every_attempt_is_for_the_slot_in_which_the_job_became_due(depot: Depot) -> None:
+    depot.db.execute("INSERT INTO troubles VALUES (1)")
+    job_id = begin(depot, "fail_once", at=None)
+    long_ago = datetime(2026, 3, 10, 6, 42, tzinfo=UTC)
+    depot.db.execute("UPDATE signalbox.jobs SET queued_at = %s WHERE id = %s", (long_ago, job_id))
+    depot.step(job_id)
+    depot.db.execute("DELETE FROM troubles")
+    job = depot.finish(job_id)
+    assert job["result"]["slot"] == SIX.isoformat()
+    assert [(run["slot"], run["status"]) for run in runs_of(depot.db, "fail_once")] == [
+        (SIX, "failed"),
+        (SIX, "succeeded"),
+    ]
+
+
+def test_a_run_that_fails_is_tried_again_and_at_last_buried_with_the_tasks_own_error(depot: Depot) -> None:
+    depot.db.execute("INSERT INTO troubles VALUES (1)")
+    job = depot.finish(begin(depot, "fail_once"))
+    assert (job["status"], job["attempts"], job["error_details"]["type"]) == ("failed", 5, "Trouble")
+    assert [run["status"] for run in runs_of(depot.db, "fail_once")] == ["failed"] * 5
+    assert count(depot.db, "signalbox.job_locks") == 0
+
+
+def test_a_run_that_leaves_work_goes_on_as_the_jobs_next_piece(depot: Depot, invokes: InvokeRecorder) -> None:
+    rows = 2 * BATCH + 5
+    depot.db.execute("INSERT INTO marks SELECT n FROM generate_series(1, %s) AS n", (rows,))
+    job_id = begin(depot, "mark_rows")
+    pieces = []
+    for _ in range(50):
+        # A moment beyond what the engine keeps back: enough for a batch or so.
+        job = depot.step(job_id, seconds=20.05)
+        pieces.append(job["status"])
+        if job["status"] == "completed":
+            break
+    assert job["result"]["items"] == rows
+    assert depot.rows("SELECT DISTINCT marked FROM marks") == [(1,)]
+    steps = [(run["step"], run["trigger"], run["more"]) for run in runs_of(depot.db, "mark_rows")]
+    assert steps[0][:2] == (0, "manual")
+    assert [step for step, _, _ in steps] == list(range(len(pieces)))
+    assert all(trigger == "continuation" for _, trigger, _ in steps[1:])
+    assert len(pieces) > 1
+    assert not invokes.received  # the archiver is not asked to go on beside it
+
+
+def test_work_without_end_fails_the_job_for_good(depot: Depot) -> None:
+    depot.db.execute("INSERT INTO marks SELECT n FROM generate_series(1, %s) AS n", (BATCH,))
+    job_id = begin(depot, "mark_rows")
+    depot.db.execute("UPDATE signalbox.jobs SET cursor = %s WHERE id = %s", (Jsonb({"step": 100, "items": 9}), job_id))
+    job = depot.step(job_id, seconds=20.0001)
+    assert job["status"] == "failed", job["result"]
+    assert "after 100 continuations" in job["error_details"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("payload", "kind", "said"),
+    [
+        ({"task": "prune_histroy"}, "TaskUnknown", "did you mean 'prune_history'"),
+        ({"task": "poll_data"}, "PayloadRefused", "run by signalbox-poller and not as a job"),
+        ({"task": "greet", "params": {"nme": "x"}}, "ParamsRefused", "nme"),
+        ({"task": "note_run", "params": {"x": 1}}, "ParamsRefused", "takes no params"),
+        ({"task": "note_run", "reference_time": "2190-01-01T00:00Z"}, "PayloadRefused", "future"),
+    ],
+)
+def test_what_can_not_be_run_fails_for_good(depot: Depot, payload: dict[str, Any], kind: str, said: str) -> None:
+    job = depot.finish(depot.begin("run_task", payload))
+    assert (job["status"], job["error_details"]["type"]) == ("failed", kind)
+    assert said in job["error_details"]["message"]
+    assert job["attempts"] == 1
+
+
+def test_a_time_out_that_leaves_no_time_is_refused(depot: Depot) -> None:
+    job = depot.finish(depot.begin("run_task", {"task": "note_run"}, timeout=timedelta(seconds=10)))
+    assert "leaves a task no time" in job["error_details"]["message"]
+
+
+def test_two_jobs_for_one_slot_run_it_once(depot: Depot) -> None:
+    one, other = begin(depot, "note_run"), begin(depot, "note_run")
+    depot.work(one, other)
+    assert {depot.job(one)["result"]["status"], depot.job(other)["result"]["status"]} == {"succeeded", "skipped"}
+    assert count(depot.db, "effects") == 1

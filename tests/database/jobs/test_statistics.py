@@ -1,0 +1,189 @@
+"""What operators ask: read from the figures, and from the indexes over what has not ended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+import pytest
+
+from signalbox.jobs.health import PlaneHealth
+from signalbox.jobs.statistics import SQL, show_health, show_statistics
+from tests.support.invoke_recorder import InvokeRecorder
+from tests.support.job_rows import (
+    blocked_job,
+    dead_letter,
+    ended_job,
+    execution,
+    insert_job,
+    pending_job,
+    queued_job,
+    running_job,
+)
+from tests.support.sweeps import Sweeps
+
+SECOND, MINUTE, HOUR, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+AT = datetime(2026, 3, 10, 12, 30, tzinfo=UTC)
+
+
+@pytest.fixture
+def sweeps(dsn: str, invokes: InvokeRecorder) -> Iterator[Sweeps]:
+    with Sweeps(dsn, invokes) as sweeps:
+        yield sweeps
+
+
+def roll_up(sweeps: Sweeps, at: datetime = AT) -> None:
+    sweeps.invoke("roll_up_metrics", at, params={"hours": 48})
+
+
+def test_of_nothing_there_are_no_rates(db: psycopg.Connection) -> None:
+    found = show_statistics(db, now=AT).as_json()
+    assert (found["total"], found["throughput_per_minute"]) == (0, 0)
+    assert [found[name] for name in ("completion_rate", "dlq_rate", "failure_rate", "average_ms", "p95_ms")] == [
+        None
+    ] * 5
+    assert found["by_status"] == dict.fromkeys(
+        ("pending", "queued", "running", "paused", "completed", "failed", "cancelled"), 0
+    )
+    json.dumps(found)
+
+
+def test_the_figures_of_a_window(sweeps: Sweeps, db: psycopg.Connection) -> None:
+    for place in range(100):
+        execution(db, AT - HOUR, ms=1000 if place < 96 else 30_000, waited_ms=10)
+    for _ in range(25):
+        execution(db, AT - HOUR, ms=1000, status="failed")
+    dead_letter(db, None, last_failed_at=AT - HOUR)
+    for _ in range(24):
+        dead_letter(db, None, "resolved", last_failed_at=AT - HOUR)
+    execution(db, AT - 26 * HOUR)
+    roll_up(sweeps)
+
+    found = show_statistics(db, DAY, now=AT)
+    told = found.as_json()
+    assert (found.period, found.since) == ("hour", AT - DAY - 30 * MINUTE)
+    assert (told["by_status"]["completed"], told["by_status"]["failed"], told["total"]) == (100, 25, 125)
+    assert (told["completion_rate"], told["dlq_rate"], told["failure_rate"]) == (0.8, 0.2, 0.2)
+    assert told["average_ms"] == pytest.approx((121 * 1000 + 4 * 30_000) / 125, abs=0.1)
+    assert 724 <= told["p50_ms"] <= 1024
+    assert 724 <= told["p95_ms"] <= 1024
+    assert 23_000 <= told["p99_ms"] <= 30_000
+    assert told["most_ms"] == 30_000
+    assert told["throughput_per_minute"] == round(100 / (24.5 * 60), 2)
+    assert told["dead_letters"] == {"pending": 1, "investigating": 0}
+
+
+@pytest.mark.parametrize(("window", "period", "points"), [(HOUR, "minute", 3), (DAY, "hour", 2), (30 * DAY, "day", 1)])
+def test_a_window_is_told_in_periods_that_fit_it(
+    sweeps: Sweeps, db: psycopg.Connection, window: timedelta, period: str, points: int
+) -> None:
+    for ago in (MINUTE, 10 * MINUTE, 50 * MINUTE):
+        execution(db, AT - ago)
+    roll_up(sweeps)
+    found = show_statistics(db, window, now=AT)
+    assert found.period == period
+    assert [row["completed"] for row in found.as_json()["by_window"]] == ([1, 1, 1], [1, 2], [3])[3 - points]
+
+
+def test_one_type_is_told_by_itself(sweeps: Sweeps, db: psycopg.Connection) -> None:
+    execution(db, AT - MINUTE, job_type="obey", ms=500)
+    execution(db, AT - MINUTE, lane="low")
+    execution(db, AT - MINUTE, lane="high")
+    queued_job(db, AT, job_type="obey")
+    queued_job(db, AT)
+    dead_letter(db, None, job_type="obey", last_failed_at=AT - MINUTE)
+    dead_letter(db, None, job_type="unheard_of", last_failed_at=AT - MINUTE)
+    roll_up(sweeps)
+
+    told = show_statistics(db, DAY, "obey", now=AT).as_json()
+    assert (told["by_status"]["completed"], told["by_status"]["queued"], told["dlq_rate"]) == (1, 1, 0.5)
+    assert [row["job_type"] for row in told["by_type"]] == ["obey"]
+    everyone = {row["job_type"]: row for row in show_statistics(db, DAY, now=AT).as_json()["by_type"]}
+    assert {name: row["completed"] for name, row in everyone.items()} == {"do_nothing": 2, "obey": 1, "unheard_of": 0}
+    assert everyone["unheard_of"]["dlq_rate"] == 1
+
+
+def test_jobs_that_have_not_ended_are_counted_as_they_are(db: psycopg.Connection) -> None:
+    pending_job(db, AT + HOUR)
+    first = pending_job(db, AT - 3 * MINUTE)
+    blocked_job(db, on=first)
+    queued_job(db, AT - 5 * MINUTE)
+    running_job(db)
+    insert_job(db, {"status": "paused"})
+    ended_job(db, AT, "failed")
+    ended_job(db, AT)
+    found = show_statistics(db, now=AT)
+    assert {name: found.by_status[name] for name in ("pending", "queued", "running", "paused")} == {
+        "pending": 3,
+        "queued": 1,
+        "running": 1,
+        "paused": 1,
+    }
+    assert found.waiting == 2
+    assert found.oldest_waiting == 7 * MINUTE
+
+
+def test_what_has_ended_is_not_read(db: psycopg.Connection) -> None:
+    """Twenty thousand jobs that are done with, against one that is not."""
+    db.execute(
+        "INSERT INTO signalbox.jobs (job_type, lane, max_attempts, timeout_ms, status, completed_at, updated_at) "
+        "SELECT 'do_nothing', 'normal', 3, 1000, 'completed', now(), now() FROM generate_series(1, 20000)"
+    )
+    queued_job(db, AT)
+    db.execute("VACUUM ANALYZE signalbox.jobs")
+    for query in ("count_live", "count_silent"):
+        rows = db.execute(f"EXPLAIN {SQL[query]}".encode(), {"now": AT, "job_type": None}).fetchall()
+        plan = "\n".join(row[0] for row in rows)
+        assert "on jobs" in plan
+        assert "Seq Scan" not in plan
+
+
+def test_a_plane_with_nothing_wrong_is_healthy(sweeps: Sweeps, db: psycopg.Connection) -> None:
+    execution(db, AT - MINUTE)
+    roll_up(sweeps)
+    report = show_health(db, now=AT)
+    assert (report.status, list(report.alerts)) == (PlaneHealth.HEALTHY, [])
+    assert report.as_json()["checked_at"] == AT.isoformat()
+
+
+def test_a_stale_job_degrades_it_and_names_its_worker_as_down(db: psycopg.Connection) -> None:
+    running_job(db, health_status="STALE")
+    running_job(db, health_status="FAILED")
+    report = show_health(db, now=AT)
+    assert (report.status, report.signs.stale_jobs) == (PlaneHealth.DEGRADED, 2)
+    [alert] = report.alerts
+    assert (alert.name, alert.severity) == ("worker_down", "critical")
+    assert alert.message.startswith("1 worker ")
+
+
+def test_open_dead_letters_make_it_unhealthy_until_they_are_dealt_with(db: psycopg.Connection) -> None:
+    for status in ["pending"] * 50 + ["investigating", "resolved", "ignored", "redriven"]:
+        dead_letter(db, None, status, last_failed_at=AT - 2 * HOUR)
+    report = show_health(db, now=AT)
+    assert (report.status, report.signs.open_dead_letters, report.signs.failed_last_hour) == (
+        PlaneHealth.UNHEALTHY,
+        51,
+        0,
+    )
+    db.execute("UPDATE signalbox.dead_letter_jobs SET status = 'ignored', resolved_at = now()")
+    assert show_health(db, now=AT).status is PlaneHealth.HEALTHY
+
+
+def test_the_failures_of_the_last_hour_degrade_it(db: psycopg.Connection) -> None:
+    for ago in [59 * MINUTE + 59 * SECOND] * 20 + [HOUR + SECOND]:
+        dead_letter(db, None, "resolved", last_failed_at=AT - ago)
+    assert show_health(db, now=AT).status is PlaneHealth.HEALTHY
+    dead_letter(db, None, "resolved", last_failed_at=AT - HOUR)
+    assert show_health(db, now=AT).status is PlaneHealth.DEGRADED
+
+
+def test_a_lane_in_which_jobs_wait_and_none_begins_is_down(sweeps: Sweeps, db: psycopg.Connection) -> None:
+    for lane in ("high", "low"):
+        queued_job(db, AT - 14 * MINUTE, lane=lane)  # for sixteen minutes
+    queued_job(db, AT - 12 * MINUTE, lane="normal")
+    execution(db, AT - 5 * MINUTE, lane="low")
+    roll_up(sweeps)
+    [alert] = show_health(db, now=AT).alerts
+    assert (alert.name, alert.message) == ("worker_down", "jobs wait in high, and none of them is begun")

@@ -1,0 +1,215 @@
+"""Submitting: all or nothing, in the caller's transaction, with a clear word about what can't be taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from threading import Barrier, Thread
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from signalbox.errors import JobRefused, JobTypeUnknown
+from signalbox.jobs.catalogue import Catalogue
+from signalbox.jobs.submission import Dependency, NewJob, Submitted, submit
+from tests.support.jobs import TEST_JOB_TYPES
+from tests.support.ledger_rows import count
+
+CATALOGUE = Catalogue(TEST_JOB_TYPES)
+NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
+JOBS = "signalbox.jobs"
+
+
+@pytest.fixture
+def others(dsn: str) -> Iterator[psycopg.Connection]:
+    """A second connection."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        yield connection
+
+
+def one(db: psycopg.Connection, **fields: Any) -> Submitted:
+    return submit(db, CATALOGUE, [NewJob(**({"job_type": "do_nothing"} | fields))], NOW)[0]
+
+
+def column(db: psycopg.Connection, job_id: str, name: str) -> Any:
+    row = db.execute("SELECT to_jsonb(j) -> %s FROM signalbox.jobs AS j WHERE id = %s", (name, job_id)).fetchone()
+    assert row is not None
+    return row[0]
+
+
+def test_a_job_that_is_due_is_queued_and_one_that_waits_is_pending(db: psycopg.Connection) -> None:
+    due = one(db)
+    later = one(db, delay=timedelta(hours=1))
+    past = one(db, at=NOW - timedelta(seconds=1))
+    assert [submitted.status for submitted in (due, later, past)] == ["queued", "pending", "queued"]
+    assert column(db, later.id, "scheduled_for") == "2026-03-10T13:00:00+00:00"
+
+
+def test_everything_that_is_said_of_a_job_is_stored(db: psycopg.Connection) -> None:
+    parent = one(db).id
+    job = one(
+        db, payload={"number": 7}, priority=2, tenant="acme", cap_key="mail", group="g", parent_id=parent,
+        max_attempts=9, timeout=timedelta(seconds=12), name="a name", correlation_id="c-1", tags=["a", 'b"\\,{c'],
+        metadata={"x": [1]}, created_by="warden", idempotency_key="k",
+    )  # fmt: skip
+    expected = {
+        "payload": {"number": 7}, "priority": 2, "lane": "high", "tenant": "acme", "cap_key": "mail", "job_group": "g",
+        "parent_job_id": parent, "max_attempts": 9, "timeout_ms": 12_000, "job_name": "a name",
+        "correlation_id": "c-1", "tags": ["a", 'b"\\,{c'], "metadata": {"x": [1]}, "created_by": "warden",
+        "job_category": "standard", "idempotency_key": "k",
+    }  # fmt: skip
+    assert {name: column(db, job.id, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(("priority", "lane"), [(1, "high"), (3, "high"), (4, "normal"), (7, "normal"), (8, "low")])
+def test_the_lane_follows_the_priority(db: psycopg.Connection, priority: int, lane: str) -> None:
+    assert one(db, priority=priority).lane == lane
+
+
+def test_a_second_submit_with_the_same_key_gives_the_first_job(db: psycopg.Connection) -> None:
+    first = one(db, idempotency_key="order-7")
+    second = one(db, idempotency_key="order-7", payload={"number": 9})
+    assert (second.id, second.created, first.created) == (first.id, False, True)
+    assert one(db, job_type="note_job", idempotency_key="order-7").id != first.id
+    assert count(db, JOBS) == 2
+
+
+def test_one_key_twice_in_one_submit_is_one_job(db: psycopg.Connection) -> None:
+    new = NewJob(job_type="do_nothing", idempotency_key="same")
+    both = submit(db, CATALOGUE, [new, new], NOW)
+    assert both[0].id == both[1].id
+    assert [submitted.created for submitted in both] == [True, False]
+
+
+def test_two_submits_of_one_key_at_once_make_one_job(dsn: str, db: psycopg.Connection) -> None:
+    gate, ids = Barrier(2, timeout=30), list[str]()
+
+    def run() -> None:
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            gate.wait()
+            ids.append(one(connection, idempotency_key="race").id)
+
+    threads = [Thread(target=run) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(ids)) == 1
+    assert count(db, JOBS) == 1
+
+
+def test_a_job_comes_and_goes_with_the_callers_transaction(db: psycopg.Connection, others: psycopg.Connection) -> None:
+    with db.transaction(force_rollback=True):
+        one(db)
+        submit(db, CATALOGUE, [NewJob(job_type="do_nothing")] * 3, NOW)
+        assert (count(db, JOBS), count(others, JOBS)) == (4, 0)
+    assert count(db, JOBS) == 0
+
+
+@pytest.mark.parametrize("number", [2, 199, 200, 2500])
+def test_many_at_once_are_stored_in_order(db: psycopg.Connection, number: int) -> None:
+    jobs = [
+        NewJob(job_type="note_job", payload={"subject": f"s-{n}\t\\ \n'ü\""}, tags=["t\\", 'q"'], tenant=f"t\\{n}")
+        for n in range(number)
+    ]
+    submitted = submit(db, CATALOGUE, jobs, NOW)
+    rows = db.execute("SELECT id::text, subject_id, tenant, tags FROM signalbox.jobs ORDER BY id").fetchall()
+    expected = [
+        (done.id, job.payload["subject"], job.tenant, ["t\\", 'q"']) for done, job in zip(submitted, jobs, strict=True)
+    ]
+    assert rows == expected
+
+
+def test_ids_ascend(db: psycopg.Connection) -> None:
+    ids = [submitted.id for submitted in submit(db, CATALOGUE, [NewJob(job_type="do_nothing")] * 5000, NOW)]
+    assert ids == sorted(ids)
+    assert len(set(ids)) == 5000
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"payload": {"nummer": 1}}, "field 'nummer' is not known; did you mean 'number'?"),
+        ({"payload": {"number": "many"}}, "field 'number'"),
+        ({"lane": "heavy"}, "may not run in lane 'heavy'; allowed are high, low, normal"),
+        ({"priority": 0}, "priority 0 is not between 1 (first) and 10"),
+        ({"priority": 11}, "priority 11"),
+        ({"timeout": timedelta(seconds=331)}, "within its worker's 0:05:30"),
+        ({"timeout": timedelta(0)}, "is not above zero"),
+        ({"max_attempts": 0}, "max_attempts 0 is not between 1 and 100"),
+        ({"tenant": "a\0b"}, "NUL"),
+        ({"tags": ["a\0b"]}, "NUL"),
+        ({"at": datetime(2026, 3, 10)}, "time zone"),  # noqa: DTZ001
+        ({"at": NOW, "delay": timedelta(seconds=1)}, "and not both"),
+        ({"depends_on": [Dependency("nothing")]}, "takes the ids of jobs"),
+    ],
+)
+def test_what_can_not_be_taken_is_refused_and_nothing_is_stored(
+    db: psycopg.Connection, fields: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(JobRefused) as refusal:
+        one(db, **fields)
+    assert said in str(refusal.value)
+    assert count(db, JOBS) == 0
+
+
+@pytest.mark.parametrize(
+    ("payload", "said"),
+    [
+        ({"subject": "a\0b"}, "NUL"),
+        ({"subject": "x" * 200_001}, "put the data into S3"),
+        ({"subject": "ü" * 100_001}, "S3"),
+    ],
+)
+def test_a_payload_that_can_not_be_stored_is_refused(db: psycopg.Connection, payload: Any, said: str) -> None:
+    with pytest.raises(JobRefused, match=said):
+        one(db, job_type="note_job", payload=payload)
+
+
+def test_an_unknown_type_is_refused_with_the_nearest_name(db: psycopg.Connection) -> None:
+    with pytest.raises(JobTypeUnknown, match="did you mean 'do_nothing'"):
+        one(db, job_type="do_nothin")
+
+
+def test_one_bad_job_among_many_is_named_and_none_is_stored(db: psycopg.Connection) -> None:
+    jobs = [NewJob(job_type="do_nothing", payload={"number": "x" if n == 41 else n}) for n in range(300)]
+    with pytest.raises(JobRefused, match=r"job 42 of 300: .* none of them was stored"):
+        submit(db, CATALOGUE, jobs, NOW)
+    assert count(db, JOBS) == 0
+
+
+# ---- what jobs wait for
+
+
+def test_a_job_waits_for_others_and_knows_how_many(db: psycopg.Connection) -> None:
+    first, second = one(db).id, one(db).id
+    job = one(db, depends_on=[Dependency(first), Dependency(second, "completion")])
+    assert (job.status, column(db, job.id, "unmet_dependencies"), column(db, job.id, "send_at")) == ("pending", 2, None)
+
+
+def test_jobs_of_one_submit_may_wait_for_each_other_but_not_in_a_circle(db: psycopg.Connection) -> None:
+    ids = [str(uuid4()) for _ in range(3)]
+    chain = [
+        NewJob(job_type="do_nothing", id=id_, depends_on=[Dependency(before)] if before else [])
+        for id_, before in zip(ids, [None, *ids], strict=False)
+    ]
+    assert [submitted.status for submitted in submit(db, CATALOGUE, chain, NOW)] == ["queued", "pending", "pending"]
+    ring = [NewJob(job_type="do_nothing", id=str(uuid4())) for _ in range(2)]
+    ring = [
+        NewJob(job_type="do_nothing", id=job.id, depends_on=[Dependency(other.id or "")])
+        for job, other in zip(ring, reversed(ring), strict=True)
+    ]
+    with pytest.raises(JobRefused, match="in a circle"):
+        submit(db, CATALOGUE, ring, NOW)
+    assert count(db, JOBS) == 3
+
+
+def test_a_dependency_on_itself_or_on_nothing_is_refused(db: psycopg.Connection) -> None:
+    own = str(uuid4())
+    with pytest.raises(JobRefused, match="depend on itself"):
+        one(db, id=own, depends_on=[Dependency(own)])
+    with pytest.raises(JobRefused, match="there is no job"):
+        one(db, depends_on=[Dependency(own)])
+    assert count(db, JOBS) == 0

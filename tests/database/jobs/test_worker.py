@@ -1,0 +1,334 @@
+"""The worker: each job of a batch comes to its end, once, whatever it answers, raises or does to its worker."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+
+import psycopg
+import pytest
+
+from tests.support.invoke_recorder import InvokeRecorder
+from tests.support.lane_stand_in import LaneStandIn
+from tests.support.stage import Stage
+from tests.support.workshop import Workshop
+
+
+@pytest.fixture
+def lanes(monkeypatch: pytest.MonkeyPatch) -> Iterator[LaneStandIn]:
+    with LaneStandIn() as lanes:
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.setenv(name, "test")
+        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", lanes.url)
+        yield lanes
+
+
+@pytest.fixture
+def workshop(dsn: str, invokes: InvokeRecorder, db: psycopg.Connection, lanes: LaneStandIn) -> Iterator[Workshop]:
+    db.execute("CREATE TABLE notes (job_id uuid, subject text)")
+    with Stage(dsn, invokes) as stage:
+        yield Workshop(stage, db)
+
+
+def test_a_job_is_done_and_everything_about_it_is_known(workshop: Workshop) -> None:
+    job_id = workshop.obey("complete")
+    assert workshop.work(job_id) == {"batchItemFailures": []}
+    job = workshop.job(job_id)
+    assert (job["status"], job["result"], job["output_files"]) == ("completed", {"attempt": 1}, ["s3://bucket/file"])
+    assert (job["attempts"], job["progress_percent"], job["lease_token"]) == (1, 100, None)
+    assert job["worker_id"].startswith("request/")
+    assert job["execution_node"] == "log-stream"
+    [attempt] = workshop.attempts(job_id)
+    assert (attempt["status"], attempt["worker_id"]) == ("completed", job["worker_id"])
+    assert attempt["duration_ms"] is not None
+
+
+# ---- what the audit of another queue found wrong (seed 004)
+
+
+def test_audit_1_the_worker_id_is_that_of_the_worker_and_no_placeholder(workshop: Workshop) -> None:
+    one, other = workshop.obey("complete"), workshop.obey("complete")
+    workshop.work(one)
+    workshop.work(other)
+    ids = {workshop.job(job_id)["worker_id"] for job_id in (one, other)}
+    assert len(ids) == 2
+    assert not any("$" in id_ for id_ in ids)
+
+
+@pytest.mark.parametrize("word", ["complete", "fail_for_good", "cancel"])
+def test_audit_2_a_final_job_has_no_heartbeat(workshop: Workshop, word: str) -> None:
+    job_id = workshop.obey(word)
+    workshop.work(job_id)
+    assert workshop.job(job_id)["heartbeat_at"] is None
+    with pytest.raises(psycopg.errors.CheckViolation, match="heartbeat_only_where_running"):
+        workshop.db.execute("UPDATE signalbox.jobs SET heartbeat_at = now() WHERE id = %s", (job_id,))
+
+
+@pytest.mark.parametrize("word", ["complete", "fail_for_good", "cancel"])
+def test_audit_3_a_final_job_has_a_duration(workshop: Workshop, word: str) -> None:
+    job_id = workshop.obey(word)
+    workshop.work(job_id)
+    job = workshop.job(job_id)
+    assert job["actual_duration"] == job["completed_at"] - job["started_at"]
+
+
+def test_audit_4_and_5_ids_in_the_payload_are_columns_with_an_index(workshop: Workshop) -> None:
+    job_id = workshop.submit("note_job", payload={"subject": "document-7"}).id
+    found = workshop.db.execute("SELECT id::text FROM signalbox.jobs WHERE subject_id = 'document-7'").fetchall()
+    assert found == [(job_id,)]
+
+
+def test_audit_memory_and_processor_are_measured(workshop: Workshop) -> None:
+    job_id = workshop.obey("complete")
+    workshop.work(job_id)
+    job, [attempt] = workshop.job(job_id), workshop.attempts(job_id)
+    assert job["memory_usage_mb"] > 10
+    assert job["cpu_usage_percent"] is not None
+    assert attempt["memory_used_mb"] == job["memory_usage_mb"]
+    assert attempt["cpu_time_ms"] is not None
+
+
+def test_audit_updated_at_is_never_before_completed_at(workshop: Workshop) -> None:
+    job_id = workshop.obey("complete")
+    workshop.work(job_id)
+    job = workshop.job(job_id)
+    assert job["updated_at"] >= job["completed_at"]
+    with pytest.raises(psycopg.errors.CheckViolation, match="updated_not_before_completed"):
+        workshop.db.execute("UPDATE signalbox.jobs SET updated_at = completed_at - interval '1 s'")
+
+
+def test_audit_the_last_of_the_attempts_may_fail(workshop: Workshop) -> None:
+    """A retry counted before it is checked, beside a constraint on the count, would refuse the last failure."""
+    job_id = workshop.obey("fail", max_attempts=1)
+    workshop.work(job_id)
+    assert workshop.job(job_id)["status"] == "failed"
+
+
+# ---- outcomes
+
+
+def test_a_failure_is_tried_again_later_and_buried_in_the_end(workshop: Workshop, lanes: LaneStandIn) -> None:
+    job_id = workshop.obey("fail", tenant="acme")
+    for attempt, delay in ((1, 4), (2, 8)):
+        workshop.work(job_id)
+        job = workshop.job(job_id)
+        assert (job["status"], job["attempts"], job["error_details"]["type"]) == ("pending", attempt, "Transient")
+        assert timedelta(seconds=delay - 1) < job["scheduled_for"] - job["updated_at"] <= timedelta(seconds=delay)
+        [notice] = lanes.take()
+        assert (notice["job_id"], notice["lane"], notice["group"]) == (job_id, "normal", "acme")
+        assert notice["delay"] in (delay, delay + 1)
+        workshop.make_due(job_id)
+    workshop.work(job_id)
+    job, letter = workshop.job(job_id), workshop.dead_letter(job_id)
+    assert (job["status"], lanes.take()) == ("failed", [])
+    assert (letter["failure_reason"], letter["total_attempts"], letter["tenant"]) == ("exhausted", 3, "acme")
+    assert [one["status"] for one in letter["execution_history"]] == ["failed"] * 3
+
+
+def test_a_message_that_comes_before_its_time_changes_nothing(workshop: Workshop) -> None:
+    job_id = workshop.obey("fail", 600)
+    workshop.work(job_id)
+    before = workshop.job(job_id)
+    assert workshop.work(job_id) == {"batchItemFailures": []}
+    assert workshop.job(job_id) == before
+
+
+def test_a_permanent_failure_is_buried_at_once(workshop: Workshop) -> None:
+    job_id = workshop.obey("fail_for_good")
+    workshop.work(job_id)
+    letter = workshop.dead_letter(job_id)
+    assert (letter["failure_reason"], letter["error_type"], letter["total_attempts"]) == ("permanent", "Permanent", 1)
+
+
+def test_throttling_and_snoozing_spend_no_attempt(workshop: Workshop) -> None:
+    for word, execution in (("wait", "throttled"), ("snooze", "snoozed")):
+        job_id = workshop.obey(word, 30)
+        for turn in (1, 2, 3, 4):
+            workshop.work(job_id)
+            job = workshop.job(job_id)
+            assert (job["status"], job["attempts"], job["executions"]) == ("pending", 0, turn)
+            workshop.make_due(job_id)
+        assert [attempt["status"] for attempt in workshop.attempts(job_id)] == [execution] * 4
+
+
+def test_a_long_job_goes_on_from_its_cursor_piece_by_piece(workshop: Workshop, lanes: LaneStandIn) -> None:
+    job_id = workshop.obey("more")
+    for piece in (1, 2, 3):
+        workshop.work(job_id)
+        job = workshop.job(job_id)
+        assert (job["status"], job["cursor"], job["attempts"], job["progress_percent"]) == (
+            "pending",
+            piece,
+            0,
+            piece * 25,
+        )
+        assert [notice["job_id"] for notice in lanes.take()] == [job_id]
+    workshop.work(job_id)
+    assert (workshop.job(job_id)["status"], workshop.job(job_id)["result"]) == ("completed", {"pieces": 4})
+
+
+def test_a_job_may_say_that_it_is_no_longer_wanted(workshop: Workshop) -> None:
+    job_id = workshop.obey("cancel")
+    workshop.work(job_id)
+    job = workshop.job(job_id)
+    assert (job["status"], job["error_details"]["message"]) == ("cancelled", "no longer wanted")
+
+
+def test_a_job_that_answers_nonsense_fails_for_good_and_says_why(workshop: Workshop) -> None:
+    job_id = workshop.obey("nonsense")
+    workshop.work(job_id)
+    assert "a job answered a str" in workshop.dead_letter(job_id)["final_error_message"]
+
+
+def test_a_job_that_takes_too_long_is_cut_off(workshop: Workshop) -> None:
+    job_id = workshop.obey("hang", timeout=timedelta(milliseconds=150), max_attempts=1)
+    beside = workshop.obey("complete")
+    workshop.work(job_id, beside)
+    assert workshop.dead_letter(job_id)["failure_reason"] == "timeout"
+    assert [attempt["status"] for attempt in workshop.attempts(job_id)] == ["timeout"]
+    assert workshop.job(beside)["status"] == "completed"
+
+
+def test_what_there_is_no_time_for_is_given_back_unharmed_and_sent_again(
+    workshop: Workshop, lanes: LaneStandIn
+) -> None:
+    jobs = [workshop.obey("complete") for _ in range(3)]
+    workshop.work(*jobs, seconds=10.5)  # ten of which the worker keeps for itself
+    first, *rest = [workshop.job(job_id) for job_id in sorted(jobs)]
+    assert first["status"] == "completed"
+    assert [(job["status"], job["attempts"], job["executions"]) for job in rest] == [("pending", 0, 1)] * 2
+    assert {notice["job_id"] for notice in lanes.take()} == {str(job["id"]) for job in rest}
+    workshop.work(*jobs)
+    assert {workshop.job(job_id)["status"] for job_id in jobs} == {"completed"}
+
+
+def test_without_any_time_nothing_is_begun(workshop: Workshop) -> None:
+    job_id = workshop.obey("complete")
+    workshop.work(job_id, seconds=9)
+    job = workshop.job(job_id)
+    assert (job["status"], job["attempts"]) == ("pending", 0)
+
+
+# ---- transactions and leases
+
+
+def test_what_a_transactional_job_wrote_is_undone_where_it_fails(workshop: Workshop) -> None:
+    good, bad = (workshop.submit("note_job", payload={"then_fail": fails}).id for fails in (False, True))
+    workshop.work(good, bad)
+    assert (workshop.job(good)["status"], workshop.job(bad)["status"]) == ("completed", "pending")
+    assert [str(row[0]) for row in workshop.db.execute("SELECT job_id FROM notes")] == [good]
+
+
+def test_a_late_worker_can_not_finish_a_rescued_job(workshop: Workshop, dsn: str) -> None:
+    """The job's lease is another's by the time that its effects would be committed."""
+    job_id = workshop.submit("note_job").id
+    workshop.db.execute(
+        """
+        CREATE FUNCTION steal() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            UPDATE signalbox.jobs SET lease_token = gen_random_uuid() WHERE id = NEW.job_id;
+            RETURN NEW;
+        END $$
+        """
+    )
+    workshop.db.execute("CREATE TRIGGER steal AFTER INSERT ON notes FOR EACH ROW EXECUTE FUNCTION steal()")
+    workshop.work(job_id)
+    assert workshop.db.execute("SELECT count(*) FROM notes").fetchone() == (0,)
+    assert workshop.job(job_id)["status"] == "running"
+
+
+def test_a_job_delivered_twice_is_done_once(workshop: Workshop) -> None:
+    job_id = workshop.submit("note_job").id
+    workshop.work(job_id, job_id)
+    workshop.work(job_id)
+    assert workshop.db.execute("SELECT count(*) FROM notes").fetchone() == (1,)
+    assert len(workshop.attempts(job_id)) == 1
+
+
+# ---- bad input
+
+
+def test_unreadable_messages_come_back_and_the_others_are_done(workshop: Workshop) -> None:
+    job_id = workshop.obey("complete")
+    bodies = ["no JSON", "[]", '{"job_id": 5}', '{"job_id": "not-an-id"}', json.dumps({"job_id": job_id})]
+    answer = workshop.deliver(bodies)
+    assert [failure["itemIdentifier"] for failure in answer["batchItemFailures"]] == [f"message-{n}" for n in range(4)]
+    assert workshop.job(job_id)["status"] == "completed"
+
+
+def test_a_message_of_a_job_that_there_is_not_is_done_with(workshop: Workshop) -> None:
+    assert workshop.work("0198c0de-0000-7000-8000-000000000000") == {"batchItemFailures": []}
+
+
+def test_jobs_of_newer_code_are_parked_and_not_failed(workshop: Workshop) -> None:
+    unknown, newer = workshop.obey("complete"), workshop.obey("complete")
+    workshop.db.execute("UPDATE signalbox.jobs SET job_type = 'of_tomorrow' WHERE id = %s", (unknown,))
+    workshop.db.execute("UPDATE signalbox.jobs SET payload_version = 3 WHERE id = %s", (newer,))
+    workshop.work(unknown, newer)
+    for job_id in (unknown, newer):
+        job = workshop.job(job_id)
+        assert (job["status"], job["attempts"], job["error_details"]["type"]) == ("pending", 0, "JobTypeUnknown")
+        assert job["scheduled_for"] > job["updated_at"] + timedelta(minutes=4)
+
+
+def test_an_old_payload_is_brought_up_and_one_that_no_longer_fits_is_buried(workshop: Workshop) -> None:
+    old, odd = workshop.obey("complete"), workshop.obey("complete")
+    update = "UPDATE signalbox.jobs SET payload = %s, payload_version = %s WHERE id = %s"
+    workshop.db.execute(update, ('{"order": "complete"}', 1, old))
+    workshop.db.execute(update, ('{"word": "sing"}', 2, odd))
+    workshop.work(old, odd)
+    assert workshop.job(old)["status"] == "completed"
+    letter = workshop.dead_letter(odd)
+    assert (letter["failure_reason"], letter["error_type"]) == ("permanent", "JobRefused")
+    assert "field 'word'" in letter["final_error_message"]
+
+
+def test_lanes_that_are_away_change_nothing_about_the_jobs(workshop: Workshop, lanes: LaneStandIn) -> None:
+    lanes.away.add("normal")
+    job_id = workshop.obey("fail")
+    assert workshop.work(job_id) == {"batchItemFailures": []}
+    assert workshop.job(job_id)["status"] == "pending"
+
+
+# ---- controls
+
+
+def control(db: psycopg.Connection, kind: str, key: str, **columns: object) -> None:
+    names = ", ".join(columns)
+    marks = ", ".join(["%s"] * len(columns))
+    statement = f"INSERT INTO signalbox.job_controls (kind, key, {names}) VALUES (%s, %s, {marks})"
+    db.execute(statement.encode(), (kind, key, *columns.values()))
+
+
+@pytest.mark.parametrize(
+    ("kind", "key"), [("type", "do_nothing"), ("lane", "high"), ("tenant", "acme"), ("key", "mail.example")]
+)
+def test_jobs_of_what_is_paused_are_paused_when_their_turn_comes(workshop: Workshop, kind: str, key: str) -> None:
+    held = workshop.submit(priority=1, tenant="acme", cap_key="mail.example").id
+    free = workshop.obey("complete")
+    control(workshop.db, kind, key, paused=True)
+    workshop.work(held, free)
+    assert (workshop.job(held)["status"], workshop.job(free)["status"]) == ("paused", "completed")
+
+
+def test_no_more_than_the_cap_run_at_once_and_the_rest_wait_without_spending_an_attempt(workshop: Workshop) -> None:
+    running = workshop.submit(cap_key="k").id
+    workshop.db.execute("SELECT signalbox.claim_jobs(%s, gen_random_uuid(), 'other', NULL, '1 min')", ([running],))
+    control(workshop.db, "key", "k", max_running=2)
+    urgent, other = workshop.submit(cap_key="k", priority=4).id, workshop.submit(cap_key="k").id
+    workshop.work(other, urgent)
+    assert workshop.job(urgent)["status"] == "completed"
+    job = workshop.job(other)
+    assert (job["status"], job["attempts"]) == ("pending", 0)
+    assert job["scheduled_for"] > job["updated_at"] + timedelta(seconds=4)
+
+
+def test_no_more_than_the_rate_begin_in_its_time(workshop: Workshop) -> None:
+    control(workshop.db, "type", "do_nothing", rate=3, per_seconds=3600)
+    jobs = [workshop.submit().id for _ in range(5)]
+    workshop.work(*jobs)
+    assert [workshop.job(job_id)["status"] for job_id in jobs] == ["completed"] * 3 + ["pending"] * 2
+    waits = [workshop.job(job_id) for job_id in jobs[3:]]
+    assert [round((job["scheduled_for"] - job["updated_at"]).total_seconds(), -1) for job in waits] == [1200, 2400]

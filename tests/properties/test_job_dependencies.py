@@ -1,0 +1,156 @@
+"""Graphs of jobs at random, worked off by the engine's own claim and finish, against a model of a few lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any, Literal
+from uuid import uuid4
+
+import psycopg
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from signalbox.jobs.groups import seal_group, show_group
+from signalbox.jobs.submission import Dependency, NewJob
+from tests.support.work_bench import CATALOGUE, WorkBench
+
+End = Literal["completed", "failed", "cancelled"]
+ENDS: Sequence[End] = ("completed", "failed", "cancelled")
+kinds: st.SearchStrategy[Literal["completion", "success"]] = st.sampled_from(["completion", "success"])
+policies: st.SearchStrategy[Literal["fail", "cancel", "proceed"]] = st.sampled_from(["fail", "cancel", "proceed"])
+
+
+@dataclass(frozen=True)
+class Edge:
+    """On a job before: by its place."""
+
+    parent: int
+    type: Literal["completion", "success"]
+    on_failure: Literal["fail", "cancel", "proceed"]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """What each job waits for, how it would end, how often it is tried again, and the order of all that happens."""
+
+    edges: list[list[Edge]]
+    ends: list[End]
+    retries: list[int]
+    submits: list[int]  # how many of them come together
+    order: list[int]  # ranks: who goes first of those that may
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> Graph:
+    size = draw(st.integers(1, 8))
+    parents = [sorted(draw(st.sets(st.integers(0, place - 1), max_size=3))) if place else [] for place in range(size)]
+    edges = [[Edge(parent, draw(kinds), draw(policies)) for parent in found] for found in parents]
+    cuts = sorted({0, size, *draw(st.sets(st.integers(1, size), max_size=3))})
+    return Graph(
+        edges,
+        [draw(st.sampled_from(ENDS)) for _ in range(size)],
+        [draw(st.integers(0, 1)) for _ in range(size)],
+        [last - first for first, last in pairwise(cuts)],
+        draw(st.permutations(range(size))),
+    )
+
+
+class Model:
+    """Where each job is: `ended` by place, and all that have been submitted."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph, self.submitted = graph, 0
+        self.ended: dict[int, set[str]] = {}  # what it may be: two policies at once allow either
+
+    def may_go(self, edge: Edge) -> bool:
+        return self.ended[edge.parent] == {"completed"} or edge.type == "completion" or edge.on_failure == "proceed"
+
+    def settle(self) -> None:
+        """The jobs that will never be done end, in the order in which they were given."""
+        for place in range(self.submitted):
+            over = [edge for edge in self.graph.edges[place] if edge.parent in self.ended]
+            words = {"fail": "failed", "cancel": "cancelled"}
+            becomes = {words[edge.on_failure] for edge in over if not self.may_go(edge)}
+            if becomes and place not in self.ended:
+                self.ended[place] = becomes
+
+    @property
+    def ready(self) -> set[int]:
+        waiting = (place for place in range(self.submitted) if place not in self.ended)
+        return {place for place in waiting if all(edge.parent in self.ended for edge in self.graph.edges[place])}
+
+
+class Play:
+    """The engine and the model, side by side."""
+
+    def __init__(self, bench: WorkBench, graph: Graph) -> None:
+        self.bench, self.graph, self.model = bench, graph, Model(graph)
+        self.ids = [str(uuid4()) for _ in graph.edges]
+        self.retries = list(graph.retries)
+
+    def submit(self, number: int) -> None:
+        first = self.model.submitted
+        self.model.submitted += number
+        self.bench.submit_all([self._new(place) for place in range(first, first + number)])
+        self.compare()
+
+    def step(self) -> bool:
+        """The first by rank of those that may begin ends; nobody else may."""
+        found = self.bench.begin(*self.ids)
+        assert found == {self.ids[place] for place in self.model.ready}
+        if not found:
+            return False
+        before = self.model.ready
+        chosen = min(before, key=self.graph.order.index)
+        others = dict.fromkeys(found - {self.ids[chosen]}, "pending")
+        self.retries[chosen] -= 1
+        end = "pending" if self.retries[chosen] >= 0 else self.graph.ends[chosen]
+        if end != "pending":
+            self.model.ended[chosen] = {end}
+        self.model.settle()
+        assert self.bench.end({self.ids[chosen]: end, **others}) == {self.ids[p] for p in self.model.ready - before}
+        self.compare()
+        return True
+
+    def compare(self) -> None:
+        self.model.settle()
+        for place in range(self.model.submitted):
+            status = self.bench.status(self.ids[place])
+            assert status in self.model.ended.get(place, {"pending", "queued"})
+
+    def _new(self, place: int) -> NewJob:
+        waits = [Dependency(self.ids[edge.parent], edge.type, edge.on_failure) for edge in self.graph.edges[place]]
+        return NewJob(job_type="do_nothing", id=self.ids[place], group="g", depends_on=waits)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(graph=graphs(), steps=st.integers(0, 3))
+def test_every_job_ends_none_before_its_parents_and_as_the_policies_say(
+    db: psycopg.Connection, graph: Graph, steps: int
+) -> None:
+    db.execute(
+        "TRUNCATE signalbox.jobs, signalbox.job_executions, signalbox.job_groups, signalbox.dead_letter_jobs CASCADE"
+    )
+    play = Play(WorkBench(db), graph)
+    for number in graph.submits:
+        play.submit(number)
+        for _ in range(steps):
+            play.step()
+    while play.step():
+        pass
+    assert len(play.model.ended) == len(graph.edges)
+    _the_group_has_counted_all(db, play)
+
+
+def _the_group_has_counted_all(db: psycopg.Connection, play: Play) -> None:
+    group, due = seal_group(db, CATALOGUE, "g", datetime.now(UTC), NewJob(job_type="do_nothing"))
+    assert [notice.job_id for notice in due] == [group.completion_job_id]
+    group = show_group(db, "g")
+    states = [play.bench.status(id_) for id_ in play.ids]
+    counted: dict[str, Any] = {"completed": group.completed, "failed": group.failed, "cancelled": group.cancelled}
+    assert counted == {end: states.count(end) for end in ENDS}
+    letters = db.execute("SELECT count(*) FROM signalbox.dead_letter_jobs").fetchone()
+    assert letters == (states.count("failed"),)

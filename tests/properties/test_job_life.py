@@ -1,0 +1,223 @@
+"""Any sequence of what can happen to jobs leads where a small model says, and never out of the table of states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from signalbox.budget import Budget
+from signalbox.errors import Refused
+from signalbox.jobs.audit import Orderer
+from signalbox.jobs.cancellation import cancel
+from signalbox.jobs.dead_letters import LetterSelection
+from signalbox.jobs.orders import Terms
+from signalbox.jobs.pausing import pause, resume
+from signalbox.jobs.redrive import redrive
+from signalbox.jobs.selection import Selection
+from tests.support.invoke_recorder import InvokeRecorder
+from tests.support.lane_stand_in import LaneStandIn
+from tests.support.stage import Stage
+from tests.support.workshop import Workshop
+
+ATTEMPTS = 3
+WAITING = ("pending", "queued")
+
+
+@dataclass
+class Model:
+    """What a job should be."""
+
+    word: str
+    status: str = "queued"
+    attempts: int = 0
+    due: bool = True
+    pieces: int = 0
+    unwanted: bool = False
+
+    @property
+    def claimable(self) -> bool:
+        return self.status in WAITING and self.due
+
+    def deliver(self) -> None:
+        if self.claimable:
+            self.attempts += 1
+            getattr(self, f"_{self.word}")()
+
+    def lose(self) -> None:
+        if self.claimable:
+            self.attempts += 1
+            self.status = "running"
+
+    def rescue(self) -> None:
+        if self.status == "running":
+            self._retry()
+
+    def cancel(self) -> None:
+        if self.status == "running":
+            self.unwanted = True
+        elif self.status in (*WAITING, "paused"):
+            self.status = "cancelled"
+
+    def pause(self) -> None:
+        if self.status in WAITING:
+            self.status = "paused"
+
+    def resume(self) -> None:
+        if self.status == "paused":
+            self.status = "pending"
+
+    def redrive(self) -> None:
+        if self.status == "failed":
+            self.status, self.attempts, self.due = "pending", 0, True
+
+    def _complete(self) -> None:
+        self.status = "completed"
+
+    def _cancel(self) -> None:
+        self.status = "cancelled"
+
+    def _fail(self) -> None:
+        self._retry()
+
+    def _fail_for_good(self) -> None:
+        self.status = "failed"
+
+    def _wait(self) -> None:
+        self.status, self.due = "pending", False
+        self.attempts -= 1
+
+    def _snooze(self) -> None:
+        self._wait()
+
+    def _more(self) -> None:
+        self.pieces += 1
+        if self.pieces == 4:
+            return self._complete()
+        self.status, self.attempts = "pending", 0
+        return None
+
+    def _retry(self) -> None:
+        if self.unwanted:
+            self.status = "cancelled"
+        elif self.attempts >= ATTEMPTS:
+            self.status = "failed"
+        else:
+            self.status, self.due = "pending", False
+
+
+@dataclass
+class World:
+    """The real thing."""
+
+    workshop: Workshop
+    stage: Stage
+    jobs: dict[str, Model] = field(default_factory=dict)
+
+    def submit(self, word: str) -> None:
+        job_id = self.workshop.obey(word, 600, max_attempts=ATTEMPTS)
+        self.jobs[job_id] = Model(word)
+
+    def deliver(self, job_id: str) -> None:
+        self.workshop.work(job_id, job_id)
+
+    def lose(self, job_id: str) -> None:
+        """A worker claims it and is never seen again; its lease has run out."""
+        statement = "SELECT signalbox.claim_jobs(%s::uuid[], %s, 'lost', NULL, interval '-1 s')"
+        self.workshop.db.execute(statement, ([job_id], uuid4()))
+
+    def rescue(self) -> None:
+        at = datetime.now(UTC)
+        self.workshop.engine.archive({"task": "rescue_jobs", "force": True}, self.stage.invocation(at, 60))
+
+    def cancel(self, job_id: str) -> None:
+        self._order(cancel, job_id)
+
+    def pause(self, job_id: str) -> None:
+        self._order(pause, job_id)
+
+    def resume(self, job_id: str) -> None:
+        self._order(resume, job_id)
+
+    def redrive(self, job_id: str) -> None:
+        find = "SELECT id::text FROM signalbox.dead_letter_jobs WHERE original_job_id = %s"
+        ids = [row[0] for row in self.workshop.db.execute(find, (job_id,)).fetchall()]
+        tools = self.workshop.engine.tools
+        with suppress(Refused):
+            redrive(self.workshop.db, tools.catalogue, tools.handoff, LetterSelection(ids=ids or [job_id]), by="tests",
+                    reason="again", now=datetime.now(UTC))  # fmt: skip
+
+    def wait(self) -> None:
+        self.workshop.make_due(*self.jobs)
+
+    def _order(self, act: Callable[..., Any], job_id: str) -> None:
+        terms = Terms(Orderer("tests", "as the test wants it"), Budget.of(30))
+        with suppress(Refused):
+            act(self.workshop.db, self.workshop.catalogue, Selection(ids=[job_id]), terms)
+
+    def rows(self) -> dict[str, tuple[str, int]]:
+        query = "SELECT id::text, status, attempts FROM signalbox.jobs WHERE id = ANY (%s::uuid[])"
+        return {row[0]: row[1:] for row in self.workshop.db.execute(query, (list(self.jobs),)).fetchall()}
+
+
+@pytest.fixture
+def lanes(monkeypatch: pytest.MonkeyPatch) -> Iterator[LaneStandIn]:
+    with LaneStandIn() as lanes:
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.setenv(name, "test")
+        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", lanes.url)
+        yield lanes
+
+
+@pytest.fixture
+def world(dsn: str, invokes: InvokeRecorder, db: psycopg.Connection, lanes: LaneStandIn) -> Iterator[World]:
+    with Stage(dsn, invokes) as stage:
+        yield World(Workshop(stage, db), stage)
+
+
+words = st.sampled_from(["complete", "fail", "fail_for_good", "snooze", "wait", "more", "cancel"])
+to_one = st.sampled_from(["deliver", "deliver", "deliver", "lose", "cancel", "pause", "resume", "redrive"])
+steps = st.one_of(
+    st.tuples(st.just("submit"), words),
+    st.tuples(to_one, st.integers(0, 3)),
+    st.tuples(st.just("rescue"), st.just(0)),
+    st.tuples(st.just("wait"), st.just(0)),
+)
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(first=words, more=st.lists(steps, min_size=5, max_size=25))
+def test_whatever_happens_a_job_becomes_what_the_model_says(world: World, first: str, more: list[Any]) -> None:
+    world.jobs.clear()
+    for verb, what in [("submit", first), *more]:
+        take(world, verb, what)
+        assert world.rows() == {id_: (job.status, job.attempts) for id_, job in world.jobs.items()}, (verb, what)
+    world.rescue()
+    leases = "SELECT count(*) FROM signalbox.jobs WHERE lease_token IS NOT NULL AND lease_expires_at < now()"
+    assert world.workshop.db.execute(leases).fetchone() == (0,)
+
+
+def take(world: World, verb: str, what: Any) -> None:
+    """One step, in the world and in the model."""
+    if verb == "submit":
+        return world.submit(what)
+    if verb in ("rescue", "wait"):
+        getattr(world, verb)()
+        for job in world.jobs.values():
+            if verb == "rescue":
+                job.rescue()
+            job.due = job.due or verb == "wait"
+        return None
+    job_id = list(world.jobs)[what % len(world.jobs)]
+    getattr(world, verb)(job_id)
+    getattr(world.jobs[job_id], verb)()
+    return None

@@ -1,0 +1,14 @@
+"""A job that is done at once."""
+
+from signalbox.jobs.context import JobContext
+from signalbox.jobs.payload import JobPayload
+
+
+class DoNothing(JobPayload):
+    """Nothing to say."""
+
+    number: int = 0
+
+
+def do_nothing(_: JobContext) -> None:
+    """Done."""

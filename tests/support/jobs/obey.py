@@ -1,0 +1,46 @@
+"""A job that answers or raises whatever its payload says."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from typing import Any, Literal
+
+from signalbox.jobs.context import JobContext
+from signalbox.jobs.outcome import Cancelled, Completed, More, Outcome, Permanent, RateLimited, Snooze, Transient
+from signalbox.jobs.payload import JobPayload
+
+
+class Obey(JobPayload):
+    """In the second version; in the first, `word` was called `order`."""
+
+    word: Literal["complete", "more", "snooze", "cancel", "fail", "fail_for_good", "wait", "hang", "nonsense"]
+    seconds: int = 0
+
+
+def upgrade(payload: dict[str, Any], _version: int) -> dict[str, Any]:
+    """From the first version."""
+    return {"word": payload["order"]}
+
+
+def obey(context: JobContext) -> Outcome | Any:
+    """Does as it is told."""
+    delay = timedelta(seconds=context.payload.seconds)
+    if context.payload.word == "more":
+        piece = (context.cursor or 0) + 1
+        return More(piece, percent=piece * 25) if piece < 4 else Completed({"pieces": piece})
+    while context.payload.word == "hang":
+        time.sleep(0.05)
+    errors = {
+        "fail": Transient("trouble 17", delay or None),
+        "fail_for_good": Permanent("never"),
+        "wait": RateLimited("later", delay),
+    }
+    if error := errors.get(context.payload.word):
+        raise error
+    answers = {
+        "complete": Completed({"attempt": context.job.attempt}, ["s3://bucket/file"]),
+        "snooze": Snooze(delay, "not yet"),
+        "cancel": Cancelled("no longer wanted"),
+    }
+    return answers.get(context.payload.word, "nonsense")

@@ -1,0 +1,99 @@
+"""Gives an operator's orders about jobs straight to the engine's functions, and claims jobs as a worker does."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+
+from signalbox.budget import Budget
+from signalbox.jobs import cancellation, controls, hastening, pausing
+from signalbox.jobs.audit import Orderer
+from signalbox.jobs.catalogue import Catalogue
+from signalbox.jobs.controls import Cap, Controlled, Kind
+from signalbox.jobs.lease import Lease
+from signalbox.jobs.orders import Done, Terms
+from signalbox.jobs.selection import Selection
+from signalbox.jobs.submission import NewJob, submit
+from tests.support.jobs import TEST_JOB_TYPES
+
+JO = Orderer("jo", "because")
+
+
+@dataclass
+class OrderDesk:
+    """One operator beside one worker, on the same connection unless a test takes another."""
+
+    db: psycopg.Connection
+    catalogue: Catalogue = field(default_factory=lambda: Catalogue(TEST_JOB_TYPES))
+    seconds: float = 60
+    announced: list[str] = field(default_factory=list)
+
+    @property
+    def terms(self) -> Terms:
+        return Terms(JO, Budget.of(self.seconds), self.announced.extend)
+
+    def submit(self, job_type: str = "do_nothing", **fields: Any) -> str:
+        return self.submit_all([NewJob(job_type=job_type, **fields)])[0]
+
+    def submit_all(self, jobs: Sequence[NewJob]) -> list[str]:
+        return [new.id for new in submit(self.db, self.catalogue, jobs, datetime.now(UTC))]
+
+    def begin(self, *ids: str) -> Lease:
+        """Claims them; the lease ends them."""
+        lease = Lease(uuid.uuid4(), "worker-1", None, timedelta(minutes=5))
+        lease.claim(self.db, ids)
+        return lease
+
+    def end(self, lease: Lease, *ids: str, **verdict: Any) -> None:
+        records = [json.dumps({"id": id_, "number": 1, "execution": "completed", **verdict}) for id_ in ids]
+        lease.finish(self.db, records)
+
+    def fail(self, job_id: str) -> None:
+        """For good."""
+        error = {"type": "Permanent", "message": "never"}
+        told = {"status": "failed", "execution": "failed", "error": error, "reason": "permanent", "fingerprint": "f"}
+        self.end(self.begin(job_id), job_id, **told)
+
+    def cancel(self, *ids: str, **given: Any) -> Done:
+        return cancellation.cancel(self.db, self.catalogue, _selection(ids, given), self.terms)
+
+    def pause(self, *ids: str, **given: Any) -> Done:
+        return pausing.pause(self.db, self.catalogue, _selection(ids, given), self.terms)
+
+    def resume(self, *ids: str, **given: Any) -> Done:
+        return pausing.resume(self.db, self.catalogue, _selection(ids, given), self.terms)
+
+    def retry(self, *ids: str, **given: Any) -> Done:
+        return hastening.retry_now(self.db, self.catalogue, _selection(ids, given), self.terms)
+
+    def pause_all(self, kind: Kind, key: str) -> None:
+        controls.pause_control(self.db, self.catalogue, Controlled(kind, key), by=JO)
+
+    def resume_all(self, kind: Kind, key: str) -> Done:
+        return controls.resume_control(self.db, self.catalogue, Controlled(kind, key), self.terms)
+
+    def cap(self, kind: Kind, key: str, **cap: int | None) -> None:
+        controls.set_cap(self.db, self.catalogue, Controlled(kind, key), Cap(**cap), by=JO)
+
+    def job(self, job_id: str) -> dict[str, Any]:
+        with self.db.cursor(row_factory=dict_row) as cursor:
+            [row] = cursor.execute("SELECT * FROM signalbox.jobs WHERE id = %s", (job_id,)).fetchall()
+        return row
+
+    def status(self, job_id: str) -> str:
+        return str(self.job(job_id)["status"])
+
+    def audit(self) -> list[tuple[str, str, str, str, dict[str, Any]]]:
+        statement = "SELECT actor, action, entity_type, entity_id, detail FROM signalbox.audit_log ORDER BY id"
+        return self.db.execute(statement).fetchall()
+
+
+def _selection(ids: Sequence[str], given: dict[str, Any]) -> Selection:
+    return Selection(ids=ids or None, **given)

@@ -1,0 +1,298 @@
+"""How jobs, dead letters and figures look as text, and how a file of jobs is cut into calls: all of it pure."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.cli import job_file, job_order
+from local.cli.commands.redrive import preview_lines
+from local.cli.errors import CommandFailed, UsageRefused
+from local.cli.job_page import job_page, timeline
+from local.cli.job_table import job_table, notes_of
+from local.cli.letter_page import letter_page
+from local.cli.stats_page import health_lines, stats_lines
+
+CLOCK = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
+ID = "0195806a-1fe1-7000-8000-00000000000a"
+ROW: dict[str, Any] = {
+    "id": ID,
+    "job_type": "deliver_webhook",
+    "job_name": None,
+    "status": "pending",
+    "lane": "normal",
+    "tenant": None,
+    "attempts": 1,
+    "max_attempts": 5,
+    "duration_ms": None,
+    "created_at": "2026-03-10T11:00:00+00:00",
+    "scheduled_for": None,
+    "unmet_dependencies": 0,
+    "paused_by": None,
+    "progress_percent": 0,
+    "progress_message": None,
+    "health_status": None,
+    "cancel_requested_at": None,
+    "error_type": None,
+    "error_message": None,
+}
+JOB: dict[str, Any] = ROW | {
+    "priority": 5,
+    "job_category": "standard",
+    "subject_id": "d-7",
+    "correlation_id": None,
+    "idempotency_key": None,
+    "cap_key": None,
+    "tags": ["red"],
+    "timeout_ms": 45_000,
+    "error_details": None,
+    "parent_job_id": None,
+    "payload": {"url": "https://example.com"},
+    "result": None,
+    "output_files": None,
+    "created_by": "jo",
+    "completed_at": None,
+}
+ATTEMPT: dict[str, Any] = {
+    "attempt_number": 1,
+    "status": "failed",
+    "worker_id": "request-1/ab",
+    "queued_at": "2026-03-10T11:00:00+00:00",
+    "started_at": "2026-03-10T11:00:01.5+00:00",
+    "duration_ms": 250,
+    "error_code": "Transient",
+    "error_message": "503",
+}
+LETTER = {
+    "id": "l-1",
+    "failure_reason": "exhausted",
+    "last_failed_at": "2026-03-10T11:30:00+00:00",
+    "status": "pending",
+}
+
+
+def found(**more: Any) -> dict[str, Any]:
+    nothing: dict[str, Any] = {"executions": [], "depends_on": [], "dependents": [], "children": [], "orders": []}
+    return {"job": JOB, "group": None, "dead_letter": None, "schedule": None} | nothing | more
+
+
+def page(**more: Any) -> str:
+    return "\n".join(line.plain for line in job_page(found(**more), 120, CLOCK))
+
+
+@pytest.mark.parametrize(
+    ("fields", "notes"),
+    [
+        ({}, ["is due"]),
+        ({"scheduled_for": "2026-03-10T13:00:00+00:00"}, ["not before 2026-03-10T13:00Z"]),
+        ({"unmet_dependencies": 2}, ["waits for 2 others"]),
+        ({"status": "paused"}, ["with what it belongs to"]),
+        ({"status": "paused", "paused_by": "jo"}, ["by jo"]),
+        ({"status": "running", "progress_percent": 40, "health_status": "HEALTHY"}, ["40 %"]),
+        ({"status": "running", "health_status": "STALE", "cancel_requested_at": "x"}, ["STALE", "is asked to stop"]),
+        ({"status": "failed", "error_type": "Permanent", "error_message": "never"}, ["Permanent: never"]),
+        ({"status": "completed", "error_type": "Transient", "error_message": "503"}, []),
+        ({"status": "queued", "job_name": "nightly"}, ["nightly"]),
+    ],
+)
+def test_a_row_notes_what_its_state_alone_does_not_tell(fields: dict[str, Any], notes: list[str]) -> None:
+    assert notes_of(ROW | fields, CLOCK) == notes
+
+
+def test_a_column_that_says_nothing_is_left_out() -> None:
+    assert "tenant" not in job_table([ROW], 120, CLOCK)[0].plain
+    assert "tenant" in job_table([ROW | {"tenant": "acme"}], 120, CLOCK)[0].plain
+
+
+def test_a_page_says_what_is_known_and_is_silent_about_the_rest() -> None:
+    text = page()
+    assert text.startswith(f"job {ID} of deliver_webhook is pending\n")
+    assert "  subject   d-7" in text
+    assert '  payload   {"url": "https://example.com"}' in text
+    for absent in ("tenant", "group", "result", "None", "waits for", "took  "):
+        assert f"  {absent}" not in text, absent
+
+
+def test_a_timeline_goes_by_time_whatever_the_lists_order() -> None:
+    order = {"at": "2026-03-10T11:10:00+00:00", "actor": "jo", "action": "job.pause", "detail": {"reason": "wait"}}
+    second = ATTEMPT | {"attempt_number": 2, "started_at": "2026-03-10T11:20:00+00:00", "queued_at": None}
+    events = timeline(found(executions=[second, ATTEMPT], orders=[order], dead_letter=LETTER))
+    told = [event.what for event in events]
+    assert told == ["submitted", "attempt 1", "job.pause", "attempt 2", "dead letter"]
+    assert (events[1].status, events[1].took, events[1].note) == ("failed", "250 ms", "Transient: 503")
+    assert events[2].note == "by jo: wait"
+
+
+def test_an_attempt_that_went_well_says_how_long_it_waited_and_where_it_ran() -> None:
+    well = ATTEMPT | {"status": "completed", "error_code": None}
+    assert timeline(found(executions=[well]))[1].note == "waited 1.5 s, on request-1/ab"
+
+
+def test_what_stands_around_a_job_is_listed() -> None:
+    parent = {"id": "p", "job_type": "x", "status": "running", "dependency_type": "success", "on_failure": "fail"}
+    text = page(depends_on=[parent], children=[{"id": "c", "job_type": "y", "status": "queued"}])
+    assert "waits for p of x: running, success, else fail" in text
+    assert "has submitted c of y: queued" in text
+
+
+def test_a_group_and_a_long_payload_fit_into_a_line_each() -> None:
+    group = {"id": "g", "total": 10, "completed": 3, "failed": 1, "cancelled": 0}
+    text = page(group=group, job=JOB | {"payload": {"text": "x" * 1000}})
+    assert "g: 4 of 10 have ended, 1 failed" in text
+    assert "… (--json shows all)" in text
+
+
+def test_a_dead_letter_shows_its_attempts_from_either_source() -> None:
+    letter: dict[str, Any] = {
+        **LETTER,
+        "job_type": "deliver_webhook",
+        "original_job_id": ID,
+        "job_status": "failed",
+        "error_type": "Transient",
+        "final_error_message": "503",
+        "severity": "warning",
+        "fingerprint": "f",
+        "tenant": None,
+        "total_attempts": 5,
+        "redrives": 2,
+        "resolution_notes": None,
+        "payload": {},
+        "audit": [{"at": CLOCK.isoformat(), "action": "triage", "actor": "jo", "detail": None}],
+    }
+    copied = {"attempt": 5, "status": "failed", "started_at": CLOCK.isoformat(), "error": "Transient", "message": "503"}
+    for history in ([ATTEMPT], [copied], None):
+        text = "\n".join(line.plain for line in letter_page(letter | {"execution_history": history}, 120, CLOCK))
+        assert text.startswith("dead letter l-1 of deliver_webhook is pending")
+        assert f"{ID}, now failed" in text
+        assert ("Transient: 503" in text.split("kind")[1]) == (history is not None)
+        assert text.endswith("triage by jo")
+
+
+def test_figures_are_told_with_their_units_and_nothing_is_told_of_nothing() -> None:
+    times = dict.fromkeys(("average_ms", "p50_ms", "p95_ms", "p99_ms", "most_ms", "p95_wait_ms"))
+    empty: dict[str, Any] = {
+        "job_type": None,
+        "since": "2026-03-09T12:00:00+00:00",
+        "by_status": {"pending": 0},
+        "throughput_per_minute": 0.0,
+        "completion_rate": None,
+        "dlq_rate": None,
+        "waiting": 0,
+        "oldest_waiting_seconds": None,
+        "by_type": [],
+        **times,
+    }
+    text = "\n".join(line.plain for line in stats_lines(empty, 120))
+    assert text == "\njobs since 2026-03-09T12:00Z: none\n  0 completed a minute"
+    some = empty | {"by_status": {"running": 2}, "completion_rate": 0.995, "waiting": 3, "oldest_waiting_seconds": 90}
+    counts = {"completed": 1000, "failed": 1, "timed_out": 1, "buried": 0, "running": 2, "waiting": 3}
+    some["by_type"] = [{"job_type": "run_task", **counts, **times, "average_ms": 1250.0}]
+    text = "\n".join(line.plain for line in stats_lines(some, 120))
+    assert "99.5% succeeded" in text
+    assert "3 are due and wait, the first of them for 1 min 30 s" in text
+    assert text.splitlines()[-1].split() == ["run_task", "1,000", "2", "0", "2", "3", "1.2", "s"]
+
+
+def test_health_names_its_alerts_and_what_to_do() -> None:
+    alert = {"name": "slow_jobs", "severity": "warning", "message": "slow", "advice": "cut their work"}
+    health = {"status": "degraded", "stale_jobs": 1, "open_dead_letters": 0, "failed_last_hour": 0, "alerts": [alert]}
+    lines = [line.plain for line in health_lines(health)]
+    assert lines[0].startswith("the job plane is degraded: 1 stale job")
+    assert lines[1:] == ["  warning  slow_jobs: slow", "      cut their work"]
+
+
+def test_a_redrive_is_previewed_with_what_can_not_be() -> None:
+    refused = {"count": 1, "sample": [{"id": "b", "reason": "its job is running"}]}
+    sample = [{"id": "a", "job_type": "x", "error": None}]
+    lines = preview_lines({"count": 3, "sample": sample, "refused": refused, "last_at": "2026-03-10T12:02:00+00:00"})
+    assert lines == [
+        "to redrive: 3, the last one at 2026-03-10T12:02Z",
+        "  a  x",
+        "  and 2 more",
+        "1 can't be:",
+        "  b  its job is running",
+    ]
+
+
+def test_a_file_of_jobs_is_an_array_or_an_object_a_line(tmp_path: Path) -> None:
+    one, other = {"job_type": "a"}, {"job_type": "b", "payload": {}}
+    (tmp_path / "array").write_text(json.dumps([one, other], indent=1))
+    (tmp_path / "lines").write_text(f"{json.dumps(one)}\n\n{json.dumps(other)}\n")
+    for name in ("array", "lines"):
+        assert job_file.read_jobs(str(tmp_path / name)) == [one, other]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "holds no job"),
+        ("[]", "holds no job"),
+        ('{"job_type": "a"}\n[1]\n{', "line 2 holds what is no job"),
+        ('{"job_type": "a"}\n{', "line 2 is no JSON"),
+        ('[{"payload": {}}]', "holds what is no job: an object with a job_type"),
+        ('[{"job_type": "a"', "is no JSON"),
+    ],
+)
+def test_a_file_that_holds_no_jobs_is_refused_with_the_line(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "jobs"
+    path.write_text(text)
+    with pytest.raises(UsageRefused, match=words):
+        job_file.read_jobs(str(path))
+
+
+def test_jobs_are_cut_into_calls_that_lambda_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_file, "MOST_JOBS", 3)
+    jobs = [{"job_type": "a", "name": str(number)} for number in range(7)]
+    assert [len(part) for part in job_file.calls(jobs)] == [3, 3, 1]
+    assert [job for part in job_file.calls(jobs) for job in part] == jobs
+    monkeypatch.setattr(job_file, "MOST_BYTES", 70)
+    assert all(len(json.dumps(part)) <= 70 + 2 for part in job_file.calls(jobs))
+
+
+def test_jobs_that_name_each_other_are_not_torn_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_file, "MOST_JOBS", 2)
+    jobs: list[dict[str, Any]] = [
+        {"job_type": "a", "ref": "x"},
+        {"job_type": "a"},
+        {"job_type": "a", "depends_on": ["x"]},
+    ]
+    assert len(job_file.calls(jobs[:2])) == 1
+    with pytest.raises(UsageRefused, match="too many for one call"):
+        job_file.calls(jobs)
+
+
+class Answers:
+    """A stack that answers one after the other what it was told to."""
+
+    def __init__(self, *answers: dict[str, Any]) -> None:
+        self.answers, self.asked = list(answers), list[dict[str, Any]]()
+
+    def operate(self, _: str, **params: Any) -> dict[str, Any]:
+        self.asked.append(params)
+        return self.answers.pop(0)
+
+
+def part(cancelled: int, *, more: bool) -> dict[str, Any]:
+    return {"cancelled": cancelled, "requested": 0, "sent": 0, "more": more}
+
+
+def carry_out(*answers: dict[str, Any]) -> tuple[dict[str, Any], Answers]:
+    stack: Any = Answers(*answers)
+    args = Namespace(reason="late")
+    return job_order.carry_out(stack, "cancel_jobs", {"tag": "night", "until": "x"}, args), stack
+
+
+def test_an_order_is_given_again_while_there_is_more_and_adds_up() -> None:
+    answer, stack = carry_out(part(1000, more=True), part(500, more=True), part(7, more=False))
+    assert (answer["cancelled"], answer["more"]) == (1507, False)
+    assert [(asked["tag"], asked["until"], asked["reason"]) for asked in stack.asked] == [("night", "x", "late")] * 3
+
+
+def test_an_order_that_makes_no_progress_is_not_given_for_ever() -> None:
+    with pytest.raises(CommandFailed, match="no progress"):
+        carry_out(part(1000, more=True), *[part(0, more=True)] * 3)
