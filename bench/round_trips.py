@@ -33,14 +33,16 @@ class RoundTrips:
         answered = True
         with client, server, suppress(OSError):
             while True:
-                for end in select([client, server], [], [])[0]:
-                    if not (said := end.recv(1 << 16)):
-                        return
-                    if end is client and answered:
-                        with self.lock:
-                            self.number += 1
-                    answered = end is server
-                    (server if end is client else client).sendall(said)
+                end = select([client, server], [], [])[0][0]
+                if not (said := end.recv(1 << 16)):
+                    return
+                self._count(begun=end is client and answered)
+                answered = end is server
+                (server if end is client else client).sendall(said)
+
+    def _count(self, *, begun: bool) -> None:
+        with self.lock:
+            self.number += begun
 
 
 @contextmanager

@@ -21,6 +21,9 @@ ENGINE = {
     # Only an operator's question; only the function that each is for.
     "engine": {"signalbox.operations", "signalbox.jobs.worker", "signalbox.jobs.burial"},
     "events": {"botocore.exceptions"},
+    # Only what changes or submits jobs.
+    "context": {"signalbox.jobs.courier", "signalbox.jobs.submission"},
+    "invocation": {"signalbox.jobs.courier"},
     "handoff": {"botocore.exceptions"},
     "lanes": {"botocore.exceptions"},
     "migrations": {"hashlib"},  # only the migrator compares checksums

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -97,6 +97,12 @@ def open_jobs(dsn: str) -> int | None:
         return None
 
 
+def make_trouble(troubles: dict[float, Callable[[], object]], left: int) -> None:
+    """What is due when so many jobs are left."""
+    for share in [share for share in troubles if left < share * JOBS]:
+        troubles.pop(share)()
+
+
 def test_nothing_is_lost_and_no_transactional_effect_is_doubled(
     postgres: EmbeddedPostgres, lanes: LaneStandIn, invokes: InvokeRecorder
 ) -> None:
@@ -105,8 +111,12 @@ def test_nothing_is_lost_and_no_transactional_effect_is_doubled(
     crowd = JobCrowd(dsn, lanes.url, WORKERS, seed=7)
     crowd.put(ids)
     began, left = time.monotonic(), JOBS
-    troubles = {0.75: postgres.restart, 0.6: lambda: lanes.away.add("normal"), 0.4: postgres.restart,
-                0.3: lanes.away.clear}  # fmt: skip
+    troubles: dict[float, Callable[[], object]] = {
+        0.75: postgres.restart,
+        0.6: lambda: lanes.away.add("normal"),
+        0.4: postgres.restart,
+        0.3: lanes.away.clear,
+    }
     with Stage(dsn, invokes, budget_margin_seconds="0") as stage:
         sweeps = Sweeps(stage)
         try:
@@ -118,8 +128,7 @@ def test_nothing_is_lost_and_no_transactional_effect_is_doubled(
                 crowd.put([notice["job_id"] for notice in lanes.take()])
                 found = open_jobs(dsn)
                 left = left if found is None else found
-                for share in [share for share in troubles if left < share * JOBS]:
-                    troubles.pop(share)()
+                make_trouble(troubles, left)
                 time.sleep(0.02)
         finally:
             crowd.stop()

@@ -59,7 +59,9 @@ class WorkBench:
                 f'{{"id":"{id_}","number":{self.at_work[id_][1].execution},{as_json(VERDICTS[status])[1:]}'
                 for id_, status in mine
             ]
-            released |= {id_ for id_, _, was_released in lease.finish(self.db, records) if was_released}
+            released |= {
+                id_ for id_, status, follows in lease.finish(self.db, records) if follows and status == "pending"
+            }
         return released
 
     def run(self, *ids: str, status: str = "completed") -> set[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from psycopg.pq import TransactionStatus
 
 from signalbox.budget import Budget
 from signalbox.clients import Clients
@@ -16,6 +18,10 @@ from signalbox.log import Logger
 from signalbox.metrics import TaskMetrics
 from signalbox.registry import Registry
 from signalbox.settings import Settings
+
+if TYPE_CHECKING:
+    from signalbox.jobs.courier import Courier
+    from signalbox.jobs.submission import NewJob, Submitted
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +47,23 @@ class Context:
     worker_id: str
     catalogue: Catalogue  # the job types that it runs
     settings: Settings
+
+    @property
+    def courier(self) -> Courier:
+        """For jobs that were changed or submitted, once that is committed."""
+        from signalbox.jobs.courier import Courier  # few tasks change a job
+
+        return Courier(self.clients, self.handoff.stack, self.settings.event_bus, self.log)
+
+    def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+        """Stores jobs, all or none, and sends them. In a transaction of the task's they come and go with it, and
+        dispatch_jobs sends them, within a minute."""
+        from signalbox.jobs.submission import submit
+
+        submitted = submit(self.db, self.catalogue, jobs, self.now)
+        if self.db.info.transaction_status == TransactionStatus.IDLE:
+            self.courier.carry(submitted)
+        return submitted
 
 
 @dataclass(frozen=True, slots=True)

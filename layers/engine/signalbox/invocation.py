@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field
 from datetime import datetime
 from os import urandom
+from typing import TYPE_CHECKING
 
 from signalbox.clients import Clients
 from signalbox.database import Database
@@ -14,6 +15,9 @@ from signalbox.jobs.catalogue import Catalogue
 from signalbox.log import Logger
 from signalbox.registry import Registry
 from signalbox.settings import Settings
+
+if TYPE_CHECKING:
+    from signalbox.jobs.courier import Courier
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,12 @@ class Tools:
     @property
     def handoff(self) -> Handoff:
         return Handoff(self.clients, self.settings.stack)
+
+    @property
+    def courier(self) -> Courier:
+        from signalbox.jobs.courier import Courier  # few invocations change a job
+
+        return Courier(self.clients, self.settings.stack, self.settings.event_bus, self.log)
 
     def enabled(self) -> Registry:
         """The tasks that this stack runs."""

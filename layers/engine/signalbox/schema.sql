@@ -725,7 +725,8 @@ COMMENT ON FUNCTION signalbox.claim_jobs IS
     'Takes the leases of the queued ones among these jobs and opens an attempt each; the others are none of this worker''s business.';
 
 -- What has ended, the jobs that wait for it, and theirs in turn: released, cancelled, or failed as well, wave by wave.
--- Answers the released ones, which may be sent. `counted`: the groups of what has ended know of it already.
+-- Answers all of these: pending are the released ones, which may be sent. `counted`: the groups of what has ended know of
+-- it already.
 CREATE FUNCTION signalbox.settle_jobs(ended uuid[], counted boolean DEFAULT false) RETURNS uuid[] LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off  -- as for end_attempts
 AS $$
@@ -733,7 +734,7 @@ DECLARE
     -- A loop and no recursion: a chain of a thousand jobs would be deeper than the server's stack.
     wave uuid[] := ended;
     news uuid[] := CASE WHEN counted THEN '{}' ELSE ended END;
-    released uuid[] := '{}';
+    followers uuid[] := '{}';
     freed uuid[];
     met uuid[];
     doomed uuid[];
@@ -771,7 +772,7 @@ BEGIN
             RETURNING j.id, j.send_at
         )
         SELECT array_agg(id) INTO freed FROM lowered WHERE send_at <= moment;
-        released := released || freed;
+        followers := followers || freed;
         -- Where one parent's end cancels a job and another's fails it, it is cancelled: nobody need look after it.
         doomed := ARRAY(SELECT unnest(doomed) EXCEPT SELECT unnest(dropped));
         UPDATE signalbox.jobs SET status = 'cancelled', completed_at = moment, updated_at = moment, send_at = NULL,
@@ -783,8 +784,9 @@ BEGIN
         wave := coalesce(dropped, '{}') || doomed;
         EXIT WHEN wave = '{}';
         news := news || wave;
+        followers := followers || wave;
     END LOOP;
-    RETURN released || signalbox.count_ended(news);
+    RETURN followers || signalbox.count_ended(news);
 END $$;
 
 CREATE FUNCTION signalbox.dependency_failed() RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
@@ -895,7 +897,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION signalbox.end_attempts(token uuid, ends jsonb)
-RETURNS TABLE (id uuid, status text, was_released boolean) LANGUAGE plpgsql
+RETURNS TABLE (id uuid, status text, follows boolean) LANGUAGE plpgsql
 -- By primary key, whatever the statistics say: on tables that were just filled they say that these are empty. And planned
 -- once a session: a plan of its own for each array of a thousand ids takes ten times as long as the work.
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
@@ -909,7 +911,7 @@ DECLARE
     unwanted uuid[];
     failures boolean;
     grouped boolean;
-    released uuid[];
+    followers uuid[];
 BEGIN
     -- The token keeps a late worker from ending a job that was rescued and begun anew.
     WITH changed AS (
@@ -986,11 +988,11 @@ BEGIN
     IF finals IS NOT NULL AND (grouped OR EXISTS (
         SELECT FROM signalbox.job_dependencies WHERE depends_on_job_id = ANY (finals) AND NOT satisfied
     )) THEN
-        released := signalbox.settle_jobs(finals);
+        followers := signalbox.settle_jobs(finals);
     END IF;
     RETURN QUERY SELECT e.id, e.status, false FROM unnest(ended, became) AS e (id, status);
-    IF released IS NOT NULL THEN
-        RETURN QUERY SELECT r, 'pending'::text, true FROM unnest(released) AS r WHERE r IS NOT NULL;
+    IF followers IS NOT NULL THEN
+        RETURN QUERY SELECT j.id, j.status, true FROM signalbox.jobs AS j WHERE j.id = ANY (followers);
     END IF;
 END $$;
 COMMENT ON FUNCTION signalbox.end_attempts IS

@@ -91,6 +91,7 @@ def test_a_connection_that_breaks_is_opened_again_and_the_last_is_closed(
         seen = workshop.job(jobs[0])["heartbeat_at"]
         until(lambda: workshop.job(jobs[0])["heartbeat_at"] > seen)
     until(lambda: connections(workshop.db) <= before)
+    assert workshop.job(jobs[0])["status"] == "running"
 
 
 def test_another_lease_is_none_of_its_business(workshop: Workshop, jobs: list[str]) -> None:

@@ -92,17 +92,20 @@ class Export:
 
     def write(self, key: str, rows: sql.Composable) -> File:
         """Raises, and leaves nothing, where the file can't be written whole."""
-        context, payload = self.context, self.payload
-        s3 = context.clients.s3
-        with Upload(s3, self.bucket, key, gzip=payload.gzip) as upload, context.db.cursor() as cursor:
+        context, gzip = self.context, self.payload.gzip
+        with Upload(context.clients.s3, self.bucket, key, gzip=gzip) as upload, context.db.cursor() as cursor:
             with cursor.copy(self._statement(rows)) as copy:
                 for number, row in enumerate(copy, 1):
                     upload.write(bytes(row))
-                    if number % LOOK_EVERY == 0:
-                        context.check_cancelled()
-                        context.report(0, f"{number} rows")
+                    self._look(number)
             count = cursor.rowcount
         return _file(key, count, upload.stored)
+
+    def _look(self, number: int) -> None:
+        """Now and then: whether somebody wants it to stop."""
+        if number % LOOK_EVERY == 0:
+            self.context.check_cancelled()
+            self.context.report(0, f"{number} rows")
 
     def conditions(self) -> list[sql.Composable]:
         return [

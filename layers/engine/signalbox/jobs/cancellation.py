@@ -32,8 +32,9 @@ class _Cancelling:
     def waiting(self, ids: Sequence[str], _: timedelta) -> Step:
         why = f"cancelled by {self.by.name}" + (f": {self.by.reason}" if self.by.reason else "")
         self.db.execute(SQL["cancel_waiting"], {"ids": list(ids), "why": why})
-        released = ids_of(self.db.execute(SQL["settle"], {"ids": list(ids)}).fetchall())
-        return Step({"cancelled": len(ids)}, ids, released)
+        followers = ids_of(self.db.execute(SQL["settle"], {"ids": list(ids)}).fetchall())
+        released = ids_of(self.db.execute(SQL["find_released"], {"ids": followers}).fetchall()) if followers else []
+        return Step({"cancelled": len(ids)}, ids, released, followers)
 
     def running(self, ids: Sequence[str], _: timedelta) -> Step:
         asked = ids_of(self.db.execute(SQL["ask_running"], {"ids": list(ids)}).fetchall())

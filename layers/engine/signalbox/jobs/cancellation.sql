@@ -7,8 +7,12 @@ SET status = 'cancelled', completed_at = t.now, updated_at = t.now, send_at = NU
 FROM (SELECT clock_timestamp() AS now OFFSET 0) AS t
 WHERE j.id = ANY (%(ids)s::uuid[]);
 
--- settle: what waited for them; answers what may be sent
+-- settle: what waited for them; answers what was released, cancelled or failed by that
 SELECT id::text FROM unnest(signalbox.settle_jobs(%(ids)s::uuid[])) AS id WHERE id IS NOT NULL;
+
+-- find_released: of those, the ones that may be sent
+-- A statement of its own: one sees nothing of what a function that it calls has changed.
+SELECT id::text FROM signalbox.jobs WHERE id = ANY (%(ids)s::uuid[]) AND status = 'pending';
 
 -- ask_running: the heartbeat of their worker hears it
 UPDATE signalbox.jobs SET cancel_requested_at = clock_timestamp(), updated_at = clock_timestamp()

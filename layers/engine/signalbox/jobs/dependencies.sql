@@ -31,7 +31,7 @@ UPDATE signalbox.jobs
 SET unmet_dependencies = unmet_dependencies + 1, send_at = NULL, updated_at = clock_timestamp()
 WHERE id = %(job_id)s;
 
--- settle: a parent that has ended already; answers what may be sent
+-- settle: a parent that has ended already; answers what was released, cancelled or failed by that
 SELECT unnest(signalbox.settle_jobs(ARRAY(
     SELECT id FROM signalbox.jobs WHERE id = %(parent)s AND completed_at IS NOT NULL
 ), counted => true))::text;

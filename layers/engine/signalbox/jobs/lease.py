@@ -18,6 +18,8 @@ from signalbox.queries import load_queries
 
 SQL = load_queries(__file__)
 
+Changed = tuple[str, str, bool]
+
 
 class JsonLoader(Loader):
     """In a third of the driver's time; what it finds too deep is left to the slower one."""
@@ -46,9 +48,9 @@ class Lease:
             cursor.adapters.register_loader("jsonb", JsonLoader)
             return list(map(Job._make, cursor.execute(SQL["claim"], values)))
 
-    def finish(self, db: Connection, verdicts: Iterable[str]) -> list[tuple[str, str, bool]]:
-        """(id, status, whether it is another job that need not wait any longer) of all that changed."""
-        found: list[tuple[str, str, bool]] = db.execute(
+    def finish(self, db: Connection, verdicts: Iterable[str]) -> list[Changed]:
+        """(id, status, whether it is another job that waited for one of these) of all that changed."""
+        found: list[Changed] = db.execute(
             SQL["finish"], {"token": self.token, "verdicts": "[" + ",".join(verdicts) + "]"}
         ).fetchall()
         return found

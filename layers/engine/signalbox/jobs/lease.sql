@@ -4,4 +4,4 @@ SELECT id::text, job_type, lane, priority, payload, payload_version, config, cur
 FROM signalbox.claim_jobs(%(ids)s::uuid[], %(token)s, %(worker_id)s, %(node)s, %(lease)s);
 
 -- finish: end attempts as their verdicts say; whose lease is another's by now is left alone
-SELECT id::text, status, was_released FROM signalbox.end_attempts(%(token)s, %(verdicts)s::jsonb);
+SELECT id::text, status, follows FROM signalbox.end_attempts(%(token)s, %(verdicts)s::jsonb);

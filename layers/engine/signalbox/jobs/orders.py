@@ -41,6 +41,7 @@ class Step:
     counts: Mapping[str, int]
     changed: Sequence[str]
     due: Sequence[str] = ()
+    followers: Sequence[str] = ()  # that changed with them, by no order of their own
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ class Order:
                 missed += len(ids) - held
                 if step is not None:
                     changed += len(step.changed)
-                    self.terms.announce(step.changed)
+                    self.terms.announce([*step.changed, *step.followers])
                     self.counts.update(step.counts)
                     self.due += step.due[: SENT_AT_ONCE - len(self.due)]
         return changed, missed

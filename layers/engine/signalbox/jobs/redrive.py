@@ -9,7 +9,7 @@ once the second finds the job no longer failed. An invocation is made again, by 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -68,10 +68,12 @@ def redrive(
     dry_run: bool = False,
     payload: Mapping[str, Any] | None = None,
     rate_per_minute: int | None = None,
+    announce: Callable[[Sequence[str]], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Redrives the dead letters named, all or none of a batch; of those that a filter finds, the ones that can be.
 
     A filter finds open ones unless it names a status. A dry run changes nothing and says what would happen.
+    `announce` is told the jobs, batch by batch and committed.
     """
     order = Order(by, reason, now, _checked_rate(rate_per_minute))
     selection = _bounded(selection, payload)
@@ -83,7 +85,7 @@ def redrive(
         return _preview(db, handoff, ids, total, order)
     tally = Tally()
     for batch in _batches(ids):
-        _redrive_batch(db, handoff, batch, order, tally, strict=selection.ids is not None, edited=edited)
+        announce(_redrive_batch(db, handoff, batch, order, tally, strict=selection.ids is not None, edited=edited))
     left = total - tally.redriven - len(tally.refused)
     return {"redriven": tally.redriven, "left": left, "last_at": _text(tally.last), "refused": _told(tally.refused)}
 
@@ -132,7 +134,8 @@ def _redrive_batch(
     *,
     strict: bool,
     edited: Mapping[str, Any] | None,
-) -> None:
+) -> list[str]:
+    """The jobs that begin anew."""
     with db.transaction():
         candidates = _hold(db, ids)
         refused = refusals(candidates, handoff.stack)
@@ -150,6 +153,7 @@ def _redrive_batch(
     for one in candidates:
         if one.source == "invocation" and one.id not in refused:
             _invoke_again(db, handoff, one.id, order, tally)
+    return [one.job_id for one in going if one.source == "job" and one.job_id]
 
 
 def _hold(db: Connection, ids: Sequence[str]) -> list[Candidate]:

@@ -271,8 +271,8 @@ def _join_groups(db: Connection, rows: Sequence[JobRow]) -> None:
 
 
 def read_notices(db: Connection, ids: Sequence[str]) -> list[Notice]:
-    """What is to be sent for these jobs."""
-    return [Notice(*row) for row in db.execute(SQL["read_jobs"], {"ids": list(ids)}).fetchall()]
+    """What is to be sent for those of these jobs that may begin."""
+    return [Notice(*row) for row in db.execute(SQL["read_due"], {"ids": list(ids)}).fetchall()]
 
 
 def notices_of(submitted: Sequence[Submitted]) -> list[Notice]:

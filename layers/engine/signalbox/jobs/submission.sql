@@ -36,5 +36,7 @@ ORDER BY job_group
 ON CONFLICT (id) DO UPDATE SET total = known.total + excluded.total WHERE NOT known.sealed
 RETURNING id;
 
--- read_jobs: what a message says of these jobs
-SELECT id::text, job_type, lane, tenant FROM signalbox.jobs WHERE id = ANY (%(ids)s::uuid[]);
+-- read_due: what a message says of these jobs, of those that may begin
+SELECT id::text, job_type, lane, tenant FROM signalbox.jobs
+WHERE id = ANY (%(ids)s::uuid[]) AND status IN ('pending', 'queued') AND unmet_dependencies = 0
+    AND (scheduled_for IS NULL OR scheduled_for <= now() + interval '1 s');

@@ -19,19 +19,19 @@ from typing import Any
 import psycopg
 
 from signalbox.budget import Budget
-from signalbox.errors import JobRefused, JobTypeUnknown, SignalboxError
+from signalbox.errors import JobRefused, JobTypeUnknown
 from signalbox.invocation import Invocation, Tools
 from signalbox.jobs.attempt import Attempt, LeaseLost, resolve
 from signalbox.jobs.catalogue import Known
 from signalbox.jobs.context import JobContext, Progress
-from signalbox.jobs.events import Change, publish
+from signalbox.jobs.events import Change
 from signalbox.jobs.heartbeat import Heartbeat
 from signalbox.jobs.job import Job
-from signalbox.jobs.lanes import LONGEST_DELAY_SECONDS, Lanes, Notice
-from signalbox.jobs.lease import Lease
+from signalbox.jobs.lanes import LONGEST_DELAY_SECONDS, Notice
+from signalbox.jobs.lease import Changed, Lease
 from signalbox.jobs.message import read_messages
 from signalbox.jobs.metrics import write_metrics
-from signalbox.jobs.submission import notices_of, read_notices
+from signalbox.jobs.submission import Submitted
 from signalbox.jobs.timeout import Alarm
 from signalbox.jobs.usage import spent
 from signalbox.jobs.verdict import CANCELLED, RELEASED, Verdict, as_json, of_error, parked
@@ -60,6 +60,8 @@ class Batch:
     records: list[str] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
+    followers: list[str] = field(default_factory=list)  # jobs that waited for these
+    submitted: list[Submitted] = field(default_factory=list)
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     @property
@@ -70,15 +72,14 @@ class Batch:
         claimed = self.lease.claim(self.tools.database.connection(), ids)
         self.claimed_at = self.recorded_at = time.monotonic()
         self.jobs = {job.id: job for job in claimed}
-        self._heard((job.id, "running") for job in claimed)
+        self._note((job.id, "running") for job in claimed)
         try:
             with self.heartbeat, self.alarm:
                 for job in claimed:
                     self._attempt(job)
         finally:
             self._record()
-            self._send()
-            publish(self.tools.clients, self.tools.settings.event_bus, self.changes, self.tools.log)
+            self._carry(ids)
 
     def _attempt(self, job: Job) -> None:
         """Brings one job to its verdict. Those that there is no time for are given back unharmed; but the first is
@@ -107,14 +108,19 @@ class Batch:
         if known.type.transactional:
             self._record()
 
+            changed: list[Changed] = []
+
             def finish(verdict: Verdict, db: Any) -> None:
-                if not self._write([self._record_of(job, verdict, began, cpu)], db):
+                changed[:] = self.lease.finish(db, [self._record_of(job, verdict, began, cpu)])
+                if not changed:
                     raise LeaseLost
 
             verdict = attempt.perform_in_transaction(seconds, finish)
+            if verdict is None:  # only now is it committed
+                self._follow(changed)
         else:
             verdict = attempt.perform(seconds)
-        self.notices += notices_of(context.submitted)
+        self.submitted += context.submitted
         if verdict is not None:
             self._keep(job, verdict, began, cpu)
 
@@ -141,29 +147,26 @@ class Batch:
             return
         records, self.records = self.records, []
         try:
-            self._write(records, self.tools.database.connection())
+            changed = self.lease.finish(self.tools.database.connection(), records)
         except psycopg.OperationalError:
             # The connection may have broken in the middle of a job: a new one records what the server has not.
-            self._write(records, self.tools.database.connection())
+            changed = self.lease.finish(self.tools.database.connection(), records)
+        self._follow(changed)
         self.recorded_at = time.monotonic()
 
-    def _write(self, records: Sequence[str], db: Any) -> int:
-        changed = self.lease.finish(db, records)
-        released = []
-        for id_, status, was_released in changed:
-            if was_released:
-                released.append(id_)
+    def _follow(self, changed: Sequence[Changed]) -> None:
+        """What is to be carried for what has been recorded."""
+        for id_, status, follows in changed:
+            if follows:
+                self.followers.append(id_)
             elif status == "pending" and self.delays.get(id_, 0) <= LONGEST_DELAY_SECONDS:
                 job = self.jobs[id_]
                 # A second more: SQS counts in whole ones, and a message that comes early is for nothing.
                 delay = round(self.delays[id_] + 0.5)
                 self.notices.append(Notice(id_, job.job_type, job.lane, job.tenant, delay))
-        if released:
-            self.notices += read_notices(db, released)
-        self._heard((id_, status) for id_, status, was_released in changed if not was_released)
-        return len(changed)
+        self._note((id_, status) for id_, status, follows in changed if not follows)
 
-    def _heard(self, changed: Iterable[tuple[str, str]]) -> None:
+    def _note(self, changed: Iterable[tuple[str, str]]) -> None:
         if not self.tools.settings.event_bus:
             return
         jobs = ((self.jobs[id_], status) for id_, status in changed)
@@ -171,14 +174,18 @@ class Batch:
             Change(job.id, job.job_type, job.lane, job.tenant, status, job.attempt) for job, status in jobs
         ]
 
-    def _send(self) -> None:
-        """What can't be sent now, dispatch_jobs sends: it looks for what has not come."""
-        if not self.notices:
+    def _carry(self, ids: Sequence[str]) -> None:
+        courier = self.tools.courier
+        courier.send(self.notices)
+        courier.tell(self.changes)
+        courier.carry(self.submitted)
+        missed = [id_ for id_ in ids if id_ not in self.jobs]
+        if not (self.followers or missed):
             return
-        try:
-            Lanes(self.tools.clients, self.tools.settings.stack).send(self.notices)
-        except SignalboxError as error:
-            self.tools.log.warning("notices.not_sent", extra={"number": len(self.notices), "error": str(error)})
+        db = self.tools.database.connection()
+        courier.send_due(db, self.followers)
+        courier.tell_of_fallen(db, self.followers)
+        courier.tell_of_held(db, missed)
 
 
 def work(tools: Tools, event: object, invocation: Invocation) -> dict[str, Any]:

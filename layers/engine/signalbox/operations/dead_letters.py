@@ -99,4 +99,5 @@ def redrive(engine: Engine, params: Redrive, invocation: Invocation) -> dict[str
         dry_run=params.dry_run,
         payload=params.payload,
         rate_per_minute=params.rate_per_minute,
+        announce=lambda ids: tools.courier.tell_of(tools.database.connection(), ids),
     )

@@ -8,11 +8,9 @@ from typing import Any
 from pydantic import Field
 
 from signalbox.engine import Engine
-from signalbox.errors import SignalboxError
 from signalbox.invocation import Invocation
 from signalbox.jobs import audit, groups
 from signalbox.jobs.groups import Group
-from signalbox.jobs.lanes import Lanes
 from signalbox.operations.submission import JobToBe, new_job
 from signalbox.payload import Payload
 from signalbox.row import as_json
@@ -42,10 +40,7 @@ def seal_group(engine: Engine, params: SealGroup, invocation: Invocation) -> dic
     with db.transaction():
         group, notices = groups.seal_group(db, tools.catalogue, params.id, invocation.clock, completion)
         audit.note(db, audit.Orderer(params.by or "unknown", params.reason), "group.seal", kind="group", id_=params.id)
-    try:
-        Lanes(tools.clients, tools.settings.stack).send(notices)
-    except SignalboxError as error:  # dispatch_jobs sends it
-        tools.log.warning("notices.not_sent", extra={"number": len(notices), "error": str(error)})
+    tools.courier.send(notices)
     return _shown(group)
 
 

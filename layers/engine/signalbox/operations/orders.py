@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Literal
 
 from pydantic import Field
@@ -10,20 +10,14 @@ from pydantic import Field
 from signalbox.budget import Budget
 from signalbox.database import Connection
 from signalbox.engine import Engine
-from signalbox.errors import SignalboxError
-from signalbox.invocation import Invocation, Tools
+from signalbox.invocation import Invocation
 from signalbox.jobs.audit import Orderer
 from signalbox.jobs.catalogue import Catalogue
-from signalbox.jobs.events import Change, publish
-from signalbox.jobs.lanes import Lanes
 from signalbox.jobs.listing import preview
 from signalbox.jobs.orders import Done, Terms
 from signalbox.jobs.selection import Selection
-from signalbox.jobs.submission import read_notices
 from signalbox.payload import Instant, Payload
-from signalbox.queries import load_queries
 
-SQL = load_queries(__file__)
 # Of one order by ids: more are a filter's.
 MOST_NAMED = 1000
 Carry = Callable[[Connection, Catalogue, Selection, Terms], Done]
@@ -86,27 +80,12 @@ def preview_of(engine: Engine, selection: Selection) -> dict[str, Any]:
 def terms_of(engine: Engine, by: Orderer, invocation: Invocation) -> Terms:
     tools = engine.tools
     budget = Budget(invocation.ends_at - tools.settings.budget_margin_seconds)
-    return Terms(by, budget, lambda ids: _announce(tools, ids))
+    return Terms(by, budget, lambda ids: tools.courier.tell_of(tools.database.connection(), ids))
 
 
 def answer_of(engine: Engine, done: Done) -> dict[str, Any]:
-    return {**done.counts, "sent": send_due(engine.tools, done.due), "more": done.more}
-
-
-def send_due(tools: Tools, ids: Sequence[str]) -> int:
-    """What can't be sent now, dispatch_jobs sends."""
-    if not ids:
-        return 0
-    try:
-        return Lanes(tools.clients, tools.settings.stack).send(read_notices(tools.database.connection(), ids))
-    except SignalboxError as error:
-        tools.log.warning("notices.not_sent", extra={"number": len(ids), "error": str(error)})
-        return 0
-
-
-def _announce(tools: Tools, ids: Sequence[str]) -> None:
-    """Each change of a job's status is an event; a stack without a bus need not look what they have become."""
-    if tools.settings.event_bus is None or not ids:
-        return
-    rows = tools.database.connection().execute(SQL["read_changes"], {"ids": list(ids)}).fetchall()
-    publish(tools.clients, tools.settings.event_bus, [Change(*row) for row in rows], tools.log)
+    return {
+        **done.counts,
+        "sent": engine.tools.courier.send_due(engine.tools.database.connection(), done.due),
+        "more": done.more,
+    }

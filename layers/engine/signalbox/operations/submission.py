@@ -10,12 +10,10 @@ from psycopg import Rollback
 from pydantic import Field
 
 from signalbox.engine import Engine
-from signalbox.errors import JobRefused, SignalboxError
-from signalbox.invocation import Invocation, Tools
-from signalbox.jobs.events import Change, publish
+from signalbox.errors import JobRefused
+from signalbox.invocation import Invocation
 from signalbox.jobs.ids import new_ids
-from signalbox.jobs.lanes import Lanes
-from signalbox.jobs.submission import Dependency, NewJob, Submitted, notices_of, submit
+from signalbox.jobs.submission import Dependency, NewJob, Submitted, submit
 from signalbox.payload import Instant, Payload
 
 MOST_JOBS = 20_000  # of one call: what it answers must fit into Lambda's six megabytes, as what it is asked
@@ -74,7 +72,7 @@ def submit_jobs(engine: Engine, params: SubmitJobs, invocation: Invocation) -> d
     return {
         "jobs": [_shown(one, asked) for one, asked in zip(submitted, params.jobs, strict=True)],
         "created": _created(submitted),
-        "sent": _send(tools, submitted),
+        "sent": tools.courier.carry(submitted),
     }
 
 
@@ -119,14 +117,3 @@ def _shown(one: Submitted, asked: JobToBe) -> dict[str, Any]:
         "status": one.status,
         "created": one.created,
     } | ref
-
-
-def _send(tools: Tools, submitted: Sequence[Submitted]) -> int:
-    """After the commit. What can't be sent now, dispatch_jobs sends."""
-    new = [Change(one.id, one.job_type, one.lane, one.tenant, one.status) for one in submitted if one.created]
-    publish(tools.clients, tools.settings.event_bus, new, tools.log)
-    try:
-        return Lanes(tools.clients, tools.settings.stack).send(notices_of(submitted))
-    except SignalboxError as error:
-        tools.log.warning("notices.not_sent", extra={"number": len(submitted), "error": str(error)})
-        return 0

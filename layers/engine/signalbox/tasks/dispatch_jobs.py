@@ -44,6 +44,7 @@ class Dispatch:
     sent: int = 0
     repeats: int = 0
     empty: list[str] = field(default_factory=list)
+    queued: list[str] = field(default_factory=list)  # that waited for their time until now
     troubles: dict[str, Unavailable] = field(default_factory=dict)  # by lane
 
     def ask_depths(self) -> None:
@@ -64,6 +65,8 @@ class Dispatch:
             if not found:
                 return False
             after = max(sent_at for _, sent_at in found)
+            self.context.courier.tell_of(self.context.db, self.queued)
+            self.queued.clear()
             self._send([notice for notice, _ in found if notice is not None])
         return True
 
@@ -81,6 +84,7 @@ class Dispatch:
         for job_id, job_type, lane, tenant, delay, send_at, goes, again in self.context.db.execute(SQL[query], values):
             found.append((Notice(job_id, job_type, lane, tenant, delay) if goes else None, send_at))
             self.repeats += goes and again and lane not in self.empty
+            self.queued += [job_id] if delay == 0 and not again else []
         return found
 
     def _send(self, notices: Sequence[Notice]) -> None:

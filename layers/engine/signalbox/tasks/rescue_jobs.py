@@ -18,12 +18,11 @@ from typing import Any
 import psycopg
 
 from signalbox.context import Context, Done
-from signalbox.errors import JobTypeUnknown, SignalboxError
+from signalbox.errors import JobTypeUnknown
 from signalbox.jobs.catalogue import Catalogue
 from signalbox.jobs.job_type import JobType
-from signalbox.jobs.lanes import LONGEST_DELAY_SECONDS, Lanes, Notice
+from signalbox.jobs.lanes import LONGEST_DELAY_SECONDS, Notice
 from signalbox.jobs.retry_policy import next_delay
-from signalbox.jobs.submission import read_notices
 from signalbox.jobs.verdict import Verdict, as_json, fingerprint
 from signalbox.queries import load_queries
 
@@ -110,7 +109,8 @@ class Rescue:
             rows = self.context.db.execute(SQL["list_lost"], {"after": after, "batch": BATCH}).fetchall()
             for jobs in by_lease([Lost(*row) for row in rows]):
                 self._end_or_part(jobs)
-            self._send()
+            self.context.courier.send(self.notices)
+            self.notices.clear()
             if len(rows) < BATCH:
                 return False
             after = rows[-1][0]
@@ -136,25 +136,20 @@ class Rescue:
         records = [f'{{"id":"{job.id}","number":{job.execution},{as_json(verdicts[job.id])[1:]}' for job in jobs]
         values = {"token": jobs[0].token, "verdicts": f"[{','.join(records)}]"}
         rows = self.context.db.execute(SQL["end"], values).fetchall()
-        became = {id_: status for id_, status, was_released in rows if not was_released}
+        became = {id_: status for id_, status, follows in rows if not follows}
+        followers = [id_ for id_, _, follows in rows if follows]
         self.rescued += len(became)
         for job in jobs:
             if job.id in became:
                 self.context.log.warning("job.rescued", extra=job.ids | {"becomes": became[job.id]})
             if became.get(job.id) == "pending":
                 self._notify(job, verdicts[job.id].delay.total_seconds())
-        released = [id_ for id_, _, was_released in rows if was_released]
-        self.notices += read_notices(self.context.db, released) if released else []
+        courier, db = self.context.courier, self.context.db
+        courier.tell_of(db, list(became))
+        courier.tell_of_fallen(db, followers)
+        courier.send_due(db, followers)
 
     def _notify(self, job: Lost, seconds: float) -> None:
         """With the delay that the retry waits; dispatch_jobs sees to longer ones. SQS counts whole seconds: up."""
         if seconds <= LONGEST_DELAY_SECONDS:
             self.notices.append(Notice(job.id, job.job_type, job.lane, job.tenant, ceil(seconds)))
-
-    def _send(self) -> None:
-        """What can't be sent now, dispatch_jobs sends: it looks for what has not come."""
-        notices, self.notices = self.notices, []
-        try:
-            Lanes(self.context.clients, self.context.handoff.stack).send(notices)
-        except SignalboxError as error:
-            self.context.log.warning("notices.not_sent", extra={"number": len(notices), "error": str(error)})

@@ -9,4 +9,4 @@ LIMIT %(batch)s;
 -- end: their attempts, if the leases are still the ones that ran out
 -- No lock beforehand: of a worker that finishes after all, another rescuer and this one, the first to change the job
 -- takes the token from it, and the others find none of theirs.
-SELECT id::text, status, was_released FROM signalbox.end_attempts(%(token)s, %(verdicts)s::jsonb);
+SELECT id::text, status, follows FROM signalbox.end_attempts(%(token)s, %(verdicts)s::jsonb);

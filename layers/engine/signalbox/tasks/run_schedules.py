@@ -17,11 +17,9 @@ import psycopg
 from psycopg.rows import class_row
 
 from signalbox.context import Context, Done
-from signalbox.errors import SignalboxError, Unavailable
-from signalbox.jobs.events import Change, publish
+from signalbox.errors import SignalboxError
 from signalbox.jobs.job_schedule import JobSchedule, Turn, job_of, take_turn
-from signalbox.jobs.lanes import Lanes
-from signalbox.jobs.submission import NewJob, Submitted, notices_of, submit
+from signalbox.jobs.submission import NewJob, Submitted, submit
 from signalbox.queries import load_queries
 
 SQL = load_queries(__file__)
@@ -58,7 +56,7 @@ class Running:
                 batch = Batch(self.context, schedules)
                 submitted = batch.run()
             self._count(batch, submitted)
-            self._send(submitted)
+            self.context.courier.carry(submitted)
             place = (schedules[-1].next_run_at or place[0], schedules[-1].id)
         return True
 
@@ -74,16 +72,6 @@ class Running:
         self.spent += [
             id_ for id_, turn in batch.turns.items() if turn.runs and turn.next_run_at and turn.next_run_at <= now
         ]
-
-    def _send(self, submitted: Sequence[Submitted]) -> None:
-        """What can't be sent now, dispatch_jobs sends."""
-        context, notices = self.context, notices_of(submitted)
-        try:
-            Lanes(context.clients, context.handoff.stack).send(notices)
-        except Unavailable as error:
-            context.log.warning("notices.not_sent", extra={"number": len(notices), "error": str(error)})
-        new = [Change(one.id, one.job_type, one.lane, one.tenant, one.status) for one in submitted if one.created]
-        publish(context.clients, context.settings.event_bus, new, context.log)
 
 
 @dataclass(slots=True)
