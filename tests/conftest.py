@@ -18,6 +18,7 @@ from psycopg.conninfo import make_conninfo
 from local.postgres import EmbeddedPostgres
 from signalbox.packs import ENGINE
 from tests.support.invoke_recorder import InvokeRecorder
+from tests.support.log_ins import log_in
 from tests.support.schema import make_schema
 from tests.support.stage import Stage
 
@@ -61,6 +62,18 @@ def empty_dsn(server: str) -> Iterator[str]:
 
 
 @pytest.fixture
+def writer(dsn: str) -> str:
+    """The test's database for a member of signalbox_writer, as which the functions log in."""
+    return log_in(dsn, "writer")
+
+
+@pytest.fixture
+def reader(dsn: str) -> str:
+    """The same for what only reads."""
+    return log_in(dsn, "reader")
+
+
+@pytest.fixture
 def db(dsn: str) -> Iterator[psycopg.Connection]:
     """A second pair of eyes on the test's database."""
     with psycopg.connect(dsn, autocommit=True) as connection:
@@ -80,9 +93,9 @@ def invokes(monkeypatch: pytest.MonkeyPatch) -> Iterator[InvokeRecorder]:
 
 
 @pytest.fixture
-def stage(dsn: str, invokes: InvokeRecorder) -> Iterator[Stage]:
-    """An engine on the test's database."""
-    with Stage(dsn, invokes) as stage:
+def stage(writer: str, invokes: InvokeRecorder) -> Iterator[Stage]:
+    """An engine on the test's database, logged in as functions are."""
+    with Stage(writer, invokes) as stage:
         yield stage
 
 

@@ -50,7 +50,9 @@ class Engine:
         registry = Registry(task for pack in packs for task in pack.tasks)
         catalogue = Catalogue(job_type for pack in packs for job_type in pack.job_types)
         node = environ.get("AWS_LAMBDA_LOG_STREAM_NAME", "")
-        return Engine(Tools(settings, registry, database, clients, make_logger(settings.stack), catalogue, node), packs)
+        log = make_logger(settings.stack)
+        reader = _reader(settings, clients, environ.get("AWS_LAMBDA_FUNCTION_NAME", "signalbox"))
+        return Engine(Tools(settings, registry, database, clients, log, catalogue, node, reader), packs)
 
     def archive(self, event: object, invocation: Invocation) -> dict[str, Any]:
         """The archiver's payloads: a task, or one of the operator's operations."""
@@ -89,3 +91,10 @@ class Engine:
             stack = self.tools.settings.stack
             raise PayloadRefused(f"task '{task.name}' is run by {stack}-{task.function}, not by {stack}-{function}")
         return run_task(self.tools, payload, invocation)
+
+
+def _reader(settings: Settings, clients: Clients, application: str) -> Database | None:
+    if not (settings.reader_url or settings.reader_secret_arn):
+        return None
+    address = DatabaseAddress.of_reader(settings, clients)
+    return Database(address, ca_bundle=settings.ca_bundle, application=application)

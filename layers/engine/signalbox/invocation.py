@@ -54,6 +54,7 @@ class Tools:
     log: Logger
     catalogue: Catalogue
     node: str = ""  # the execution environment, as its log stream names it
+    reader: Database | None = None  # a log-in that can only read, where the stack has one
 
     @property
     def handoff(self) -> Handoff:

@@ -8,7 +8,7 @@ code that is too old, or a database that is behind, is refused with the reason i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import psycopg
 from psycopg import sql
 
 from signalbox.database import Connection
-from signalbox.errors import DatabaseUnavailable, MigrationRefused, MigratorBusy, SchemaMismatch
+from signalbox.errors import DatabaseUnavailable, MigrationOverdue, MigrationRefused, MigratorBusy, SchemaMismatch
 from signalbox.packs import Pack
 from signalbox.queries import load_queries
 
@@ -80,20 +80,37 @@ def plan(connection: Connection, packs: Sequence[Pack]) -> list[Migration]:
     return [migration for pack in packs for migration in _pending(read_migrations(pack), applied.get(pack.name, []))]
 
 
-def apply(connection: Connection, packs: Sequence[Pack], applied_by: str) -> list[Migration]:
-    """Applies what is pending and says what that was. A failure keeps the files before it and nothing of its own."""
+def apply(
+    connection: Connection,
+    packs: Sequence[Pack],
+    applied_by: str,
+    settle: Callable[[Connection], None] = lambda _: None,
+) -> list[Migration]:
+    """Applies what is pending and says what that was. A failure keeps the files before it and nothing of its own.
+
+    `settle` sees to what a migration has made, in the migration's own transaction, and once more at the end.
+    """
     done: list[Migration] = []
     _prepare(connection)
     for pack in packs:
         for migration in read_migrations(pack):
-            if _apply_one(connection, pack, migration, applied_by):
+            if _apply_one(connection, pack, migration, applied_by, settle):
                 done.append(migration)
+    with connection.transaction():
+        _lock(connection)
+        settle(connection)
     return done
 
 
 def versions(connection: Connection) -> dict[str, int]:
     """The version of each pack's schema."""
     return {pack: rows[-1].version for pack, rows in _applied(connection).items()}
+
+
+def ahead_of(connection: Connection, packs: Iterable[Pack]) -> set[str]:
+    """The packs whose schema is newer than this code, as after a roll-back."""
+    found = versions(connection)
+    return {pack.name for pack in packs if found.get(pack.name, 0) > latest_version(pack)}
 
 
 def require_current(connection: Connection, packs: Iterable[Pack]) -> None:
@@ -178,7 +195,9 @@ def _prepare(connection: Connection) -> None:
         connection.execute(SQL["create_record"])
 
 
-def _apply_one(connection: Connection, pack: Pack, migration: Migration, applied_by: str) -> bool:
+def _apply_one(
+    connection: Connection, pack: Pack, migration: Migration, applied_by: str, settle: Callable[[Connection], None]
+) -> bool:
     with connection.transaction():
         _lock(connection)
         # Read under the lock: another migrator may have been here a moment ago.
@@ -192,12 +211,19 @@ def _apply_one(connection: Connection, pack: Pack, migration: Migration, applied
             raise MigratorBusy(
                 f"migration {migration.label} waited {LOCK_WAIT} for a table in use, and changed nothing: try again"
             ) from None
+        except psycopg.errors.QueryCanceled:
+            raise MigrationOverdue(
+                f"migration {migration.label} took longer than the migrator may, and left nothing behind: split it, or "
+                "apply it from a machine that has the time"
+            ) from None
         except psycopg.OperationalError as error:
             raise DatabaseUnavailable(
                 f"the connection broke in migration {migration.label}, which left nothing behind: {error}"
             ) from None
         except psycopg.Error as error:
-            raise MigrationRefused(f"migration {migration.label} failed and left nothing behind: {error}") from error
+            raise MigrationRefused(
+                f"migration {migration.label} failed and left nothing behind: {_why(error)}"
+            ) from None
         record = (
             migration.pack,
             migration.version,
@@ -207,7 +233,14 @@ def _apply_one(connection: Connection, pack: Pack, migration: Migration, applied
             applied_by,
         )
         connection.execute(SQL["record"], record)
+        settle(connection)
         return True
+
+
+def _why(error: psycopg.Error) -> str:
+    """Without the server's DETAIL, which shows rows."""
+    named = error.diag.constraint_name
+    return f"{error.diag.message_primary or error} ({error.sqlstate}{f', {named}' if named else ''})"
 
 
 def _lock(connection: Connection) -> None:

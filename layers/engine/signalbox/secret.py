@@ -7,6 +7,7 @@ writes them, host, port and dbname. RDS-managed secrets leave the host out; then
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from signalbox.clients import Clients
@@ -21,6 +22,12 @@ class DatabaseAddress:
         self._settings = settings
         self._clients = clients
         self._dsn = settings.database_url
+
+    @staticmethod
+    def of_reader(settings: Settings, clients: Clients) -> DatabaseAddress:
+        """The same database by the log-in for what only reads."""
+        reader = replace(settings, database_url=settings.reader_url, database_secret_arn=settings.reader_secret_arn)
+        return DatabaseAddress(reader, clients)
 
     def __call__(self, fresh: bool) -> str:
         if self._dsn is None or (fresh and self._settings.database_url is None):
