@@ -8,7 +8,7 @@ each kind without its completion: an entry that moto has made unnecessary fails 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +85,11 @@ COMPLETIONS = (
         ("VersioningConfiguration",),
     ),
     Completion(
+        "Custom::SignalboxMigrations",
+        "moto skips it, since it can't invoke functions: local/custom_resources.py does, once they are served",
+        _leave_out,
+    ),
+    Completion(
         "AWS::S3::BucketPolicy",
         "moto skips it, and so does the laptop: it has no TLS, without which these policies refuse all",
         _leave_out,
@@ -125,6 +130,14 @@ def complete(endpoint: str, template: Template, outputs: Mapping[str, str]) -> N
         if answer := outputs.get(f"{_OUTPUT}{name}"):
             answered = json.loads(answer)
             _BY_TYPE[resource["Type"]].complete(endpoint, answered.get("Id", ""), answered["Properties"])
+
+
+def custom_resources(template: Template, outputs: Mapping[str, str]) -> Iterator[tuple[str, str, Properties]]:
+    """Name, type and properties of each resource that a function of the stack is to make."""
+    for name, resource in template["Resources"].items():
+        answer = outputs.get(f"{_OUTPUT}{name}")
+        if answer and resource["Type"].startswith("Custom::"):
+            yield name, resource["Type"], json.loads(answer)["Properties"]
 
 
 def is_completed(resource_type: str) -> bool:
