@@ -86,7 +86,7 @@ COMPLETIONS = (
     ),
     Completion(
         "Custom::SignalboxMigrations",
-        "moto skips it, since it can't invoke functions: local/custom_resources.py does, once they are served",
+        "moto only notes it, since it can't invoke functions: local/custom_resources.py does, once they are served",
         _leave_out,
     ),
     Completion(

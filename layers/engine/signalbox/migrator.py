@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+import psycopg
 
 from signalbox import deploy, migrations
 from signalbox.clients import Clients
@@ -77,8 +79,8 @@ class Migrator:
     def _deploy_once(self, applied_by: str, seconds: float) -> Answer:
         connection = self.database.connection()
         ahead = migrations.ahead_of(connection, self.packs)
-        # After a roll-back: what the newer code has made stays, where it serves this one.
-        migrations.require_current(connection, [pack for pack in self.packs if pack.name in ahead])
+        if ahead:  # after a roll-back: what the newer code has made stays, where it serves this one
+            migrations.require_current(connection, [pack for pack in self.packs if pack.name in ahead])
         mine = replace(self, packs=tuple(pack for pack in self.packs if pack.name not in ahead))
         with _cancelled_after(connection, seconds):
             applied, roles = mine._apply(connection, applied_by)
@@ -130,9 +132,12 @@ def _cancelled_after(connection: Connection, seconds: float) -> Iterator[None]:
     def watch() -> None:
         wait = max(0.0, seconds)
         while not done.wait(wait):
-            connection.cancel()
+            with suppress(psycopg.Error):
+                connection.cancel()
             wait = CANCEL_AGAIN_SECONDS
 
+    # The server's own limit too: RDS Proxy takes no orders to cancel.
+    connection.execute("SELECT set_config('statement_timeout', %s, false)", (str(max(1, round(seconds * 1000))),))
     watcher = threading.Thread(target=watch, name="migration-deadline", daemon=True)
     watcher.start()
     try:
@@ -140,3 +145,5 @@ def _cancelled_after(connection: Connection, seconds: float) -> Iterator[None]:
     finally:
         done.set()
         watcher.join()
+        with suppress(psycopg.Error):
+            connection.execute("RESET statement_timeout")

@@ -37,7 +37,9 @@ class Roles:
         try:
             connection.execute(SQL["settle"])
         except psycopg.errors.LockNotAvailable:
-            raise MigratorBusy("a table that is to get its owner is in use, and nothing was changed: try again") from None
+            raise MigratorBusy(
+                "a table that is to get its owner is in use, and nothing was changed: try again"
+            ) from None
         except psycopg.errors.InsufficientPrivilege as error:
             raise MigrationRefused(
                 f"the schemas can't be given to signalbox_owner: {error.diag.message_primary}; the migrator's log-in "
