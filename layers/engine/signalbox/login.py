@@ -42,14 +42,13 @@ def read_logins(clients: Clients, arn: str, group: Group) -> Iterator[LogIn]:
 def _read(clients: Clients, arn: str, stage: str, group: Group) -> LogIn | None:
     from botocore.exceptions import BotoCoreError, ClientError
 
-    secretsmanager = clients.secretsmanager
     try:
-        text = secretsmanager.get_secret_value(SecretId=arn, VersionStage=stage)["SecretString"]
-    except secretsmanager.exceptions.ResourceNotFoundException:
-        return None
+        text = clients.secretsmanager.get_secret_value(SecretId=arn, VersionStage=stage)["SecretString"]
     except KeyError:
         raise SettingsRefused(f"secret {arn} holds bytes: store username and password as JSON") from None
     except (BotoCoreError, ClientError) as error:
+        if isinstance(error, ClientError) and error.response["Error"]["Code"] == "ResourceNotFoundException":
+            return None  # as Secrets Manager says, too, of a version that there is not
         raise Unavailable(f"secret {arn} can't be read: {error}") from None
     try:
         fields = json.loads(text)
