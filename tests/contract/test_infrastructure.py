@@ -12,6 +12,7 @@ import pytest
 from local.conditions import Decided
 from local.transform import parameters_of
 from signalbox.clients import Clients
+from tests.contract import test_rights
 from tests.contract.test_job_plane import granted
 from tests.support.template import (
     CERTIFICATES,
@@ -41,14 +42,6 @@ INFRASTRUCTURE = {
     "aurora in a vpc": {"DBCluster": 1, "DBInstance": 1, "DBProxy": 1, "Secret": 2},
 }
 COUNTED = ("DBCluster", "DBInstance", "DBProxy", "VPC", "Subnet", "VPCEndpoint", "Secret")
-# What KMS is asked for in the caller's name.
-USING = {
-    "s3:GetObject",
-    "s3:PutObject",
-    "secretsmanager:GetSecretValue",
-    "sqs:ReceiveMessage",
-    "sqs:SendMessage",
-}
 WRITTEN_FOR_AURORA = {"Database": "aurora", "CaBundleLayerArn": CERTIFICATES}
 
 each_variant = pytest.mark.parametrize("variant", VARIANTS)
@@ -210,24 +203,19 @@ def test_the_logs_may_use_the_key_for_every_group_of_the_stack(variant: str) -> 
 
 
 @each_variant
-def test_who_may_use_what_the_key_encrypts_may_use_the_key_through_that_service(variant: str) -> None:
-    template = deployed(variant)
-    through = {
+def test_the_key_knows_every_service_that_a_function_asks_it_through(variant: str) -> None:
+    known = {
         text(service).partition(".")[0]
         for statement in key_policy(variant)
         for service in statement.get("Condition", {}).get("StringEquals", {}).get("kms:ViaService", [])
     }
-    for name in template.of(FUNCTION):
-        needed, had = set(used(template, name)), set(keys_of(template, name))
-        assert needed <= had <= through, name
+    for name in deployed(variant).of(FUNCTION):
+        assert set() < set(keys_of(deployed(variant), name)) <= known, name
 
 
-def used(template: Template, function: str) -> Iterator[str]:
-    """The services whose encrypted things a function writes or reads."""
-    for statement in granted(function, template):
-        for action in listed(statement["Action"]):
-            if action in USING:
-                yield action.partition(":")[0]
+@each_aurora
+def test_each_function_may_do_what_its_code_does_and_nothing_else_with_a_database_of_the_stack(variant: str) -> None:
+    assert list(test_rights.differences(*test_rights.deployed_with(VARIANTS[variant]))) == []
 
 
 def keys_of(template: Template, function: str) -> Iterator[str]:
