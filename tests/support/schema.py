@@ -31,6 +31,11 @@ def make_schema(dsn: str, packs: Sequence[Pack]) -> None:
     if command := os.environ.get("SIGNALBOX_TEST_MIGRATE"):
         subprocess.run([*shlex.split(command), dsn, *(pack.name for pack in packs)], check=True)
         return
+    migrate(dsn, packs)
+
+
+def migrate(dsn: str, packs: Sequence[Pack]) -> None:
+    """By this code, with roles as a deploy makes them."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         migrations.apply(connection, packs, "tests", find_roles(connection).settle)
         connection.execute(OWN_TABLES)

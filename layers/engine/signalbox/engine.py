@@ -41,11 +41,13 @@ class Engine:
         def require_current(connection: Connection) -> None:
             migrations.require_current(connection, packs)
 
+        address = DatabaseAddress(settings, clients)
         database = Database(
-            DatabaseAddress(settings, clients),
+            address,
             ca_bundle=settings.ca_bundle,
             application=environ.get("AWS_LAMBDA_FUNCTION_NAME", "signalbox"),
             inspect=require_current,
+            locate_next=address.next,
         )
         registry = Registry(task for pack in packs for task in pack.tasks)
         catalogue = Catalogue(job_type for pack in packs for job_type in pack.job_types)
@@ -97,4 +99,4 @@ def _reader(settings: Settings, clients: Clients, application: str) -> Database 
     if not (settings.reader_url or settings.reader_secret_arn):
         return None
     address = DatabaseAddress.of_reader(settings, clients)
-    return Database(address, ca_bundle=settings.ca_bundle, application=application)
+    return Database(address, ca_bundle=settings.ca_bundle, application=application, locate_next=address.next)

@@ -47,7 +47,8 @@ class Migrator:
     @staticmethod
     def start(environ: Mapping[str, str]) -> Migrator:
         settings, clients = Settings.read(environ), Clients()
-        database = Database(DatabaseAddress(settings, clients), ca_bundle=settings.ca_bundle, application="migrator")
+        address = DatabaseAddress(settings, clients)
+        database = Database(address, ca_bundle=settings.ca_bundle, application="migrator", locate_next=address.next)
         return Migrator(database, load_packs(settings.packs), settings, clients)
 
     def act(self, event: object, applied_by: str) -> dict[str, Any]:
