@@ -778,6 +778,45 @@ END $$;
 COMMENT ON FUNCTION signalbox.end_attempts IS
     'Ends the attempts of one claim, as their worker decided: jobs, executions, dead letters and what waits for them. Answers what has become of those that were still this worker''s.';
 
+-- One job that has completed, as end_attempts would end it, in a third of its time: a transactional job ends by itself, and
+-- what serves a thousand records is dear for one. Answers the jobs that waited for it, and nothing where the lease is lost.
+CREATE FUNCTION signalbox.complete_job(
+    token uuid, job uuid, number integer, began_ms float8, ended_ms float8, cpu_ms float8, memory_mb integer,
+    result jsonb, output_files text[]
+) RETURNS uuid[] LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off  -- as for end_attempts
+AS $$
+#variable_conflict use_variable
+DECLARE
+    moment timestamptz := clock_timestamp();
+    grouped boolean;
+BEGIN
+    UPDATE signalbox.jobs AS j
+    SET status = 'completed', lease_token = NULL, lease_expires_at = NULL, heartbeat_at = NULL, health_status = NULL,
+        result = result, output_files = coalesce(output_files, j.output_files), error_details = NULL,
+        progress_percent = 100, send_at = NULL, memory_usage_mb = coalesce(memory_mb, j.memory_usage_mb),
+        cpu_usage_percent = CASE WHEN ended_ms > began_ms
+            THEN 100 * cpu_ms / (ended_ms - began_ms) ELSE j.cpu_usage_percent END,
+        started_at = j.started_at + began_ms * interval '1 ms',
+        completed_at = j.started_at + ended_ms * interval '1 ms',
+        updated_at = greatest(moment, j.started_at + ended_ms * interval '1 ms')
+    WHERE j.id = job AND j.lease_token = token
+    RETURNING j.job_group IS NOT NULL INTO grouped;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    UPDATE signalbox.job_executions AS x
+    SET status = 'completed', result = result, memory_used_mb = memory_mb, cpu_time_ms = cpu_ms,
+        started_at = x.started_at + began_ms * interval '1 ms', completed_at = x.started_at + ended_ms * interval '1 ms'
+    WHERE x.job_id = job AND x.attempt_number = number AND x.lease_token = token AND x.status = 'started';
+    IF grouped OR EXISTS (
+        SELECT FROM signalbox.job_dependencies WHERE depends_on_job_id = job AND NOT satisfied
+    ) THEN
+        RETURN coalesce(signalbox.settle_jobs(ARRAY[job]), '{}');
+    END IF;
+    RETURN '{}';
+END $$;
+
 -- A kind of failure that was thought to be mended has come back: its newest dead letter is open again. One kind that
 -- is open anyway, or that is ignored, stays as it is.
 CREATE FUNCTION signalbox.reopen_dead_letters(returned text[]) RETURNS void LANGUAGE plpgsql AS $$
