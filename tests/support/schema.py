@@ -37,5 +37,5 @@ def make_schema(dsn: str, packs: Sequence[Pack]) -> None:
 def migrate(dsn: str, packs: Sequence[Pack]) -> None:
     """By this code, with roles as a deploy makes them."""
     with psycopg.connect(dsn, autocommit=True) as connection:
-        migrations.apply(connection, packs, "tests", find_roles(connection).settle)
+        migrations.apply(connection, packs, "tests", find_roles(connection))
         connection.execute(OWN_TABLES)

@@ -136,8 +136,8 @@ class _Answers:
         with self._lock:
             if self._given:
                 return
-            self._given = True
             self._send(answer)
+            self._given = True
         ids = {"request_id": self._request.request_id, "status": answer.status, "reason": answer.reason}
         self._log.info("deploy.answered", extra=ids)
 

@@ -8,9 +8,10 @@ code that is too old, or a database that is behind, is refused with the reason i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psycopg
 from psycopg import sql
@@ -19,6 +20,9 @@ from signalbox.database import Connection
 from signalbox.errors import DatabaseUnavailable, MigrationOverdue, MigrationRefused, MigratorBusy, SchemaMismatch
 from signalbox.packs import Pack
 from signalbox.queries import load_queries
+
+if TYPE_CHECKING:
+    from signalbox.roles import Roles
 
 SQL = load_queries(__file__)
 _FILE = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
@@ -84,21 +88,19 @@ def apply(
     connection: Connection,
     packs: Sequence[Pack],
     applied_by: str,
-    settle: Callable[[Connection], None] = lambda _: None,
+    roles: Roles | None = None,
 ) -> list[Migration]:
     """Applies what is pending and says what that was. A failure keeps the files before it and nothing of its own.
 
-    `settle` sees to what a migration has made, in the migration's own transaction, and once more at the end.
+    With roles, each migration is the owner's, and what it has made gets its grants in its own transaction.
     """
     done: list[Migration] = []
     _prepare(connection)
+    _settle(connection, roles)  # what one log-in for all has made before there were roles
     for pack in packs:
         for migration in read_migrations(pack):
-            if _apply_one(connection, pack, migration, applied_by, settle):
+            if _apply_one(connection, pack, migration, applied_by, roles):
                 done.append(migration)
-    with connection.transaction():
-        _lock(connection)
-        settle(connection)
     return done
 
 
@@ -195,9 +197,14 @@ def _prepare(connection: Connection) -> None:
         connection.execute(SQL["create_record"])
 
 
-def _apply_one(
-    connection: Connection, pack: Pack, migration: Migration, applied_by: str, settle: Callable[[Connection], None]
-) -> bool:
+def _settle(connection: Connection, roles: Roles | None) -> None:
+    if roles is not None:
+        with connection.transaction():
+            _lock(connection)
+            roles.settle(connection)
+
+
+def _apply_one(connection: Connection, pack: Pack, migration: Migration, applied_by: str, roles: Roles | None) -> bool:
     with connection.transaction():
         _lock(connection)
         # Read under the lock: another migrator may have been here a moment ago.
@@ -206,7 +213,10 @@ def _apply_one(
             return False
         try:
             connection.execute(sql.SQL(SQL["create_schema"]).format(pack=sql.Identifier(pack.name)))
+            if roles is not None:
+                roles.become_owner(connection, pack.name)
             connection.execute(migration.sql.encode())
+            connection.execute(SQL["reset_role"])
         except psycopg.errors.LockNotAvailable:
             raise MigratorBusy(
                 f"migration {migration.label} waited {LOCK_WAIT} for a table in use, and changed nothing: try again"
@@ -233,7 +243,8 @@ def _apply_one(
             applied_by,
         )
         connection.execute(SQL["record"], record)
-        settle(connection)
+        if roles is not None:
+            roles.settle(connection)
         return True
 
 

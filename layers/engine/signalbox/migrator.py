@@ -92,7 +92,7 @@ class Migrator:
 
     def _apply(self, connection: Connection, applied_by: str) -> tuple[list[str], Roles]:
         roles = find_roles(connection)
-        applied = migrations.apply(connection, self.packs, applied_by, roles.settle)
+        applied = migrations.apply(connection, self.packs, applied_by, roles)
         for login in self._logins():
             roles.keep(connection, login)
         return [migration.label for migration in applied], roles

@@ -46,6 +46,11 @@ class Roles:
                 "must own what stands in them and be allowed to CREATE in the database"
             ) from None
 
+    def become_owner(self, connection: Connection, schema: str) -> None:
+        """Of this schema. Inside the caller's transaction, to its end or `RESET ROLE`."""
+        if self.apart:
+            connection.execute(sql.SQL(SQL["become_owner"]).format(schema=sql.Identifier(schema)))
+
     def keep(self, connection: Connection, login: LogIn) -> None:
         """The log-in as its secret has it, made where it is missing."""
         if not self.apart:

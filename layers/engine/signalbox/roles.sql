@@ -122,6 +122,10 @@ BEGIN
 END
 $$;
 
+-- become_owner: to the end of the transaction, so that whatever a migration makes in the schema, and calls, is the owner's
+ALTER SCHEMA {schema} OWNER TO signalbox_owner;
+SET LOCAL ROLE signalbox_owner;
+
 -- find_login: whether there is a role of that name, and one that no secret may give a password: a group, or one of power
 SELECT rolname = current_user OR rolsuper OR rolcreaterole OR NOT rolcanlogin FROM pg_roles WHERE rolname = %s;
 
