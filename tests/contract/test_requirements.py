@@ -10,7 +10,8 @@ import pytest
 from tests.support.template import ROOT
 
 PINNED = [ROOT / "requirements.txt", ROOT / "requirements-uv.txt", *sorted(ROOT.glob("layers/*/requirements.txt"))]
-NAMED = [ROOT / "requirements.in", *sorted(ROOT.glob("layers/*/requirements.in"))]
+PINNED += [ROOT / "checks" / "requirements.txt"]
+NAMED = [ROOT / "requirements.in", *sorted(ROOT.glob("layers/*/requirements.in")), ROOT / "checks" / "requirements.in"]
 # Each of these names the host of every file it lists.
 LOCK_FILES = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pylock.toml", "package-lock.json", "yarn.lock")
 
