@@ -102,7 +102,9 @@ def index_of(environ: Mapping[str, str]) -> str:
 
 def main() -> int:
     files = [ROOT / "requirements.txt", ROOT / "requirements-uv.txt", *sorted(ROOT.glob("layers/*/requirements.txt"))]
-    files += [ROOT / "checks" / "requirements.txt", ROOT / "bench" / "peers.txt"]
+    files += [
+        ROOT / name for name in ("checks/requirements.txt", "local/lambda_runtime/requirements.txt", "bench/peers.txt")
+    ]
     pins = sorted(pinned(files))
     index = index_of(os.environ)
     if ask(index, pins[0]) is None:  # one question, lest each of hundreds waits in vain

@@ -9,9 +9,15 @@ import pytest
 
 from tests.support.template import ROOT
 
-PINNED = [ROOT / "requirements.txt", ROOT / "requirements-uv.txt", *sorted(ROOT.glob("layers/*/requirements.txt"))]
-PINNED += [ROOT / "checks" / "requirements.txt"]
-NAMED = [ROOT / "requirements.in", *sorted(ROOT.glob("layers/*/requirements.in")), ROOT / "checks" / "requirements.in"]
+APART = (ROOT / "local/lambda_runtime/requirements", ROOT / "checks/requirements")
+PINNED = [
+    *(ROOT / "requirements.txt", ROOT / "requirements-uv.txt", *(path.with_suffix(".txt") for path in APART)),
+    *sorted(ROOT.glob("layers/*/requirements.txt")),
+]
+NAMED = [
+    *(ROOT / "requirements.in", *(path.with_suffix(".in") for path in APART)),
+    *sorted(ROOT.glob("layers/*/requirements.in")),
+]
 # Each of these names the host of every file it lists.
 LOCK_FILES = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pylock.toml", "package-lock.json", "yarn.lock")
 
