@@ -9,6 +9,7 @@ from bench import (
     bytecode,
     deliveries,
     depth,
+    footprint,
     jobs,
     listing,
     purge,
@@ -37,6 +38,7 @@ BENCHMARKS: dict[str, Callable[[str], list[Ratio]]] = {
     "transactional": transactional.measure,
     "depth": depth.measure,
     "service": service.measure,
+    "footprint": footprint.measure,
 }
 
 
