@@ -42,7 +42,7 @@ GOOD = Template(
         ),
         "Role": resource(
             "AWS::IAM::Role",
-            ManagedPolicyArns=["arn:aws:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole"],
+            ManagedPolicyArns=[{"Ref": "Policy"}],
             Policies=[
                 {"PolicyDocument": policy(Action="sqs:SendMessage", Resource=arn("Queue"))},
                 {"PolicyDocument": policy(Action=sorted(queues.READING), Resource=[arn("Queue"), arn("Dead")])},
@@ -201,7 +201,7 @@ BROKEN: list[tuple[Invariant, str, Any, str]] = [
     (permissions.hold_no_wildcard, f"{WIDE_STATEMENT}.Action", ["sqs:SendMessage", "*"], "Role"),
     (permissions.hold_no_wildcard, f"{WIDE_STATEMENT}.Resource", "*", "Role"),
     (permissions.hold_no_wildcard, "FailedPolicy.PolicyDocument.Statement.0.Principal", "*", "FailedPolicy"),
-    (permissions.come_from_no_managed_policy_but_sams, "Role.ManagedPolicyArns", [MANAGED], "Role"),
+    (permissions.come_from_no_managed_policy_of_awss, "Role.ManagedPolicyArns", [MANAGED], "Role"),
     (queues.are_encrypted, "Queue.SqsManagedSseEnabled", None, "Queue"),
     (queues.are_encrypted, "Dead.SqsManagedSseEnabled", False, "Dead"),
     (queues.hide_messages_for_six_timeouts, "Queue.VisibilityTimeout", 359, "Mapping"),

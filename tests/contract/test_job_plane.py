@@ -136,24 +136,6 @@ def test_who_sends_to_what_invokes_it_may_do_so_more_often_than_lambda_likes(nam
     assert function_named(name).get("RecursiveLoop") == "Allow"
 
 
-@pytest.mark.parametrize("function", ["WorkerFunction", "WorkerHeavyFunction"])
-def test_a_worker_may_do_what_the_engines_jobs_do_and_no_more(function: str) -> None:
-    assert actions(function, "engine") == {
-        "events:PutEvents",
-        "lambda:InvokeFunction",
-        "s3:AbortMultipartUpload",
-        "s3:GetObject",
-        "s3:ListBucket",
-        "s3:PutObject",
-        "secretsmanager:GetSecretValue",
-        "sqs:DeleteMessage",
-        "sqs:GetQueueAttributes",
-        "sqs:GetQueueUrl",
-        "sqs:ReceiveMessage",
-        "sqs:SendMessage",
-    }
-
-
 @pytest.mark.parametrize(
     ("function", "actions_missing"),
     [

@@ -24,7 +24,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     functions.are_built_like_their_layers,
     functions.have_roles_of_their_own,
     permissions.hold_no_wildcard,
-    permissions.come_from_no_managed_policy_but_sams,
+    permissions.come_from_no_managed_policy_of_awss,
     queues.are_encrypted,
     queues.hide_messages_for_six_timeouts,
     queues.bear_throttling,
