@@ -12,8 +12,8 @@ from local.cost.bill import Bill, Item
 from local.cost.estimate import Estimate
 from local.cost.figures import Price, price_list
 
-_COLUMNS = (Column("service"), Column("item"), Column("quantity", right=True), Column("unit"), Column("price", right=True),
-            Column("a month", right=True))  # fmt: skip
+_COLUMNS = (Column("service"), Column("item"), Column("quantity", right=True), Column("unit"),
+            Column("price", right=True), Column("a month", right=True))  # fmt: skip
 _BESIDE = (Column("one way and another"), Column("a month", right=True), Column("per 1,000 jobs", right=True))
 _LARGEST = 3
 _CENT = 0.01

@@ -14,7 +14,7 @@ from local.cost.load import EVENTS_OF_A_JOB, Load, Work
 from local.cost.stack import Function, Stack
 
 _GB = 1e9
-_DAYS_KEPT = 30  # signalbox.settings.Settings.job_retention_days, which a test compares
+DAYS_KEPT = 30  # signalbox.settings.Settings.job_retention_days, which a test compares
 _MILLION = 1e6
 
 
@@ -167,7 +167,7 @@ def wal_bytes(work: Work) -> float:
 
 def stored_gb(work: Work) -> float:
     """Of jobs and attempts, at the end of the time that they are kept."""
-    return work.load.jobs_a_day * _DAYS_KEPT * figures()["job_stored_bytes"] / _GB
+    return work.load.jobs_a_day * DAYS_KEPT * figures()["job_stored_bytes"] / _GB
 
 
 def _notes(work: Work) -> Iterator[str]:

@@ -87,8 +87,10 @@ class Stack:
 
     def lane(self, name: str) -> Lane:
         """The mapping that reads one."""
-        wanted = f"{name.capitalize()}Lane"
-        return next(one for one in self.mappings if one.queue == wanted)
+        for one in self.mappings:
+            if one.queue == f"{name.capitalize()}Lane":
+                return one
+        raise DeployFailed(f"the template has no mapping for the lane {name}: no queue {name.capitalize()}Lane is read")
 
 
 def read_stack(path: Path, given: Mapping[str, str]) -> Stack:
