@@ -13,6 +13,7 @@ from bench import (
     jobs,
     listing,
     purge,
+    ramp,
     run,
     service,
     start,
@@ -39,6 +40,7 @@ BENCHMARKS: dict[str, Callable[[str], list[Ratio]]] = {
     "depth": depth.measure,
     "service": service.measure,
     "footprint": footprint.measure,
+    "ramp": ramp.measure,
 }
 
 

@@ -28,7 +28,7 @@ from signalbox.engine import Engine
 from signalbox.invocation import Invocation
 from signalbox.tasks import dispatch_jobs
 
-JOBS, LONE, RUNS, BATCH = 4_000, 400, 300, 1_000
+JOBS, LONE, RUNS, BATCH = 4_000, 400, 20, 1_000
 FSYNCS = "SELECT coalesce(sum(fsyncs), 0)::bigint FROM pg_stat_io WHERE object = 'wal'"
 LSN = "SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn"
 STORED = "SELECT pg_total_relation_size('signalbox.jobs') + pg_total_relation_size('signalbox.job_executions')"
@@ -122,20 +122,11 @@ def _of_whole_pages(plant: JobPlant) -> dict[str, float]:
 
 def _of_runs(dsn: str) -> dict[str, float]:
     with empty_engine(dsn) as engine:
-        connection = engine.tools.database.connection()
-        with redirect_stdout(io.StringIO()):
-            _run_at(engine, RUNS)
-        server, own, log = _process(connection), time.process_time(), io.StringIO()
-        began = _cpu_ms(server)
+        log = io.StringIO()
         with redirect_stdout(log):
             for number in range(RUNS):
                 _run_at(engine, number)
-        return {
-            "run_log_bytes": len(log.getvalue()) / RUNS,
-            "run_metrics": _metrics(log.getvalue(), "task"),
-            "run_cpu_ms": 1000 * (time.process_time() - own) / RUNS,
-            "run_server_ms": (_cpu_ms(server) - began) / RUNS,
-        }
+        return {"run_log_bytes": len(log.getvalue()) / RUNS, "run_metrics": _metrics(log.getvalue(), "task")}
 
 
 def count_series(dsn: str) -> int:

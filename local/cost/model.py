@@ -75,7 +75,7 @@ def metrics(work: Work) -> Iterator[Item]:
     """Each name by each set of dimensions is one, paid for the hours in which it is sent."""
     known, stack = figures(), work.stack
     by_task = sum(known["run_metrics"] * rule.hours_a_day / 24 for rule in stack.rules)
-    always = known["sweep_metrics"] if stack.rules else 0
+    always = known["sweep_metrics"] if _fires(stack) else 0
     of_jobs = known["batch_metrics"] * (1 + work.load.job_types) * work.load.busy_hours / 24
     yield item("CloudWatch", "metrics of each task", "metrics", by_task, "the rules")
     yield item("CloudWatch", "metrics of the stack and its lanes", "metrics", always)
@@ -131,7 +131,7 @@ def database(work: Work) -> Iterator[Item]:
     known, stack = figures(), work.stack
     if stack.least_acu is None:
         return
-    awake = max(stack.least_acu, known["least_acu"] if stack.rules else 0)
+    awake = max(stack.least_acu, known["least_acu"] if _fires(stack) else 0)
     acu = max(awake, cores_of_database(work) * known["acu_a_core"] / known["database_use"])
     ios = max(commits(work), wal_bytes(work) / known["io_bytes"])
     hours = known["hours_a_month"]
@@ -196,7 +196,7 @@ def _fires(stack: Stack) -> dict[str, float]:
     for rule in stack.rules:
         a_month = rule.fires_a_day * figures()["hours_a_month"] / 24
         found[rule.function] = found.get(rule.function, 0.0) + a_month
-    return found
+    return {name: fires for name, fires in found.items() if fires}
 
 
 def _cold_starts() -> float:

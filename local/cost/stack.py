@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from signalbox.schedule import Schedule
 
 # A week that begins on a Monday: what fires weekly fires once in it.
 _MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
-_WEEK, _MINUTE = timedelta(days=7), timedelta(minutes=1)
+_MINUTE = timedelta(minutes=1)
+_EACH_DAY = " * * ? *)"
 # Of a mapping without a maximum of its own, in Lambda's standard mode.
 _MOST_CONCURRENCY = 1250
 
@@ -91,6 +93,11 @@ class Stack:
             if one.queue == f"{name.capitalize()}Lane":
                 return one
         raise DeployFailed(f"the template has no mapping for the lane {name}: no queue {name.capitalize()}Lane is read")
+
+
+def parameters_of(path: Path) -> dict[str, Any]:
+    """Those that the template declares, by name."""
+    return read_template(path).get("Parameters") or {}
 
 
 def read_stack(path: Path, given: Mapping[str, str]) -> Stack:
@@ -170,11 +177,10 @@ class _Reader:
         )
 
     def _rule(self, rule: Mapping[str, Any], functions: Mapping[str, Function]) -> Rule:
-        fires = list(Schedule.parse(rule["ScheduleExpression"]).between(_MONDAY - _MINUTE, _MONDAY + _WEEK - _MINUTE))
-        fired = 0 if self._value(rule.get("State", "ENABLED")) == "DISABLED" else 1
-        hours = {fire.replace(minute=0) for fire in fires}
+        disabled = self._value(rule.get("State", "ENABLED")) == "DISABLED"
+        fires, hours = (0.0, 0.0) if disabled else _a_day(rule["ScheduleExpression"])
         function = _named(rule["Targets"][0]["Arn"], functions)
-        return Rule(_text(rule["Name"]).rpartition("-")[2], function, fired * len(fires) / 7, fired * len(hours) / 7)
+        return Rule(_text(rule["Name"]).rpartition("-")[2], function, fires, hours)
 
     def _queue(self, name: str, queue: Mapping[str, Any]) -> Queue:
         reuse = queue.get("KmsDataKeyReusePeriodSeconds", 300) if "KmsMasterKeyId" in queue else 0
@@ -210,6 +216,15 @@ class _Reader:
 
     def _value(self, value: Any) -> str:
         return self._parameters[value["Ref"]] if isinstance(value, dict) and "Ref" in value else str(value)
+
+
+@cache
+def _a_day(expression: str) -> tuple[float, float]:
+    """How often it fires, and in how many hours: on a Monday, unless the days differ."""
+    days = 1 if expression.endswith(_EACH_DAY) else 7
+    until = _MONDAY + timedelta(days=days) - _MINUTE
+    fires = list(Schedule.parse(expression).between(_MONDAY - _MINUTE, until))
+    return len(fires) / days, len({fire.replace(minute=0) for fire in fires}) / days
 
 
 def _alarm_metrics(alarm: Mapping[str, Any]) -> int:

@@ -9,9 +9,10 @@ from local.cost import model
 from local.cost.figures import assumed, figures, measured, price_list
 from signalbox.jobs import lanes
 from signalbox.settings import Settings
+from tests.support.stage import as_url
 from tests.support.template import ROOT
 
-READERS = [*ROOT.glob("local/cost/*.py"), *ROOT.glob("bench/ramp*.py"), ROOT / "docs" / "generate.py"]
+READERS = [*ROOT.glob("local/cost/*.py"), *ROOT.glob("bench/ramp*.py"), *ROOT.glob("docs/*.py")]
 
 
 def used() -> str:
@@ -48,4 +49,4 @@ def test_the_models_constants_are_the_engines() -> None:
 
 
 def test_the_engines_tasks_send_as_many_metrics_as_the_model_counts(dsn: str) -> None:
-    assert footprint.count_series(dsn) == figures()["sweep_metrics"]
+    assert footprint.count_series(as_url(dsn)) == figures()["sweep_metrics"]
