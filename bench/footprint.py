@@ -31,7 +31,12 @@ from signalbox.tasks import dispatch_jobs
 JOBS, LONE, RUNS, BATCH = 4_000, 400, 20, 1_000
 FSYNCS = "SELECT coalesce(sum(fsyncs), 0)::bigint FROM pg_stat_io WHERE object = 'wal'"
 LSN = "SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn"
-STORED = "SELECT pg_total_relation_size('signalbox.jobs') + pg_total_relation_size('signalbox.job_executions')"
+STORED = """
+    SELECT sum(pg_total_relation_size(relid)) FROM (
+        SELECT relid FROM pg_partition_tree('signalbox.jobs')
+        UNION ALL SELECT relid FROM pg_partition_tree('signalbox.job_executions')
+    ) AS parts
+"""
 RUN = ("RunsSucceeded", "TaskItems", "TaskDuration", "Lateness")
 DUE = "UPDATE signalbox.jobs SET status = 'pending', scheduled_for = now(), send_at = now() WHERE status = 'queued'"
 

@@ -24,7 +24,7 @@ _WITH_PROXY = {"Database": "aurora", "DatabaseProxy": "on"}
 def costs() -> str:
     """A row a load: what it costs here, and in containers."""
     head = (
-        "| jobs a day | each | this stack | per 1,000 jobs | less CloudWatch and X-Ray | queue in Postgres | Celery |"
+        "| jobs a day | each | this stack | per 1,000 jobs | its queue and workers alone | queue in Postgres | Celery |"
     )
     rows = [_cost_row(jobs, job_ms) for job_ms in (None, 250.0) for jobs in AMOUNTS]
     return "\n".join([head, "| --- " * 7 + "|", *rows])
@@ -32,7 +32,7 @@ def costs() -> str:
 
 def _cost_row(jobs: int, job_ms: float | None) -> str:
     found = estimate(_stack(), Load(jobs, job_ms))
-    bare = found.bill.without("CloudWatch", "X-Ray").usd
+    bare = found.bill.alone().usd
     beside = " | ".join(dollars(one.usd) for one in found.beside)
     each = "one statement" if job_ms is None else f"{job_ms:.0f} ms"
     return f"| {jobs:,} | {each} | {dollars(found.bill.usd)} | {_per_thousand(found)} | {dollars(bare)} | {beside} |"

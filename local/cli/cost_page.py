@@ -17,8 +17,6 @@ _COLUMNS = (Column("service"), Column("item"), Column("quantity", right=True), C
 _BESIDE = (Column("one way and another"), Column("a month", right=True), Column("per 1,000 jobs", right=True))
 _LARGEST = 3
 _CENT = 0.01
-# What the containers beside it have none of.
-_WATCHING = ("CloudWatch", "X-Ray")
 
 
 def cost_lines(found: Estimate, width: int) -> list[Text]:
@@ -26,7 +24,7 @@ def cost_lines(found: Estimate, width: int) -> list[Text]:
     rows = list(_rows(found.bill))
     lines = [Text(_heading(found)), Text(), *table(_COLUMNS, rows, width)]
     lines += [Text(), *map(Text, _sums(found)), Text(), *map(Text, _movers(found.bill))]
-    beside = (found.bill, found.bill.without(*_WATCHING), *found.beside)
+    beside = (found.bill, found.bill.alone(), *found.beside)
     lines += [Text(), *table(_BESIDE, [_beside(found, one) for one in beside], width), Text()]
     return lines + [Text(line, style="dim") for line in _small_print(found)]
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 from local.cost.figures import Price, price_list
 
+_BESIDES = ("CloudWatch", "X-Ray", "Aurora", "RDS Proxy", "VPC")
+
 
 @dataclass(frozen=True, slots=True)
 class Item:
@@ -43,10 +45,10 @@ class Bill:
             sums[item.group] = sums.get(item.group, 0.0) + item.usd
         return dict(sorted(sums.items(), key=lambda one: -one[1]))
 
-    def without(self, *groups: str) -> Bill:
-        """What is left when these are not counted."""
-        left = tuple(one for one in self.items if one.group not in groups)
-        return replace(self, name=f"{self.name} without {' and '.join(groups)}", items=left)
+    def alone(self) -> Bill:
+        """Queue and workers: what containers have, without what they have none of here or share."""
+        left = tuple(one for one in self.items if one.group not in _BESIDES)
+        return replace(self, name="its queue and workers alone", items=left)
 
     def with_free_tier(self) -> Bill:
         """Less what is free each month, which the items of one price share; that of new accounts is left out."""

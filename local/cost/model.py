@@ -135,7 +135,13 @@ def database(work: Work) -> Iterator[Item]:
     acu = max(awake, cores_of_database(work) * known["acu_a_core"] / known["database_use"])
     ios = max(commits(work), wal_bytes(work) / known["io_bytes"])
     hours = known["hours_a_month"]
-    yield item("Aurora", "capacity", "aurora.capacity", acu * hours, "AuroraMinCapacity, the rules of each minute")
+    yield item(
+        "Aurora",
+        "capacity",
+        "aurora.capacity",
+        acu * stack.instances * hours,
+        "DatabaseMinCapacity, DatabaseStandby, the rules of each minute",
+    )
     yield item("Aurora", "storage", "aurora.storage", stored_gb(work), "SIGNALBOX_JOB_RETENTION_DAYS")
     yield item("Aurora", "writes", "aurora.io", ios, "LaneBatchSize")
     if stack.proxied:

@@ -83,6 +83,7 @@ class Stack:
     secrets: int
     endpoint_zones: int  # of interface endpoints, one a subnet each
     least_acu: float | None  # of an Aurora that the stack makes
+    instances: int  # of it
     proxied: bool
     events: str  # of a job that are published
     log_days: int
@@ -154,6 +155,7 @@ class _Reader:
             secrets=self._count("AWS::SecretsManager::Secret") + self._given_secrets() + self._managed_secrets(),
             endpoint_zones=sum(self._zones(one) for _, one in self._of("AWS::EC2::VPCEndpoint")),
             least_acu=self._least_acu(),
+            instances=self._count("AWS::RDS::DBInstance"),
             proxied=bool(self._count("AWS::RDS::DBProxy")),
             events=self._parameters.get("JobEvents", "all") if self._count("AWS::Events::EventBus") else "none",
             log_days=int(self._parameters.get("LogRetentionDays", "30")),

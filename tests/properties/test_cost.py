@@ -17,7 +17,7 @@ from local.cost.stack import Stack
 from tests.support.cost import stack
 
 STACK = stack()
-AURORA = replace(STACK, least_acu=0.0, proxied=True, endpoint_zones=10, keys=1)
+AURORA = replace(STACK, least_acu=0.0, instances=2, proxied=True, endpoint_zones=10, keys=1)
 stacks = st.sampled_from([STACK, AURORA, stack(ForecastsPack="on", LaneBatchSize="1000")])
 jobs = st.floats(0, 1e9)
 loads = st.builds(

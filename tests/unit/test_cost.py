@@ -49,6 +49,7 @@ Resources:
     Properties:
       ManageMasterUserPassword: true
       ServerlessV2ScalingConfiguration: {MinCapacity: !Ref Least, MaxCapacity: 8}
+  Writer: {Type: AWS::RDS::DBInstance}
   Proxy: {Type: AWS::RDS::DBProxy}
   Endpoint:
     Type: AWS::EC2::VPCEndpoint
@@ -102,6 +103,7 @@ def test_an_aurora_of_its_own_never_sleeps_while_rules_fire_and_its_proxy_has_a_
     awake, asleep = billed(0, found), billed(0, replace(found, rules=()))
     assert spent_on(awake, "Aurora capacity") == pytest.approx(0.5 * 730 * 0.12)
     assert spent_on(asleep, "Aurora capacity") == 0
+    assert spent_on(billed(0, replace(found, instances=2)), "Aurora capacity") == pytest.approx(730 * 0.12)
     assert spent_on(awake, "RDS Proxy") == pytest.approx(8 * 730 * 0.015)
     assert spent_on(awake, "interface endpoints") == pytest.approx(2 * 730 * 0.01)
     assert spent_on(awake, "KMS requests") == pytest.approx(730 * 7 * 0.03 / 10_000)
