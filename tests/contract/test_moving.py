@@ -28,7 +28,8 @@ engine, now = Engine.start(os.environ), datetime.now(UTC)
 db, catalogue = engine.tools.database.connection(), engine.tools.catalogue
 
 def work():
-    waiting = db.execute("SELECT id::text, job_type FROM signalbox.jobs WHERE status IN ('queued', 'pending')").fetchall()
+    query = "SELECT id::text, job_type FROM signalbox.jobs WHERE status IN ('queued', 'pending')"
+    waiting = db.execute(query).fetchall()
     bodies = [json.dumps({"job_id": id_, "job_type": job_type}) for id_, job_type in waiting]
     records = [{"messageId": str(place), "body": body} for place, body in enumerate(bodies)]
     engine.work({"Records": records}, Invocation.of("request", now, 300))
