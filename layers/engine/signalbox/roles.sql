@@ -82,6 +82,14 @@ BEGIN
             AND NOT has_table_privilege('signalbox_' || w.who, c.oid, w.privilege)
         GROUP BY c.oid, w.who
         UNION ALL
+        -- Default privileges know no difference between tables and views.
+        SELECT format('REVOKE INSERT, UPDATE, DELETE ON %s FROM signalbox_writer', c.oid::regclass)
+        FROM pg_class AS c
+        WHERE c.relnamespace = ANY (rooms) AND c.relnamespace IS DISTINCT FROM staging
+            AND (c.relkind IN ('v', 'm') OR c.oid = 'signalbox.schema_migrations'::regclass)
+            AND c.relowner = 'signalbox_owner'::regrole
+            AND has_table_privilege('signalbox_writer', c.oid, 'INSERT, UPDATE, DELETE')
+        UNION ALL
         SELECT format('GRANT USAGE ON SEQUENCE %s TO signalbox_writer', c.oid::regclass)
         FROM pg_class AS c
         WHERE c.relnamespace = ANY (rooms) AND c.relkind = 'S' AND c.relowner = 'signalbox_owner'::regrole
