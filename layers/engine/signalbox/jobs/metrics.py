@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from functools import cache
+from typing import TYPE_CHECKING
 
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from signalbox.jobs.job_type import Lane
 from signalbox.metrics import NAMESPACE
+
+if TYPE_CHECKING:
+    from signalbox.jobs.statistics import Live
 
 NAMES = {
     "completed": "JobsCompleted",
@@ -50,16 +54,21 @@ def count_dead_letters(stack: str, severity: str, number: int) -> None:
     metrics.flush_metrics()
 
 
-def write_depths(stack: str, live: Iterable[tuple[str, str, int]]) -> None:
-    """How many jobs of each lane wait and run, given as (lane, status, number); lanes without any are told as well."""
-    depths: dict[str, Counter[str]] = {lane: Counter() for lane in Lane}
-    for lane, status, number in live:
-        depths[lane][status] += number
-    for lane, numbers in depths.items():
+def write_lanes(stack: str, live: Iterable[Live], now: datetime) -> None:
+    """How many jobs of each lane wait and run, and since when the first is due; lanes without any are told as well."""
+    from signalbox.jobs.statistics import longest_wait
+
+    lanes: dict[str, list[Live]] = {lane: [] for lane in Lane}
+    for one in live:
+        lanes[one.lane].append(one)
+    for lane, found in lanes.items():
         metrics = _emitter(stack)
         metrics.add_dimension("lane", lane)
         for status in ("pending", "queued", "running", "paused"):
-            metrics.add_metric(f"Jobs{status.capitalize()}", MetricUnit.Count, numbers[status])
+            number = sum(one.number for one in found if one.status == status)
+            metrics.add_metric(f"Jobs{status.capitalize()}", MetricUnit.Count, number)
+        oldest = longest_wait(found, now)
+        metrics.add_metric("OldestWaiting", MetricUnit.Seconds, oldest.total_seconds() if oldest else 0)
         metrics.add_metadata("message", "lane.measured")
         metrics.flush_metrics()
 
