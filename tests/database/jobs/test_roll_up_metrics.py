@@ -271,7 +271,8 @@ def test_real_attempts_become_figures(sweeps: Sweeps, db: psycopg.Connection) ->
 def emitted(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     """What the last line of the task's own metrics has."""
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
-    return [line for line in lines if "PlaneHealth" in line][-1]
+    [told] = [line for line in lines if "PlaneHealth" in line]
+    return dict(told)
 
 
 def test_health_and_what_the_alerts_go_by_are_emitted_as_numbers(

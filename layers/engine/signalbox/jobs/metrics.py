@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from datetime import datetime
+from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
-from signalbox.jobs.job_type import Lane
 from signalbox.metrics import NAMESPACE
 
 if TYPE_CHECKING:
-    from signalbox.jobs.statistics import Live
+    from signalbox.jobs.gauges import LaneGauges
 
 NAMES = {
     "completed": "JobsCompleted",
@@ -54,21 +52,14 @@ def count_dead_letters(stack: str, severity: str, number: int) -> None:
     metrics.flush_metrics()
 
 
-def write_lanes(stack: str, live: Iterable[Live], now: datetime) -> None:
-    """How many jobs of each lane wait and run, and since when the first is due; lanes without any are told as well."""
-    from signalbox.jobs.statistics import longest_wait
-
-    lanes: dict[str, list[Live]] = {lane: [] for lane in Lane}
-    for one in live:
-        lanes[one.lane].append(one)
+def write_lanes(stack: str, lanes: Mapping[str, LaneGauges]) -> None:
+    """How many jobs of each lane wait and run, and for how long the first is due."""
     for lane, found in lanes.items():
         metrics = _emitter(stack)
         metrics.add_dimension("lane", lane)
-        for status in ("pending", "queued", "running", "paused"):
-            number = sum(one.number for one in found if one.status == status)
-            metrics.add_metric(f"Jobs{status.capitalize()}", MetricUnit.Count, number)
-        oldest = longest_wait(found, now)
-        metrics.add_metric("OldestWaiting", MetricUnit.Seconds, oldest.total_seconds() if oldest else 0)
+        for name, number in found.jobs.items():
+            metrics.add_metric(name, MetricUnit.Count, number)
+        metrics.add_metric("OldestWaiting", MetricUnit.Seconds, found.oldest_seconds)
         metrics.add_metadata("message", "lane.measured")
         metrics.flush_metrics()
 

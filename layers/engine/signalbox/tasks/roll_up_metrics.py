@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pydantic import Field
 
 from signalbox.context import Context, Done
-from signalbox.jobs.gauges import read_off
+from signalbox.jobs.gauges import read_off, read_off_lanes
 from signalbox.jobs.histogram import BOUNDS
 from signalbox.jobs.metrics import write_lanes
 from signalbox.jobs.statistics import DAY, figures_between, floor, judge, show_statistics
@@ -91,7 +91,7 @@ def _emit(context: Context) -> None:
         for name, value in gauges.items():
             getattr(context.metrics, measure)(name, value)
     _emit_connections(context)
-    write_lanes(context.handoff.stack, found.live, now)
+    write_lanes(context.handoff.stack, read_off_lanes(found.live, now))
 
 
 def _emit_connections(context: Context) -> None:
