@@ -85,6 +85,15 @@ def metrics_of_widget(widget: Mapping[str, Any]) -> Iterator[Metric]:
             yield Metric(namespace, name, frozenset(zip(rest[::2], rest[1::2], strict=True)))
 
 
+def filtered(template: Template | None = None) -> set[Metric]:
+    """What metric filters make of the logs."""
+    return {
+        Metric(substituted(one["MetricNamespace"]), one["MetricName"])
+        for properties in (template or watched()).of("AWS::Logs::MetricFilter").values()
+        for one in properties["MetricTransformations"]
+    }
+
+
 def substituted(value: Any) -> str:
     """A Sub with its own variables in their places."""
     if not isinstance(value, dict) or not isinstance(value.get("Fn::Sub"), list):

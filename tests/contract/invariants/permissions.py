@@ -25,9 +25,9 @@ def hold_no_wildcard(template: Template) -> Iterator[str]:
     for name, statement in _allowed(template):
         bare = {value for key, value in _names(statement) if key == "Action"} <= WITHOUT_RESOURCE
         for key, value in _names(statement):
-            if value in ("*", {"AWS": "*"}) or (key == "Action" and "*" in value):
-                if not (key == "Resource" and bare):
-                    yield f"{name}: allows {key} {value}"
+            wide = value in ("*", {"AWS": "*"}) or (key == "Action" and "*" in value)
+            if wide and not (key == "Resource" and bare):
+                yield f"{name}: allows {key} {value}"
 
 
 def come_from_no_managed_policy_of_awss(template: Template) -> Iterator[str]:
