@@ -157,10 +157,14 @@ def test_each_alert_of_the_code_is_an_alarm_of_its_severity(rule: Any) -> None:
 def test_an_alarm_has_the_limit_of_its_alert(name: str, reading: str, per_unit: int) -> None:
     [rule] = [rule for rule in RULES if rule.name == name.replace("-", "_")]
     limit = int(alarms()[name].properties["Threshold"]) * per_unit
-    rest = {"completed": 1000 - limit} if reading == "failed" else {}
+    rest: dict[str, Any] = {"completed": 1000 - limit} if reading == "failed" else {}
 
-    assert rule.alert(Readings(**{reading: limit}, **rest)) is None
-    assert rule.alert(Readings(**{reading: limit + 1}, **rest)) is not None
+    def readings(value: int) -> Readings:
+        given: dict[str, Any] = {reading: value, **rest}
+        return Readings(**given)
+
+    assert rule.alert(readings(limit)) is None
+    assert rule.alert(readings(limit + 1)) is not None
 
 
 def test_the_alarms_of_health_tell_degraded_from_unhealthy() -> None:

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from local.conditions import Decided
-from local.transform import package, parameters_of, transform
 from signalbox.jobs.job_type import Lane
 from signalbox.jobs.lanes import LONGEST_DELAY_SECONDS
 from signalbox.jobs.submission import LONGEST
@@ -17,14 +15,14 @@ from signalbox.settings import Settings
 from tests.support.template import (
     FUNCTION,
     QUEUE,
-    ROOT,
     SECRET,
     TOPIC,
     VARIANTS,
     Template,
     deployed,
+    deployed_with,
+    listed,
     referred,
-    source,
     statements,
     text,
 )
@@ -175,7 +173,7 @@ def test_a_payload_names_no_secrets_but_those_of_webhooks() -> None:
         text(resource)
         for statement in granted("WorkerFunction", deployed("engine"))
         if statement["Action"] == "secretsmanager:GetSecretValue"
-        for resource in (statement["Resource"] if isinstance(statement["Resource"], list) else [statement["Resource"]])
+        for resource in listed(statement["Resource"])
         if "Ref" not in resource
     ]
     assert [one.rpartition(":secret:")[2] for one in read] == ["${AWS::StackName}/webhooks/*"]
@@ -190,10 +188,7 @@ def test_a_payload_names_no_secrets_but_those_of_webhooks() -> None:
     ],
 )
 def test_each_of_those_permissions_comes_with_its_own_parameter(parameter: str, value: str) -> None:
-    template = source()
-    package(template, ROOT)
-    parameters = parameters_of(template, {"DatabaseSecretArn": SECRET, parameter: value})
-    decided = Template(Decided(transform(template, parameters), parameters).resources())
+    decided = deployed_with({"DatabaseSecretArn": SECRET, parameter: value})
     told = [] if parameter == "OperatorsTopicArn" else [{"Ref": "OperatorsTopic"}]
     sending = [statement["Resource"] for statement in _sending(decided, "WorkerFunction")]
     assert sending == [*told, {"Ref": parameter}]
