@@ -11,6 +11,7 @@ from bench import (
     depth,
     jobs,
     listing,
+    partitions,
     purge,
     run,
     service,
@@ -37,6 +38,7 @@ BENCHMARKS: dict[str, Callable[[str], list[Ratio]]] = {
     "transactional": transactional.measure,
     "depth": depth.measure,
     "service": service.measure,
+    "partitions": partitions.measure,
 }
 
 
