@@ -9,10 +9,12 @@ from bench import (
     bytecode,
     deliveries,
     depth,
+    footprint,
     jobs,
     listing,
     partitions,
     purge,
+    ramp,
     run,
     service,
     start,
@@ -39,6 +41,8 @@ BENCHMARKS: dict[str, Callable[[str], list[Ratio]]] = {
     "depth": depth.measure,
     "service": service.measure,
     "partitions": partitions.measure,
+    "footprint": footprint.measure,
+    "ramp": ramp.measure,
 }
 
 
