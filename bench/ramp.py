@@ -128,7 +128,8 @@ def _arrive(state: _State) -> None:
     if due > state.arrived:
         state.backlog.append([state.now, due - state.arrived])
         state.waiting += due - state.arrived
-        state.database_ms -= (due - state.arrived) * scene.submit_server_ms
+        # Half of it at most: where submits want more, they wait for each other, and workers still get their turn.
+        state.database_ms -= min((due - state.arrived) * scene.submit_server_ms, scene.limits.cores * 1000 * TICK / 2)
         state.arrived = due
 
 

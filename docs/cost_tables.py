@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -113,6 +114,21 @@ def ramp_needs() -> str:
     return ramp.keeping_up(_stack())
 
 
+def scale_burst() -> str:
+    """A hundred thousand at once, with the workers that there are and with ten times as many."""
+    scene = next(scene for kind, scene in ramp.scenes(_stack()) if kind == "one statement")
+    burst = replace(scene, rate=0.0, burst=100_000, seconds=1.0)
+    rows = []
+    for times in (1, 10):
+        found = ramp.simulate(replace(burst, lane=replace(burst.lane, concurrency=times * burst.lane.concurrency)))
+        rows.append(
+            f"| {times * burst.lane.concurrency} | {found.most_workers} | {found.drained_seconds or 0:,.0f} s | "
+            f"{found.limited_by} |"
+        )
+    head = "| NormalLaneConcurrency | workers | done after | held back by |\n" + "| --- " * 4 + "|"
+    return "\n".join([head, *rows])
+
+
 def scale_database() -> str:
     """What a job writes, and how often that is flushed."""
     known = figures()
@@ -165,6 +181,7 @@ COST_TABLES = {
         cost_measured,
         ramp_deployed,
         ramp_needs,
+        scale_burst,
         scale_database,
         scale_dispatch,
     )

@@ -277,7 +277,7 @@ def test_a_partition_is_a_quarter_of_what_is_kept_and_they_are_never_many() -> N
     for kept, shorter in ((30, 30), (1, 1), (7, 7), (365, 7), (3650, 3650)):
         length = length_of(shorter * DAY, kept * DAY)
         assert length >= DAY
-        assert kept * DAY / length <= 30
+        assert kept * DAY / length <= 13
         assert length <= max(DAY, kept * DAY / 4)
     assert length_of(30 * DAY, 30 * DAY) == WEEK
 
