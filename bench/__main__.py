@@ -9,9 +9,12 @@ from bench import (
     bytecode,
     deliveries,
     depth,
+    footprint,
     jobs,
     listing,
+    partitions,
     purge,
+    ramp,
     run,
     service,
     start,
@@ -37,6 +40,9 @@ BENCHMARKS: dict[str, Callable[[str], list[Ratio]]] = {
     "transactional": transactional.measure,
     "depth": depth.measure,
     "service": service.measure,
+    "partitions": partitions.measure,
+    "footprint": footprint.measure,
+    "ramp": ramp.measure,
 }
 
 

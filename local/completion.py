@@ -89,6 +89,36 @@ COMPLETIONS = (
         "moto skips it, and so does the laptop: it has no TLS, without which these policies refuse all",
         _leave_out,
     ),
+    Completion(
+        "AWS::CloudWatch::Alarm",
+        "moto skips it, and so does the laptop: nothing there measures what alarms look at",
+        _leave_out,
+    ),
+    Completion(
+        "AWS::CloudWatch::CompositeAlarm",
+        "moto skips it, as it does the alarms that it is made of",
+        _leave_out,
+    ),
+    Completion(
+        "AWS::Logs::MetricFilter",
+        "moto skips it, and so does the laptop: it keeps logs, and makes no metrics of them",
+        _leave_out,
+    ),
+    Completion(
+        "AWS::Logs::QueryDefinition",
+        "moto skips it, and has no Logs Insights to ask with it",
+        _leave_out,
+    ),
+    Completion(
+        "AWS::SNS::TopicPolicy",
+        "moto skips it, and so does the laptop: it has no alarms that publish, and no TLS",
+        _leave_out,
+    ),
+    Completion(
+        "AWS::SNS::Subscription",
+        "moto skips it, and so does the laptop: it sends no mail to anybody",
+        _leave_out,
+    ),
 )
 
 _BY_TYPE = {completion.type: completion for completion in COMPLETIONS}
@@ -107,7 +137,7 @@ def with_questions(template: Template) -> dict[str, Any]:
 def _question(name: str, resource: Template) -> dict[str, Any] | None:
     completion = _BY_TYPE.get(resource["Type"])
     properties = resource.get("Properties", {})
-    if completion is None or not (asked := _left_out(completion, properties)):
+    if completion is None or completion.complete is _leave_out or not (asked := _left_out(completion, properties)):
         return None
     question: dict[str, Any] = {"Value": {"Fn::ToJsonString": {"Id": {"Ref": name}, "Properties": asked}}}
     return {**question, "Condition": resource["Condition"]} if "Condition" in resource else question

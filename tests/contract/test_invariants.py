@@ -8,18 +8,12 @@ from typing import Any
 import pytest
 
 from signalbox.registry import Task
+from tests.contract import infrastructure
+from tests.contract.infrastructure import arn, resource
 from tests.contract.invariants import INVARIANTS, Invariant, buckets, functions, name_of, permissions, queues, rules
 from tests.support.template import Template, text
 
 ARN_OF_RULES = "arn:${AWS::Partition}:events:${AWS::Region}:${AWS::AccountId}:rule/${AWS::StackName}-*"
-
-
-def resource(kind: str, **properties: Any) -> dict[str, Any]:
-    return {"Type": kind, "Properties": properties}
-
-
-def arn(name: str) -> dict[str, Any]:
-    return {"Fn::GetAtt": [name, "Arn"]}
 
 
 def named(name: str) -> dict[str, Any]:
@@ -37,6 +31,7 @@ def without_tls(action: str) -> dict[str, Any]:
 
 GOOD = Template(
     {
+        **infrastructure.RESOURCES,
         "Layer": resource(
             "AWS::Lambda::LayerVersion", CompatibleRuntimes=["python3.13"], CompatibleArchitectures=["arm64"]
         ),
@@ -52,15 +47,18 @@ GOOD = Template(
             "AWS::Logs::LogGroup",
             LogGroupName={"Fn::Sub": "/aws/lambda/${AWS::StackName}-worker"},
             RetentionInDays=30,
+            KmsKeyId=arn("Key"),
         ),
         "Worker": resource(
             "AWS::Lambda::Function",
             FunctionName=named("worker"),
+            KmsKeyArn=arn("Key"),
             Role=arn("Role"),
             Runtime="python3.13",
             Architectures=["arm64"],
             Timeout=60,
             Layers=[{"Ref": "Layer"}],
+            TracingConfig={"Mode": "Active"},
             LoggingConfig={"LogFormat": "JSON", "LogGroup": {"Ref": "Logs"}},
         ),
         "Invoke": resource(
@@ -70,7 +68,7 @@ GOOD = Template(
             MaximumEventAgeInSeconds=3600,
             DestinationConfig={"OnFailure": {"Destination": arn("Failed")}},
         ),
-        "Failed": resource("AWS::SQS::Queue", SqsManagedSseEnabled=True),
+        "Failed": resource("AWS::SQS::Queue", KmsMasterKeyId={"Ref": "Key"}),
         "FailedPolicy": resource(
             "AWS::SQS::QueuePolicy",
             Queues=[{"Ref": "Failed"}],
@@ -89,7 +87,9 @@ GOOD = Template(
             **resource(
                 "AWS::S3::Bucket",
                 BucketEncryption={
-                    "ServerSideEncryptionConfiguration": [{"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}]
+                    "ServerSideEncryptionConfiguration": [
+                        {"ServerSideEncryptionByDefault": {"KMSMasterKeyID": arn("Key")}, "BucketKeyEnabled": True}
+                    ]
                 },
                 PublicAccessBlockConfiguration=dict.fromkeys(buckets.OPENINGS, True),
                 OwnershipControls={"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]},
@@ -107,14 +107,14 @@ GOOD = Template(
         ),
         "Dead": resource(
             "AWS::SQS::Queue",
-            SqsManagedSseEnabled=True,
+            KmsMasterKeyId={"Ref": "Key"},
             VisibilityTimeout=360,
             MessageRetentionPeriod=1_209_600,
             RedriveAllowPolicy={"redrivePermission": "byQueue", "sourceQueueArns": []},
         ),
         "Queue": resource(
             "AWS::SQS::Queue",
-            SqsManagedSseEnabled=True,
+            KmsMasterKeyId={"Ref": "Key"},
             VisibilityTimeout=360,
             RedrivePolicy={"deadLetterTargetArn": arn("Dead"), "maxReceiveCount": 5},
         ),
@@ -156,7 +156,8 @@ GOOD = Template(
             Principal="events.amazonaws.com",
             SourceArn={"Fn::Sub": ARN_OF_RULES},
         ),
-    }
+    },
+    frozenset({"Policy"}),
 )
 
 INPUT = "Rule.Targets.0.InputTransformer"
@@ -167,6 +168,7 @@ WIDE_STATEMENT = "Role.Policies.0.PolicyDocument.Statement.0"
 
 # What is broken by putting a value in a place (None takes it out), and which resource is then named.
 BROKEN: list[tuple[Invariant, str, Any, str]] = [
+    *infrastructure.BROKEN,
     (rules.pass_the_scheduled_instant, f"{INPUT}.InputPathsMap", {"time": "$.id"}, "Rule"),
     (rules.pass_the_scheduled_instant, f"{INPUT}.InputTemplate", '{"task": "sweep"}', "Rule"),
     (rules.pass_the_scheduled_instant, INPUT, None, "Rule"),
@@ -202,8 +204,10 @@ BROKEN: list[tuple[Invariant, str, Any, str]] = [
     (permissions.hold_no_wildcard, f"{WIDE_STATEMENT}.Resource", "*", "Role"),
     (permissions.hold_no_wildcard, "FailedPolicy.PolicyDocument.Statement.0.Principal", "*", "FailedPolicy"),
     (permissions.come_from_no_managed_policy_of_awss, "Role.ManagedPolicyArns", [MANAGED], "Role"),
-    (queues.are_encrypted, "Queue.SqsManagedSseEnabled", None, "Queue"),
-    (queues.are_encrypted, "Dead.SqsManagedSseEnabled", False, "Dead"),
+    (functions.are_traced, "Worker.TracingConfig", None, "Worker"),
+    (functions.are_traced, "Worker.TracingConfig.Mode", "PassThrough", "Worker"),
+    (queues.are_read_whole, "Mapping.FilterCriteria", {"Filters": []}, "Mapping"),
+    (queues.keep_what_can_be_moved_back_apart, "Queue.RedrivePolicy.deadLetterTargetArn", arn("Failed"), "Queue"),
     (queues.hide_messages_for_six_timeouts, "Queue.VisibilityTimeout", 359, "Mapping"),
     (queues.hide_messages_for_six_timeouts, "Queue.VisibilityTimeout", None, "Mapping"),
     (queues.bear_throttling, "Queue.RedrivePolicy", None, "Mapping"),
@@ -224,7 +228,6 @@ BROKEN: list[tuple[Invariant, str, Any, str]] = [
     (queues.refuse_plain_http, f"{TLS}.Condition", None, "Failed"),
     (queues.refuse_plain_http, f"{TLS}.Action", "sqs:SendMessage", "Failed"),
     (queues.refuse_plain_http, f"{TLS}.Principal", {"AWS": "123456789012"}, "Failed"),
-    (buckets.are_encrypted, "Bucket.BucketEncryption", None, "Bucket"),
     (buckets.are_closed_to_the_public, "Bucket.PublicAccessBlockConfiguration", None, "Bucket"),
     (buckets.are_closed_to_the_public, "Bucket.PublicAccessBlockConfiguration.BlockPublicPolicy", False, "Bucket"),
     (buckets.are_closed_to_the_public, "Bucket.OwnershipControls", None, "Bucket"),

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from local.conditions import Decided
-from local.transform import package, parameters_of, transform
 from signalbox.jobs.job_type import Lane
 from signalbox.jobs.lanes import LONGEST_DELAY_SECONDS
 from signalbox.jobs.submission import LONGEST
@@ -17,14 +15,14 @@ from signalbox.settings import Settings
 from tests.support.template import (
     FUNCTION,
     QUEUE,
-    ROOT,
     SECRET,
     TOPIC,
     VARIANTS,
     Template,
     deployed,
+    deployed_with,
+    listed,
     referred,
-    source,
     statements,
     text,
 )
@@ -139,8 +137,7 @@ def test_who_sends_to_what_invokes_it_may_do_so_more_often_than_lambda_likes(nam
 @pytest.mark.parametrize(
     ("function", "actions_missing"),
     [
-        ("WorkerFunction", {"ses:SendEmail", "sns:Publish", "kms:Decrypt"}),
-        ("ArchiverFunction", {"sns:Publish"}),
+        ("WorkerFunction", {"ses:SendEmail"}),
         ("DeadLetterFunction", {"sns:Publish", "s3:GetObject", "lambda:InvokeFunction", "events:PutEvents"}),
         ("PollerFunction", {"sqs:ReceiveMessage", "events:PutEvents"}),
     ],
@@ -163,11 +160,21 @@ def test_mail_and_messages_go_only_where_a_parameter_says() -> None:
     ]
 
 
+@pytest.mark.parametrize("function", ["ArchiverFunction", "WorkerFunction", "WorkerHeavyFunction"])
+def test_without_such_a_parameter_only_the_operators_are_told_by_the_stacks_own_topic(function: str) -> None:
+    template = deployed("engine")
+    told = {"Ref": "OperatorsTopic"}
+    assert [statement["Resource"] for statement in _sending(template, function)] == [told]
+    assert template.of(FUNCTION)[function]["Environment"]["Variables"]["SIGNALBOX_OPERATORS_TOPIC_ARN"] == told
+
+
 def test_a_payload_names_no_secrets_but_those_of_webhooks() -> None:
     read = [
-        text(statement["Resource"])
+        text(resource)
         for statement in granted("WorkerFunction", deployed("engine"))
-        if statement["Action"] == "secretsmanager:GetSecretValue" and "Ref" not in statement["Resource"]
+        if statement["Action"] == "secretsmanager:GetSecretValue"
+        for resource in listed(statement["Resource"])
+        if "Ref" not in resource
     ]
     assert [one.rpartition(":secret:")[2] for one in read] == ["${AWS::StackName}/webhooks/*"]
 
@@ -181,11 +188,10 @@ def test_a_payload_names_no_secrets_but_those_of_webhooks() -> None:
     ],
 )
 def test_each_of_those_permissions_comes_with_its_own_parameter(parameter: str, value: str) -> None:
-    template = source()
-    package(template, ROOT)
-    parameters = parameters_of(template, {"DatabaseSecretArn": SECRET, parameter: value})
-    decided = Template(Decided(transform(template, parameters), parameters).resources())
-    assert [statement["Resource"] for statement in _sending(decided, "WorkerFunction")] == [{"Ref": parameter}]
+    decided = deployed_with({"DatabaseSecretArn": SECRET, parameter: value})
+    told = [] if parameter == "OperatorsTopicArn" else [{"Ref": "OperatorsTopic"}]
+    sending = [statement["Resource"] for statement in _sending(decided, "WorkerFunction")]
+    assert sending == [*told, {"Ref": parameter}]
 
 
 @pytest.mark.parametrize("worker", ["WorkerFunction", "WorkerHeavyFunction"])

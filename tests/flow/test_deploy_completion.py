@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,7 @@ from tests.support.deployed import SECRET, Deployed, deploy_to, moto
 from tests.support.small_project import write_small_project
 from tests.support.template import ROOT, VARIANTS
 from tests.support.template import deployed as transformed
+from tests.support.watched import dashboard
 
 GIVEN = {"DatabaseSecretArn": SECRET}
 
@@ -56,6 +59,18 @@ def test_the_list_gives_each_function_its_settings_and_its_destination(completed
         config = lambda_.get_function_event_invoke_config(FunctionName=f"signalbox-{name}")
         assert config["DestinationConfig"]["OnFailure"]["Destination"] == queue
         assert config["MaximumRetryAttempts"] == 2
+
+
+def test_the_dashboard_is_made_and_the_operators_topic_is_what_tasks_are_told(
+    completed: Deployed, variant: str
+) -> None:
+    body = completed.client("cloudwatch").get_dashboard(DashboardName="signalbox")["DashboardBody"]
+    widgets = json.loads(body)["widgets"]
+    assert len(widgets) == len(dashboard("pack" if "ForecastsPack" in VARIANTS[variant] else "least"))
+    assert "${" not in body, "every reference has been resolved"
+    archiver = completed.client("lambda").get_function_configuration(FunctionName="signalbox-archiver")
+    told = archiver["Environment"]["Variables"]["SIGNALBOX_OPERATORS_TOPIC_ARN"]
+    assert told.rpartition(":")[2] == ("operators" if variant == "everything" else "signalbox-operators")
 
 
 def test_the_list_lets_rules_send_to_the_queue_of_failures(completed: Deployed) -> None:
@@ -106,10 +121,50 @@ def _bucket_policy(deployed: Deployed) -> set[str]:
     return set()
 
 
+def _alarms(kind: str, listed: str) -> Callable[[Deployed], set[str]]:
+    def left_out(deployed: Deployed) -> set[str]:
+        answer: Mapping[str, Any] = deployed.client("cloudwatch").describe_alarms()
+        return set() if answer.get(listed) else {f"AWS::CloudWatch::{kind}"}
+
+    return left_out
+
+
+def _metric_filters(deployed: Deployed) -> set[str]:
+    found = deployed.client("logs").describe_metric_filters()["metricFilters"]
+    return set() if found else {"AWS::Logs::MetricFilter"}
+
+
+def _query_definitions(deployed: Deployed) -> set[str]:
+    """moto does not even know the question."""
+    logs = deployed.client("logs")
+    try:
+        found = logs.describe_query_definitions()["queryDefinitions"]
+    except logs.exceptions.ClientError:
+        found = []
+    return set() if found else {"AWS::Logs::QueryDefinition"}
+
+
+def _topic_policy(deployed: Deployed) -> set[str]:
+    sns = deployed.client("sns")
+    [topic] = sns.list_topics()["Topics"]
+    policy = sns.get_topic_attributes(TopicArn=topic["TopicArn"])["Attributes"]["Policy"]
+    return set() if "cloudwatch.amazonaws.com" in policy else {"AWS::SNS::TopicPolicy"}
+
+
+def _subscription(deployed: Deployed) -> set[str]:
+    return set() if deployed.client("sns").list_subscriptions()["Subscriptions"] else {"AWS::SNS::Subscription"}
+
+
 LEFT_OUT: Mapping[str, Callable[[Deployed], set[str]]] = {
     "AWS::Lambda::Function": _function_settings,
     "AWS::Lambda::EventInvokeConfig": _event_invoke_config,
     "AWS::SQS::QueuePolicy": _queue_policy,
     "AWS::S3::Bucket": _bucket_settings,
     "AWS::S3::BucketPolicy": _bucket_policy,
+    "AWS::CloudWatch::Alarm": _alarms("Alarm", "MetricAlarms"),
+    "AWS::CloudWatch::CompositeAlarm": _alarms("CompositeAlarm", "CompositeAlarms"),
+    "AWS::Logs::MetricFilter": _metric_filters,
+    "AWS::Logs::QueryDefinition": _query_definitions,
+    "AWS::SNS::TopicPolicy": _topic_policy,
+    "AWS::SNS::Subscription": _subscription,
 }

@@ -46,8 +46,11 @@ def _names(statement: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _allowed(template: Template) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each statement that allows something: of roles, managed policies and queue policies."""
+    """Each statement that allows something: of roles, managed policies and queue policies. Not of endpoints, which give
+    nobody anything: theirs only narrow what a role has."""
     for name, resource in template.resources.items():
+        if resource["Type"] == "AWS::EC2::VPCEndpoint":
+            continue
         properties = resource.get("Properties", {})
         documents = [policy["PolicyDocument"] for policy in properties.get("Policies", [])]
         if "PolicyDocument" in properties:

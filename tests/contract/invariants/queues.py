@@ -6,18 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.contract.invariants.transport import refusing_plain_http
-from tests.support.template import FUNCTION, QUEUE, RULE, Template, referred, statements
+from tests.support.template import FUNCTION, QUEUE, RULE, Template, listed, referred, statements
 
 READING = {"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}
 FOUR_DAYS = 345_600  # SQS's own retention
 WITHOUT_WINDOW = 10  # messages, the most that Lambda takes without one
-
-
-def are_encrypted(template: Template) -> Iterator[str]:
-    """At rest, by SQS's key or by one of KMS."""
-    for name, queue in template.of(QUEUE).items():
-        if queue.get("SqsManagedSseEnabled") is not True and "KmsMasterKeyId" not in queue:
-            yield f"{name}: neither SqsManagedSseEnabled nor KmsMasterKeyId"
 
 
 def hide_messages_for_six_timeouts(template: Template) -> Iterator[str]:
@@ -70,8 +63,8 @@ def are_read_by_who_may(template: Template) -> Iterator[str]:
             action
             for policy in role.get("Policies", [])
             for statement in statements(policy["PolicyDocument"])
-            if mapping["EventSourceArn"] in _list(statement["Resource"])
-            for action in _list(statement["Action"])
+            if mapping["EventSourceArn"] in listed(statement["Resource"])
+            for action in listed(statement["Action"])
         }
         if missing := READING - allowed:
             yield f"{name}: its function may not {', '.join(sorted(missing))}"
@@ -97,6 +90,22 @@ def are_read_with_bounded_concurrency(template: Template) -> Iterator[str]:
     for name, mapping, _ in _mappings(template):
         if "MaximumConcurrency" not in mapping.get("ScalingConfig", {}):
             yield f"{name}: no ScalingConfig.MaximumConcurrency"
+
+
+def are_read_whole(template: Template) -> Iterator[str]:
+    """A filter on a mapping deletes what it does not let through."""
+    for name, mapping, _ in _mappings(template):
+        if "FilterCriteria" in mapping:
+            yield f"{name}: FilterCriteria would delete messages that nobody has seen"
+
+
+def keep_what_can_be_moved_back_apart(template: Template) -> Iterator[str]:
+    """SQS moves back only from queues that other queues feed, and does not tell one message there from another."""
+    others = {*_given_up_by_rules(template), *_given_up_by_invocations(template)}
+    for name, queue in template.of(QUEUE).items():
+        dead = referred(queue.get("RedrivePolicy", {}).get("deadLetterTargetArn"))
+        if dead in others:
+            yield f"{name}: {dead} takes failed invocations or undelivered events, too"
 
 
 def refuse_plain_http(template: Template) -> Iterator[str]:
@@ -127,11 +136,15 @@ def _where_failures_end(template: Template) -> Iterator[str | None]:
     """Where queues, rules and asynchronous invocations send what they give up."""
     for queue in template.of(QUEUE).values():
         yield referred(queue.get("RedrivePolicy", {}).get("deadLetterTargetArn"))
+    yield from _given_up_by_rules(template)
+    yield from _given_up_by_invocations(template)
+
+
+def _given_up_by_rules(template: Template) -> Iterator[str | None]:
     for rule in template.of(RULE).values():
         yield from (referred(target.get("DeadLetterConfig", {}).get("Arn")) for target in rule["Targets"])
+
+
+def _given_up_by_invocations(template: Template) -> Iterator[str | None]:
     for config in template.of("AWS::Lambda::EventInvokeConfig").values():
         yield referred(config.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination"))
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
