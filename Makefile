@@ -73,7 +73,7 @@ imports: $(READY) ## functions → packs → engine, and nothing the other way
 
 # Nothing is fetched or sent but the question about requirements: the policies that checkov could download are not.
 security: $(READY) $(CHECKS_READY) ## hold the template against checkov, and the requirements against known faults
-	@$(CHECKS)/bin/checkov --config-file checks/checkov.yaml
+	@$(BIN)/python -m checks.scan $(CHECKS)/bin/checkov
 	@$(BIN)/python -m checks.audit
 
 # It brings a hundred packages of its own, in versions that need not agree with the project's.

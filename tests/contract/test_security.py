@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+from typing import Any
 
 import pytest
 import yaml
 
+from checks import scan
 from tests.support.template import ROOT, source
 
 PROMISES = (ROOT / "SECURITY.md").read_text("utf-8")
@@ -42,4 +44,21 @@ def test_checkov_passes_over_nothing_for_all_and_tells_nobody() -> None:
     assert config["skip-download"] is True
     assert config["download-external-modules"] is False
     assert not {"skip-check", "soft-fail", "check", "baseline", "bc-api-key"} & set(config)
-    assert config["file"] == ["template.yaml"]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"passed": 0, "failed": 0, "skipped": 0},
+        {"summary": {"passed": 0, "parsing_errors": 1}, "results": {}},
+        {"summary": {"passed": 9, "parsing_errors": 1}, "results": {}},
+    ],
+)
+def test_a_template_that_checkov_has_not_read_is_a_finding(told: dict[str, Any]) -> None:
+    assert list(scan.judge(told)) == ["checkov has not read the template"]
+
+
+def test_what_fails_is_named() -> None:
+    failed = {"check_id": "CKV_AWS_1", "resource": "AWS::SQS::Queue.One", "check_name": "Encrypt it"}
+    told = {"summary": {"passed": 9, "parsing_errors": 0}, "results": {"failed_checks": [failed]}}
+    assert list(scan.judge(told)) == ["CKV_AWS_1: AWS::SQS::Queue.One: Encrypt it"]
