@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
 from datetime import UTC, datetime
 from functools import cache
@@ -17,11 +17,11 @@ from typing import get_args
 from forecasts.tasks import TASKS as FORECASTS_TASKS
 from signalbox.jobs.alerts import Readings
 from signalbox.jobs.figures import Figures
-from signalbox.jobs.gauges import read_off, read_off_lanes
+from signalbox.jobs.gauges import Connections, Measure, read_off, read_off_lanes
 from signalbox.jobs.health import PlaneHealth, Signs
 from signalbox.jobs.histogram import BUCKETS
 from signalbox.jobs.job_type import Severity
-from signalbox.jobs.metrics import NAMES, count_dead_letters, write_lanes, write_metrics
+from signalbox.jobs.metrics import NAMES, count_dead_letters, write_lanes, write_metrics, write_plane
 from signalbox.jobs.statistics import PlaneReport, Statistics
 from signalbox.ledger import RunStatus
 from signalbox.metrics import TaskMetrics
@@ -50,6 +50,7 @@ def emitted() -> frozenset[Metric]:
         for task in {task.name for task in (*registry_of([]), *FORECASTS_TASKS)}:
             _count_for(task)
         write_metrics(STACK, {("any_type", execution): 1 for execution in NAMES}, 1, 1)
+        write_plane(STACK, _gauges())
         write_lanes(STACK, read_off_lanes([], NOON))
         for severity in get_args(Severity):
             count_dead_letters(STACK, severity, 1)
@@ -62,8 +63,7 @@ def counted_names() -> set[str]:
     calls = _CALL.findall(code)
     names = {name for call in calls for name in _NAME.findall(call)}
     names |= {f"{begun}{end}" for call in calls for begun in _BEGUN.findall(call) for end in _ENDS[begun]}
-    names |= set(re.findall(r'Verdict\.\w+: "(Calibration\w+)"', code))
-    return names | gauged_names()
+    return names | set(re.findall(r'Verdict\.\w+: "(Calibration\w+)"', code))
 
 
 def gauged_names() -> set[str]:
@@ -78,11 +78,11 @@ def _count_for(task: str) -> None:
     metrics.write()
 
 
-def _gauges() -> dict[str, dict[str, float]]:
+def _gauges() -> dict[Measure, Mapping[str, float]]:
     day = Statistics(NOON, NOON, "hour", None, Figures(), {}, {}, [])
     report = PlaneReport(PlaneHealth.HEALTHY, Signs(0, 0, 0), Readings(), [], NOON)
     lately = Figures(durations=(1,) * BUCKETS, most_ms=1)
-    return {measure: dict(gauges) for measure, gauges in read_off(day, report, lately).items()}
+    return read_off(day, report, lately, Connections(1, 100))
 
 
 def _metrics_of(line: dict[str, object]) -> Iterator[Metric]:

@@ -28,9 +28,6 @@ class TaskMetrics:
     def milliseconds(self, name: str, value: float) -> None:
         self._counted.append((name, MetricUnit.Milliseconds, value))
 
-    def percent(self, name: str, value: float) -> None:
-        self._counted.append((name, MetricUnit.Percent, value))
-
     def seconds(self, name: str, value: float) -> None:
         self._counted.append((name, MetricUnit.Seconds, value))
 

@@ -28,7 +28,17 @@ class LaneGauges:
     oldest_seconds: float
 
 
-def read_off(day: Statistics, report: PlaneReport, lately: Figures) -> dict[Measure, Mapping[str, float]]:
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """Of all databases of the server, since they share its limit."""
+
+    used: int
+    limit: int
+
+
+def read_off(
+    day: Statistics, report: PlaneReport, lately: Figures, connections: Connections
+) -> dict[Measure, Mapping[str, float]]:
     """By how they are measured. Rates and times of nothing are left out, or zero where an alarm is to end."""
     oldest, rate = day.oldest_waiting, report.readings.failure_rate
     lasted = {f"AttemptDurationP{part:.0f}": lately.duration_ms(part / 100) for part in (50.0, 95.0, 99.0)}
@@ -41,8 +51,12 @@ def read_off(day: Statistics, report: PlaneReport, lately: Figures) -> dict[Meas
             "WorkersSilent": day.silent_workers,
             "LanesStanding": len(report.readings.standing_lanes),
             "PlaneHealth": HEALTH[report.status],
+            "DatabaseConnections": connections.used,
         },
-        "percent": {"DayFailureRate": 100 * (rate or 0)},
+        "percent": {
+            "DayFailureRate": 100 * (rate or 0),
+            "DatabaseConnectionsShare": 100 * connections.used / connections.limit,
+        },
         "seconds": {"OldestWaiting": oldest.total_seconds() if oldest else 0},
         "milliseconds": {
             "DayDurationP95": report.readings.p95_ms or 0,

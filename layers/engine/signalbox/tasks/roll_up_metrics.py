@@ -13,9 +13,9 @@ from datetime import UTC, datetime, timedelta
 from pydantic import Field
 
 from signalbox.context import Context, Done
-from signalbox.jobs.gauges import read_off, read_off_lanes
+from signalbox.jobs.gauges import Connections, read_off, read_off_lanes
 from signalbox.jobs.histogram import BOUNDS
-from signalbox.jobs.metrics import write_lanes
+from signalbox.jobs.metrics import write_lanes, write_plane
 from signalbox.jobs.statistics import DAY, figures_between, floor, judge, show_statistics
 from signalbox.payload import Payload
 from signalbox.queries import load_queries
@@ -85,17 +85,8 @@ def _roll_up(context: Context, since: datetime, until: datetime) -> int:
 
 
 def _emit(context: Context) -> None:
-    db, now = context.db, context.now
+    db, now, stack = context.db, context.now, context.handoff.stack
     found = show_statistics(db, DAY, now=now)
-    for measure, gauges in read_off(found, judge(db, found), figures_between(db, now - LATELY, now)).items():
-        for name, value in gauges.items():
-            getattr(context.metrics, measure)(name, value)
-    _emit_connections(context)
-    write_lanes(context.handoff.stack, read_off_lanes(found.live, now))
-
-
-def _emit_connections(context: Context) -> None:
-    """Of all databases of the server, since they share its limit."""
-    [(used, limit)] = context.db.execute(SQL["count_connections"]).fetchall()
-    context.metrics.count("DatabaseConnections", used)
-    context.metrics.percent("DatabaseConnectionsShare", 100 * used / limit)
+    connections = Connections(*(db.execute(SQL["count_connections"]).fetchone() or (0, 1)))
+    write_plane(stack, read_off(found, judge(db, found), figures_between(db, now - LATELY, now), connections))
+    write_lanes(stack, read_off_lanes(found.live, now))
