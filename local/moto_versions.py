@@ -1,4 +1,4 @@
-"""Teaches moto versions and aliases: its CloudFormation makes them, and what refers to an alias goes on referring to it.
+"""Teaches moto versions and aliases: its CloudFormation makes them, and what refers to an alias keeps to the alias.
 
 Moto 5.2 has aliases in its API only, gives a version no attributes, publishes functions without layers, and takes a
 mapping or an event configuration of an alias for one of a version or of the whole function. To be called in the process
@@ -23,12 +23,13 @@ def teach_versions() -> None:
     _tell_of_versions(lambda_)
     _make_aliases(lambda_)
     _map_to_aliases(lambda_)
+    _permit_by_qualifier(lambda_)
     _configure_by_qualifier(lambda_)
     _count_configurations()
 
 
 def _publish_what_was_deployed(lambda_: Any) -> None:
-    """A version is published as soon as its function is made: what the function lacks then, the version lacks for ever."""
+    """A version is published as soon as its function is made: what that lacks then, the version lacks for ever."""
     create = lambda_.LambdaFunction.create_from_cloudformation_json.__func__
 
     def complete(cls: Any, name: str, resource: dict[str, Any], *rest: Any, **options: Any) -> Any:
@@ -78,24 +79,40 @@ def _map_to_aliases(lambda_: Any) -> None:
         function = ":".join(self._function_arn.split(":")[:7])
         return f"{function}:{qualifier}" if name and qualifier else self._function_arn
 
+    def listed(self: Any, source: str, function: str) -> list[Any]:
+        found = list(every(self, source, ""))
+        wanted = function.rpartition("function:")[2] if function else ""
+        return [one for one in found if not wanted or one.function_arn.rpartition("function:")[2] == wanted]
+
     mapping.function_arn = property(arn, lambda self, given: setattr(self, "_function_arn", given))
+    every = lambda_.LambdaBackend.list_event_source_mappings
+    lambda_.LambdaBackend.list_event_source_mappings = listed
+
+
+def _permit_by_qualifier(lambda_: Any) -> None:
+    """Who may invoke an alias may not for that invoke the function."""
+    create = lambda_.Permission.create_from_cloudformation_json.__func__
+
+    def permit(cls: Any, name: str, resource: dict[str, Any], account: str, region: str, /, **rest: Any) -> Any:
+        permission = create(cls, name, resource, account, region, **rest)
+        given = resource["Properties"]["FunctionName"]
+        _, _, qualifier = given.rpartition("function:")[2].partition(":")
+        if qualifier:
+            policy = lambda_.get_backend(account, region).get_function(given).policy
+            policy.statements[-1]["Resource"] += f":{qualifier}"
+        return permission
+
+    lambda_.Permission.create_from_cloudformation_json = classmethod(permit)
 
 
 def _configure_by_qualifier(lambda_: Any) -> None:
     """What an alias does with failed events is its own matter."""
-    responses: Any = import_module("moto.awslambda.responses")
     backend: Any = lambda_.LambdaBackend
-    put, get, every = (
-        getattr(backend, f"{verb}_function_event_invoke_config{end}")
-        for verb, end in (("put", ""), ("get", ""), ("list", "s"))
-    )
-
-    def of(self: Any, name: str) -> tuple[str, str, dict[str, Any]]:
-        function, _, qualifier = name.partition("?")
-        return function, qualifier, self.get_function(function).__dict__.setdefault("configured", {})
+    put, get = backend.put_function_event_invoke_config, backend.get_function_event_invoke_config
+    every = backend.list_function_event_invoke_configs
 
     def put_one(self: Any, name: str, config: dict[str, Any]) -> Any:
-        function, qualifier, configured = of(self, name)
+        function, qualifier, configured = _configured(self, name)
         if not qualifier:
             return put(self, function, config)
         found = self.get_function(function)
@@ -104,7 +121,7 @@ def _configure_by_qualifier(lambda_: Any) -> None:
         return configured[qualifier].response()
 
     def get_one(self: Any, name: str) -> Any:
-        function, qualifier, configured = of(self, name)
+        function, qualifier, configured = _configured(self, name)
         if not qualifier:
             return get(self, function)
         if qualifier not in configured:
@@ -112,16 +129,21 @@ def _configure_by_qualifier(lambda_: Any) -> None:
         return configured[qualifier].response()
 
     def list_all(self: Any, name: str) -> Any:
-        configured = of(self, name)[2].values()
         answer = every(self, name)
-        answer["FunctionEventInvokeConfigs"] += [one.response() for one in configured]
+        answer["FunctionEventInvokeConfigs"] += [one.response() for one in _configured(self, name)[2].values()]
         return answer
 
-    backend.put_function_event_invoke_config = put_one
-    backend.get_function_event_invoke_config = get_one
+    backend.put_function_event_invoke_config, backend.get_function_event_invoke_config = put_one, get_one
     backend.list_function_event_invoke_configs = list_all
+    responses: Any = import_module("moto.awslambda.responses")
     for verb in ("put", "get"):
         _pass_the_qualifier(responses.LambdaResponse, f"{verb}_function_event_invoke_config")
+
+
+def _configured(backend: Any, name: str) -> tuple[str, str, dict[str, Any]]:
+    """The function and the qualifier in a name, and what is configured for the function's qualifiers."""
+    function, _, qualifier = name.partition("?")
+    return function, qualifier, backend.get_function(function).__dict__.setdefault("configured", {})
 
 
 def _pass_the_qualifier(response: Any, name: str) -> None:

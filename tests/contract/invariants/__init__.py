@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tests.contract.invariants import buckets, functions, permissions, queues, rules
+from tests.contract.invariants import buckets, functions, permissions, queues, rules, versions
 from tests.support.template import Template
 
 Invariant = Callable[[Template], Iterator[str]]
@@ -40,6 +40,11 @@ INVARIANTS: tuple[Invariant, ...] = (
     buckets.refuse_plain_http,
     buckets.forget_half_uploads,
     buckets.outlive_their_stack,
+    versions.have_an_alias,
+    versions.are_invoked_by_their_alias,
+    versions.treat_failed_events_by_their_alias,
+    versions.are_rolled_back_by_alarms,
+    versions.are_published_with_what_they_depend_on,
 )
 
 
