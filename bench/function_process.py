@@ -1,48 +1,53 @@
-"""A function as Lambda starts it: `awslambdaric` with its folder and layers, asked once, timed to its first answer."""
+"""A function as Lambda starts it: AWS's runtime client with its package, asked once, timed to its first answer."""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
-import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+from bench.packages import built
+from local.lambda_service.artefacts import Artefact
 from local.lambda_service.invocation import Invocation
 from local.lambda_service.runtime_api import Offer, Ready, Responded, RuntimeApi, Signal
 
-ROOT = Path(__file__).parents[1]
 
+@dataclass(frozen=True, slots=True)
+class Start:
+    """One start of a function, and what it is asked first."""
 
-def seconds_to_first_answer(
-    function: str, payload: dict[str, Any], path: Sequence[Path], environ: Mapping[str, str]
-) -> float:
-    """Starts the function's process, hands it the payload, and answers how long the answer took from the start."""
-    signals: SimpleQueue[Signal] = SimpleQueue()
-    api = RuntimeApi(signals.put)
-    invocation = Invocation(request_id="bench", payload=json.dumps(payload).encode())
-    api.offer(Offer(invocation, "arn:aws:lambda:us-east-1:123456789012:function:bench", _deadline()))
-    began = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "awslambdaric", "handler.handler"],
-        cwd=ROOT / "functions" / function,
-        env=_environment(function, path, api.address) | dict(environ),
-        stdout=subprocess.DEVNULL,
-    )
-    try:
-        while not isinstance(signal := signals.get(timeout=30), Responded):
-            if not isinstance(signal, Ready):
-                raise RuntimeError(f"{function} did not answer: {signal}")
-        return time.perf_counter() - began
-    finally:
-        process.kill()
-        process.wait()
-        api.close()
+    artefact: Artefact
+    payload: Mapping[str, Any]
+    environ: Mapping[str, str]
+
+    def seconds_to_first_answer(self) -> float:
+        """From the start of its process."""
+        signals: SimpleQueue[Signal] = SimpleQueue()
+        api = RuntimeApi(signals.put)
+        invocation = Invocation(request_id="bench", payload=json.dumps(self.payload).encode())
+        api.offer(Offer(invocation, "arn:aws:lambda:us-east-1:123456789012:function:bench", _deadline()))
+        began = time.perf_counter()
+        process = subprocess.Popen(
+            [*built().command(self.artefact), "handler.handler"],
+            cwd=self.artefact.task_root,
+            env=_environment(api.address) | dict(self.environ),
+            stdout=subprocess.DEVNULL,
+        )
+        try:
+            while not isinstance(signal := signals.get(timeout=30), Responded):
+                if not isinstance(signal, Ready):
+                    raise RuntimeError(f"{self.artefact.task_root.name} did not answer: {signal}")
+            return time.perf_counter() - began
+        finally:
+            process.kill()
+            process.wait()
+            api.close()
 
 
 def bare_environment() -> dict[str, str]:
@@ -50,17 +55,15 @@ def bare_environment() -> dict[str, str]:
     return {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
 
 
-def _environment(function: str, path: Sequence[Path], address: str) -> dict[str, str]:
-    task_root = ROOT / "functions" / function
+def _environment(address: str) -> dict[str, str]:
     return bare_environment() | {
         "AWS_LAMBDA_RUNTIME_API": address,
-        "AWS_LAMBDA_FUNCTION_NAME": function,
+        "AWS_LAMBDA_FUNCTION_NAME": "bench",
         "AWS_LAMBDA_LOG_FORMAT": "JSON",
-        "LAMBDA_TASK_ROOT": str(task_root),
-        "PYTHONPATH": os.pathsep.join(map(str, [task_root, *path])),
+        "AWS_DEFAULT_REGION": "us-east-1",
         "SIGNALBOX_STACK": "bench",
     }
 
 
 def _deadline() -> int:
-    return int(datetime.now(UTC).timestamp() * 1000) + 60_000
+    return int(datetime.now(UTC).timestamp() * 1000) + 360_000

@@ -1,61 +1,144 @@
-"""(a) The archiver's cold start to the first answer of a pure-SQL task, against a bare process that imports what it
-needs; (b) the same with forty registered tasks, against four. Both include connecting to the database.
+"""(a) Each function's cold start to its first answer, from its built package, against its floor and its ceiling.
+(b) The archiver's with forty registered tasks, against four.
+
+The floor is AWS's runtime client with a handler that imports what none of them can do without: psycopg, pydantic with a
+model, Powertools' Logger and Metrics. It asks nothing of the database, to which a function's first answer includes
+a connection. The ceiling imports all at its start that any invocation might ever need: every module of the engine and
+a client for each service of AWS. Bytecode is as in the layers.
 """
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import Any
 
-from bench.function_process import ROOT, bare_environment, seconds_to_first_answer
-from bench.ratio import Ratio, alternate, timed
+import psycopg
+
+from bench.function_process import Start
+from bench.job_plant import events_of
+from bench.packages import folder, laid_out
+from bench.ratio import Ratio, alternate
+from local.lambda_service.artefacts import Artefact
+from signalbox.jobs.catalogue import Catalogue
+from signalbox.jobs.submission import NewJob, submit
+from signalbox.packs import ENGINE
 
 ROUNDS = 25
-ENGINE = ROOT / "layers" / "engine"
-PAYLOAD = {"task": "sweep_runs", "force": True}
-IMPORTS = """
+FUNCTIONS = ("ArchiverFunction", "PollerFunction", "WorkerFunction", "DeadLetterFunction")
+BOUND = 1.5
+SWEEP = {"task": "sweep_runs", "force": True}
+JOB_TYPE = "deliver_notification"
+JOB = {"channel": "in_app", "recipients": ["somebody"], "subject": "a word", "body": "and another"}
+FLOOR = """
 import psycopg
-from pydantic import BaseModel
 from aws_lambda_powertools import Logger, Metrics
+from pydantic import BaseModel
+
+class Payload(BaseModel):
+    task: str = ""
+
+def handler(event, context):
+    Payload(task="nothing")
+    return {}
+"""
+BARE = "def handler(event, context):\n    return {}\n"
+EAGER = """
+from importlib import import_module
+from pathlib import Path
+import boto3, signalbox
+opt = Path(signalbox.__file__).parents[1]
+for path in sorted(Path(opt, "signalbox").rglob("*.py")):
+    import_module(".".join(path.relative_to(opt).with_suffix("").parts).removesuffix(".__init__"))
+for service in ("events", "lambda", "s3", "secretsmanager", "sesv2", "sns", "sqs"):
+    boto3.client(service)
+
+from lazy_handler import handler
 """
 
 
 def measure(dsn: str) -> list[Ratio]:
-    with TemporaryDirectory(prefix="signalbox-bench-") as folder:
-        four, forty = (_write_pack(Path(folder), tasks) for tasks in (4, 40))
+    return [*(ratio for function in FUNCTIONS for ratio in _against_floor(dsn, function)), _forty_tasks(dsn)]
 
-        def start(pack: str) -> float:
-            environ = {"SIGNALBOX_DATABASE_URL": dsn, "SIGNALBOX_PACKS": pack}
-            return seconds_to_first_answer("archiver", PAYLOAD, [ENGINE, Path(folder)], environ)
 
-        alone, bare, with_four, with_forty = alternate(
-            ROUNDS, lambda: start(""), timed(_import), lambda: start(four), lambda: start(forty)
-        )
+def _against_floor(dsn: str, function: str) -> list[Ratio]:
+    artefact, environ = laid_out(function), {"SIGNALBOX_DATABASE_URL": dsn}
+    floor, bare = (
+        Start(_in_place_of(artefact, name, code), {}, {}) for name, code in (("floor", FLOOR), ("bare", BARE))
+    )
+    eager = _in_place_of(artefact, "eager", EAGER)
+
+    def start(what: Artefact) -> float:
+        return Start(what, _payload(dsn, function), environ).seconds_to_first_answer()
+
+    ours, least, nothing, most = alternate(
+        ROUNDS,
+        lambda: start(artefact),
+        floor.seconds_to_first_answer,
+        bare.seconds_to_first_answer,
+        lambda: start(eager),
+    )
+    what = f"(a) {function}'s start to its first answer"
     return [
-        Ratio("(a) the archiver's start to its first answer", "a process that only imports", alone, bare, 1.3),
-        Ratio("(b) the same with forty tasks in a pack", "with four", with_forty, with_four, 1.05),
+        Ratio(what, "its floor", ours, least, BOUND),
+        Ratio(what, "a handler that imports nothing", ours, nothing),
+        Ratio(what, "everything imported at its start", ours, most),
     ]
 
 
-def _import() -> None:
-    subprocess.run([sys.executable, "-c", IMPORTS], env=bare_environment(), check=True)
+def _payload(dsn: str, function: str) -> Mapping[str, Any]:
+    """Something to do that is done quickly: what is to be seen is the start."""
+    if function == "ArchiverFunction":
+        return SWEEP
+    if function == "WorkerFunction":
+        return events_of([_submitted(dsn)], 1, JOB_TYPE)[0]
+    return {} if function == "PollerFunction" else {"Records": []}
 
 
-def _write_pack(folder: Path, tasks: int) -> str:
-    """A pack with so many tasks, each a module of its own."""
-    name = f"pack_of_{tasks}"
-    (folder / name / "tasks").mkdir(parents=True)
-    (folder / name / "migrations").mkdir()
+def _submitted(dsn: str) -> str:
+    with psycopg.connect(dsn, autocommit=True) as db:
+        (job,) = submit(db, Catalogue(ENGINE.job_types), [NewJob(job_type=JOB_TYPE, payload=JOB)], datetime.now(UTC))
+        return job.id
+
+
+def _in_place_of(artefact: Artefact, name: str, code: str) -> Artefact:
+    """The function with another handler, which finds its own as `lazy_handler`."""
+    task_root = folder() / name / artefact.task_root.name
+    task_root.mkdir(parents=True)
+    shutil.copy(artefact.task_root / "handler.py", task_root / "lazy_handler.py")
+    (task_root / "handler.py").write_text(code)
+    return replace(artefact, task_root=task_root)
+
+
+def _forty_tasks(dsn: str) -> Ratio:
+    four, forty = (_with_pack(laid_out("ArchiverFunction"), tasks, dsn) for tasks in (4, 40))
+    with_four, with_forty = alternate(ROUNDS, four.seconds_to_first_answer, forty.seconds_to_first_answer)
+    return Ratio("(b) the archiver's start with forty tasks in a pack", "with four", with_forty, with_four, 1.05)
+
+
+def _with_pack(artefact: Artefact, tasks: int, dsn: str) -> Start:
+    """The function with a pack of so many tasks beside its handler."""
+    task_root, name = folder() / f"with-{tasks}-tasks", f"pack_of_{tasks}"
+    shutil.copytree(artefact.task_root, task_root)
+    _write_pack(task_root / name, name, tasks)
+    environ = {"SIGNALBOX_DATABASE_URL": dsn, "SIGNALBOX_PACKS": name}
+    return Start(replace(artefact, task_root=task_root), SWEEP, environ)
+
+
+def _write_pack(pack: Path, name: str, tasks: int) -> None:
+    """Each task is a module of its own."""
+    (pack / "tasks").mkdir(parents=True)
+    (pack / "migrations").mkdir()
     for number in range(tasks):
-        (folder / name / "tasks" / f"task_{number}.py").write_text(f"def task_{number}(_): ...\n")
+        (pack / "tasks" / f"task_{number}.py").write_text(f"def task_{number}(_): ...\n")
     rows = "".join(
         f"    Task('task_{number}', 'one', '{name}.tasks.task_{number}', schedule='cron({number} * * * ? *)'),\n"
         for number in range(tasks)
     )
-    (folder / name / "pack.py").write_text(
+    (pack / "pack.py").write_text(
         "from pathlib import Path\nfrom signalbox.packs import Pack\nfrom signalbox.registry import Task\n\n"
         f"PACK = Pack('{name}', (\n{rows}), Path(__file__).parent / 'migrations')\n"
     )
-    return name

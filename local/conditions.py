@@ -1,7 +1,7 @@
 """What a template comes to with given parameters: its conditions decided, and what they leave out left out.
 
-CloudFormation does this when it deploys. It is needed before that, to see which tasks a template fires and which
-resources it should have made; references to resources and to AWS's own values stay as they are.
+CloudFormation does this when it deploys. It is needed before that, to see which tasks a template fires, which resources
+it should have made, and what its rules refuse; references to resources and to AWS's own values stay as they are.
 """
 
 from __future__ import annotations
@@ -24,10 +24,21 @@ class Decided:
             "Fn::Not": lambda given: not self._decide(given[0]),
             "Fn::And": lambda given: all(map(self._decide, given)),
             "Fn::Or": lambda given: any(map(self._decide, given)),
+            "Fn::EachMemberEquals": lambda sides: {*self._text(sides[0]).split(",")} == {self._text(sides[1])},
         }
 
     def holds(self, condition: str) -> bool:
         return self._decide(self._template["Conditions"][condition])
+
+    def refusals(self) -> list[str]:
+        """What the template's rules say of these parameters, for which CloudFormation would make nothing."""
+        return [
+            assertion["AssertDescription"]
+            for rule in self._template.get("Rules", {}).values()
+            if "RuleCondition" not in rule or self._decide(rule["RuleCondition"])
+            for assertion in rule["Assertions"]
+            if not self._decide(assertion["Assert"])
+        ]
 
     def resources(self) -> dict[str, Any]:
         """Those that are made, as they are made."""

@@ -54,6 +54,7 @@ def plan(path: Path, stack: str, given: Mapping[str, str], registry_of: Registry
     template = transform.read_template(path)
     artifacts = transform.package(template, path.resolve().parent)
     parameters = transform.parameters_of(template, given)
+    _refuse(iter(Decided(template, parameters).refusals()))
     planned = Plan(stack, transform.transform(template, parameters), parameters, tuple(artifacts.values()))
     _refuse(_unknown_tasks(planned.resources, registry_of(packs_run(planned.resources))))
     _refuse(_unreadable_schedules(planned.resources))

@@ -15,10 +15,11 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
+from local.build import Interpreter, runtime_version
 from local.postgres import EmbeddedPostgres
-from signalbox import migrations
 from signalbox.packs import ENGINE
 from tests.support.invoke_recorder import InvokeRecorder
+from tests.support.schema import make_schema
 from tests.support.stage import Stage
 
 _numbers = count()
@@ -42,8 +43,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def template(server: str) -> Iterator[str]:
     """A migrated database to copy from: a copy takes a tenth of the time of the migrations."""
     with new_database(server) as dsn:
-        with psycopg.connect(dsn, autocommit=True) as connection:
-            migrations.apply(connection, [ENGINE], "tests")
+        make_schema(dsn, [ENGINE])
         yield dsn
 
 
@@ -85,6 +85,17 @@ def stage(dsn: str, invokes: InvokeRecorder) -> Iterator[Stage]:
     """An engine on the test's database."""
     with Stage(dsn, invokes) as stage:
         yield stage
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What the packages ran on: a machine without the runtime's Python tries them with its own, and should say so."""
+    reports = terminalreporter.getreports("passed") + terminalreporter.getreports("failed")
+    if any("test_packages.py" in report.nodeid for report in reports):
+        interpreter, wanted = Interpreter.like_lambdas(), runtime_version()
+        of_lambda = (
+            "as in Lambda" if interpreter.version == wanted else f"since there is no {wanted} here, as in Lambda"
+        )
+        terminalreporter.write_line(f"the packages were built for and run by Python {interpreter.version}, {of_lambda}")
 
 
 class new_database:  # noqa: N801 - reads as a verb where it is used

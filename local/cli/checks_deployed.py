@@ -29,18 +29,28 @@ def _function(lambda_: LambdaClient, target: Target, function: str) -> Finding:
         found = lambda_.get_function_configuration(FunctionName=name)
     except lambda_.exceptions.ResourceNotFoundException:
         return fail(check, f"{name} does not exist", f"is the stack's name right, and the region? If so, {_REDEPLOY}")
-    faults = _faults(found, target.stack)
+    return judge_function(found, target.stack, check, name)
+
+
+def judge_function(found: FunctionConfigurationResponseTypeDef, stack: str, check: str, name: str) -> Finding:
+    """Whether a function that Lambda says this of can work. Its environment is encrypted: not everybody may see it."""
+    faults = _faults(found, stack)
     if faults:
         return fail(check, f"{name} {', '.join(faults)}", _REDEPLOY)
+    if "Error" in found.get("Environment", {}):
+        advice = "kms:Decrypt on the stack's key lets you see it; the output StackKeyArn names it"
+        return warn(check, f"{name} has an environment that you may not see", advice)
     layers = len(found.get("Layers", []))
     return ok(check, f"{found['Runtime']}, {found['Timeout']} s, {found['MemorySize']} MB, {layers} layers")
 
 
 def _faults(found: FunctionConfigurationResponseTypeDef, stack: str) -> list[str]:
     """What its configuration lacks."""
-    variables = found.get("Environment", {}).get("Variables", {})
+    environment = found.get("Environment", {})
+    variables = environment.get("Variables", {})
     state = found.get("State", "Active")
-    faults = [f"has no {name}" for name in _NEEDED if not variables.get(name)]
+    needed = () if "Error" in environment else _NEEDED
+    faults = [f"has no {name}" for name in needed if not variables.get(name)]
     if variables.get("SIGNALBOX_STACK", stack) != stack:
         faults.append(f"believes that its stack is {variables['SIGNALBOX_STACK']}")
     if not found.get("Layers"):

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,15 +22,20 @@ from local.lambda_service import start_runtime
 from local.lambda_service.output import Output, Sink
 from local.lambda_service.runtime_api import Exited, Offer, RuntimeApi, Signal
 
+# -P: the script's own folder is no place for a function to import from.
+OURS = (sys.executable, "-P", start_runtime.__file__)
+
 
 class Runtime:
     """The process, from its start to the end of its group."""
 
-    def __init__(self, handler: str, folder: Path, variables: dict[str, str], sink: Sink) -> None:
+    def __init__(
+        self, handler: str, folder: Path, variables: dict[str, str], sink: Sink, command: Sequence[str] = OURS
+    ) -> None:
         self._signals: queue.SimpleQueue[Signal] = queue.SimpleQueue()
         self._api = RuntimeApi(self._signals.put)
         self._output = Output(sink)
-        self._process = self._spawn(handler, folder, variables)
+        self._process = self._spawn([*command, handler], folder, variables)
         self._output.start()
         self._memory_mb = 0
         self._closing = threading.Lock()
@@ -75,10 +81,9 @@ class Runtime:
             self._output.close()
             self._closed = True
 
-    def _spawn(self, handler: str, folder: Path, variables: dict[str, str]) -> subprocess.Popen[bytes]:
+    def _spawn(self, command: Sequence[str], folder: Path, variables: dict[str, str]) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            # -P: the script's own folder is no place for a function to import from.
-            [sys.executable, "-P", start_runtime.__file__, handler],
+            command,
             cwd=folder,
             env={
                 **variables,

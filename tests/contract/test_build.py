@@ -12,11 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from local.build import Built, runtime_version
+from tests.support.sam import sam_build
 from tests.support.template import FUNCTION, ROOT, deployed
+
+pytest_plugins = ["tests.support.packages"]
 
 TOOLS = ("sh", "make", "find", "mkdir", "rm", "cp")
 AARCH64 = 183  # the ELF header's e_machine
-MOST_UNZIPPED = 250 * 1024 * 1024  # Lambda's limit for a function and all its layers
 UNCHECKED_HASH = 1  # the flags of bytecode that is loaded without a look at its source
 OWN = f"{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -35,36 +38,17 @@ def environment(folder: Path) -> dict[str, str]:
     return kept | {"PATH": str(folder), "UV_PYTHON_INSTALL_DIR": str(folder / "none"), "SAM_CLI_TELEMETRY": "0"}
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("build")
-    sam = Path(sys.executable).with_name("sam")
-    done = subprocess.run(
-        [sam, "build", "--template", ROOT / "template.yaml", "--build-dir", folder / "built"],
-        cwd=folder,
-        env=environment(folder / "bin"),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode and "Failed to fetch" in done.stderr:
-        pytest.skip("the package index can't be reached")
-    assert done.returncode == 0, done.stderr
-    return folder / "built"
-
-
-def test_each_function_is_its_folder(built: Path) -> None:
+def test_each_function_is_its_folder(built_for_lambda: Path) -> None:
     for name in deployed().of(FUNCTION):
-        assert [path.name for path in (built / name).iterdir()] == ["handler.py"]
+        assert [path.name for path in (built_for_lambda / name).iterdir()] == ["handler.py"]
 
 
 @pytest.mark.parametrize(
     "package", [path.parent for path in ROOT.glob("layers/*/*/__init__.py")], ids=lambda path: path.name
 )
-def test_a_rooms_layer_holds_its_package_with_its_sql(built: Path, package: Path) -> None:
+def test_a_rooms_layer_holds_its_package_with_its_sql(built_for_lambda: Path, package: Path) -> None:
     wanted = {path.relative_to(package.parent) for kind in ("*.py", "*.sql") for path in package.rglob(kind)}
-    layer = built / f"{package.parent.name.capitalize()}Layer/python"
+    layer = built_for_lambda / f"{package.parent.name.capitalize()}Layer/python"
     packed = {
         path.relative_to(layer) for path in layer.joinpath(package.name).rglob("*") if path.suffix in (".py", ".sql")
     }
@@ -72,14 +56,14 @@ def test_a_rooms_layer_holds_its_package_with_its_sql(built: Path, package: Path
     assert packed == wanted
 
 
-def test_what_only_a_pack_imports_lies_in_its_own_layer(built: Path) -> None:
-    assert (built / "ForecastsLayer/python/stripe").is_dir()
-    assert not (built / "DependenciesLayer/python/stripe").exists()
-    assert not (built / "EngineLayer/python/stripe").exists()
+def test_what_only_a_pack_imports_lies_in_its_own_layer(built_for_lambda: Path) -> None:
+    assert (built_for_lambda / "ForecastsLayer/python/stripe").is_dir()
+    assert not (built_for_lambda / "DependenciesLayer/python/stripe").exists()
+    assert not (built_for_lambda / "EngineLayer/python/stripe").exists()
 
 
-def test_each_library_is_for_lambdas_processor_and_python(built: Path) -> None:
-    libraries = [path for path in built.rglob("*.so*") if path.is_file()]
+def test_each_library_is_for_lambdas_processor_and_python(built_for_lambda: Path) -> None:
+    libraries = [path for path in built_for_lambda.rglob("*.so*") if path.is_file()]
     modules = [path.name for path in libraries if ".cpython-" in path.name]
 
     assert modules
@@ -87,27 +71,53 @@ def test_each_library_is_for_lambdas_processor_and_python(built: Path) -> None:
     assert [name for name in modules if ".cpython-313-aarch64-linux-gnu.so" not in name] == []
 
 
-def test_a_layer_holds_nothing_that_lambda_never_reads(built: Path) -> None:
-    left = [path for path in built.rglob("*") if path.name in ("tests", "RECORD", "bin") or path.suffix == ".pyi"]
+def test_a_layer_holds_nothing_that_lambda_never_reads(built_for_lambda: Path) -> None:
+    files = built_for_lambda.rglob("*")
+    left = [path for path in files if path.name in ("tests", "RECORD", "bin") or path.suffix == ".pyi"]
 
     assert left == []
 
 
-def test_a_package_still_knows_its_version(built: Path) -> None:
-    metadata = {path.parent.name.partition("-")[0] for path in built.rglob("*.dist-info/METADATA")}
+def test_a_package_still_knows_its_version(built_for_lambda: Path) -> None:
+    metadata = {path.parent.name.partition("-")[0] for path in built_for_lambda.rglob("*.dist-info/METADATA")}
 
     assert {"psycopg", "pydantic", "aws_lambda_powertools"} <= metadata
 
 
-def test_a_function_and_its_layers_fit_into_lambda(built: Path) -> None:
-    assert sum(path.stat().st_size for path in built.rglob("*") if path.is_file()) < MOST_UNZIPPED
+def test_this_machine_is_given_the_same_files_as_lambda(built_for_lambda: Path, built_here: Built) -> None:
+    made = [path.name for path in built_for_lambda.iterdir() if path.is_dir()]
+
+    assert {"EngineLayer", "DependenciesLayer", "ForecastsLayer", "WorkerFunction"} <= set(made)
+    for name in made:
+        assert files_of(built_for_lambda / name) == files_of(built_here.folder / name)
+
+
+def test_each_module_has_bytecode_where_this_machine_has_the_runtimes_python(
+    built_for_lambda: Path, built_here: Built
+) -> None:
+    modules, compiled = (len(list(built_for_lambda.glob(f"*Layer/**/*.{kind}"))) for kind in ("py", "pyc"))
+
+    assert compiled == (modules if built_here.interpreter.version == runtime_version() else 0)
+
+
+def test_no_layer_brings_what_the_runtime_brings(built_for_lambda: Path) -> None:
+    brought = {path.name.partition("-")[0] for path in built_for_lambda.rglob("*.dist-info")}
+
+    assert "psycopg_binary" in brought
+    assert brought & {"boto3", "botocore", "s3transfer", "awslambdaric"} == set()
+
+
+def test_sam_needs_no_python_of_lambdas_version(tmp_path: Path) -> None:
+    environ = environment(tmp_path / "bin")
+    done = sam_build(tmp_path / "built", environ, "DependenciesLayer")
+
+    assert done.returncode == 0, done.stderr
+    assert list((tmp_path / "built/DependenciesLayer").rglob("*.so"))
+    assert list((tmp_path / "built").rglob("*.pyc")) == []
 
 
 def test_the_makefile_builds_for_the_templates_runtime() -> None:
-    version = re.search(r"^RUNTIME := (.+)$", (ROOT / "layers/Makefile").read_text(), re.MULTILINE)
-
-    assert version
-    assert {function["Runtime"] for function in deployed().of(FUNCTION).values()} == {f"python{version[1]}"}
+    assert {function["Runtime"] for function in deployed().of(FUNCTION).values()} == {f"python{runtime_version()}"}
 
 
 def test_bytecode_of_the_runtimes_version_is_loaded_whatever_the_files_dates(tmp_path: Path) -> None:
@@ -141,6 +151,13 @@ def test_without_the_runtimes_python_the_build_says_so_and_leaves_bytecode_out(t
 def elf_machine(path: Path) -> int:
     with path.open("rb") as file:
         return int.from_bytes(file.read(20)[18:20], "little")
+
+
+def files_of(folder: Path) -> set[str]:
+    """Their paths but for bytecode, without the names of processor and Python and the versions that wheels give to
+    libraries."""
+    paths = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"}
+    return {re.sub(r"x86_64|aarch64|arm64|cp(ython-)?3\d+|(-[0-9a-f]{8})?\.so[.\d]*$", "", path) for path in paths}
 
 
 def build_layer(folder: Path, runtime: str) -> tuple[str, Path]:

@@ -64,6 +64,16 @@ def test_each_link_leads_somewhere(path: Path) -> None:
     assert [link for link in links if not (path.parent / link).exists()] == []
 
 
+@each_document
+def test_each_link_to_a_heading_finds_it(path: Path) -> None:
+    for file, heading in re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", path.read_text("utf-8")):
+        target = path.parent / file if file else path
+        headings = re.findall(r"^#+ (.+)$", target.read_text("utf-8"), re.MULTILINE)
+        assert heading in [re.sub(r"[^\w -]", "", one).lower().replace(" ", "-") for one in headings], (
+            f"{file}#{heading}"
+        )
+
+
 def _section(name: str) -> str:
     template = (ROOT / "template.yaml").read_text("utf-8")
     found = re.search(rf"^{name}:\n(.*?)^\w", template, re.MULTILINE | re.DOTALL)

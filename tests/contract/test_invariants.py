@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from signalbox.registry import Task
+from tests.contract import infrastructure
+from tests.contract.infrastructure import arn, resource
 from tests.contract.invariants import (
     INVARIANTS,
     Invariant,
@@ -22,14 +24,6 @@ from tests.contract.invariants import (
 from tests.support.template import Template, text
 
 ARN_OF_RULES = "arn:${AWS::Partition}:events:${AWS::Region}:${AWS::AccountId}:rule/${AWS::StackName}-*"
-
-
-def resource(kind: str, **properties: Any) -> dict[str, Any]:
-    return {"Type": kind, "Properties": properties}
-
-
-def arn(name: str) -> dict[str, Any]:
-    return {"Fn::GetAtt": [name, "Arn"]}
 
 
 def named(name: str) -> dict[str, Any]:
@@ -47,12 +41,13 @@ def without_tls(action: str) -> dict[str, Any]:
 
 GOOD = Template(
     {
+        **infrastructure.RESOURCES,
         "Layer": resource(
             "AWS::Lambda::LayerVersion", CompatibleRuntimes=["python3.13"], CompatibleArchitectures=["arm64"]
         ),
         "Role": resource(
             "AWS::IAM::Role",
-            ManagedPolicyArns=["arn:aws:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole"],
+            ManagedPolicyArns=[{"Ref": "Policy"}],
             Policies=[
                 {"PolicyDocument": policy(Action="sqs:SendMessage", Resource=arn("Queue"))},
                 {"PolicyDocument": policy(Action=sorted(queues.READING), Resource=[arn("Queue"), arn("Dead")])},
@@ -67,21 +62,25 @@ GOOD = Template(
             "AWS::Logs::LogGroup",
             LogGroupName={"Fn::Sub": "/aws/lambda/${AWS::StackName}-worker"},
             RetentionInDays=30,
+            KmsKeyId=arn("Key"),
         ),
         "Worker": resource(
             "AWS::Lambda::Function",
             FunctionName=named("worker"),
+            KmsKeyArn=arn("Key"),
             Role=arn("Role"),
             Runtime="python3.13",
             Architectures=["arm64"],
             Timeout=60,
             Layers=[{"Ref": "Layer"}],
             LoggingConfig={"LogFormat": "JSON", "LogGroup": {"Ref": "Logs"}},
-            Environment={"Variables": {"COUNT": {"Fn::GetAtt": ["Configuration", "VersionNumber"]}, "P": {"Ref": "P"}}},
+            Environment={
+                "Variables": {"COUNT": {"Fn::GetAtt": ["Configuration", "VersionNumber"]}, "QUEUE": {"Ref": "Queue"}}
+            },
         ),
         "Configuration": resource(
             "AWS::AppConfig::HostedConfigurationVersion",
-            Content={"Fn::Join": [" ", [{"Ref": "P"}, {"Ref": "Layer"}]]},
+            Content={"Fn::Join": [" ", [{"Ref": "Queue"}, {"Ref": "Layer"}, {"Ref": "Key"}]]},
         ),
         "One": resource("AWS::Lambda::Version", FunctionName={"Ref": "Worker"}),
         "Live": {
@@ -91,9 +90,9 @@ GOOD = Template(
                 FunctionName={"Ref": "Worker"},
                 FunctionVersion={"Fn::GetAtt": ["One", "Version"]},
             ),
-            "UpdatePolicy": {"CodeDeployLambdaAliasUpdate": {"DeploymentGroupName": {"Ref": "Group"}}},
+            "UpdatePolicy": {"CodeDeployLambdaAliasUpdate": {"DeploymentGroupName": {"Ref": "Deploy"}}},
         },
-        "Group": resource(
+        "Deploy": resource(
             "AWS::CodeDeploy::DeploymentGroup",
             AlarmConfiguration={"Enabled": True, "Alarms": [{"Name": {"Ref": "Alarm"}}]},
             AutoRollbackConfiguration={"Enabled": True, "Events": ["DEPLOYMENT_STOP_ON_ALARM"]},
@@ -120,7 +119,7 @@ GOOD = Template(
             MaximumEventAgeInSeconds=3600,
             DestinationConfig={"OnFailure": {"Destination": arn("Failed")}},
         ),
-        "Failed": resource("AWS::SQS::Queue", SqsManagedSseEnabled=True),
+        "Failed": resource("AWS::SQS::Queue", KmsMasterKeyId={"Ref": "Key"}),
         "FailedPolicy": resource(
             "AWS::SQS::QueuePolicy",
             Queues=[{"Ref": "Failed"}],
@@ -139,7 +138,9 @@ GOOD = Template(
             **resource(
                 "AWS::S3::Bucket",
                 BucketEncryption={
-                    "ServerSideEncryptionConfiguration": [{"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}]
+                    "ServerSideEncryptionConfiguration": [
+                        {"ServerSideEncryptionByDefault": {"KMSMasterKeyID": arn("Key")}, "BucketKeyEnabled": True}
+                    ]
                 },
                 PublicAccessBlockConfiguration=dict.fromkeys(buckets.OPENINGS, True),
                 OwnershipControls={"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]},
@@ -157,14 +158,14 @@ GOOD = Template(
         ),
         "Dead": resource(
             "AWS::SQS::Queue",
-            SqsManagedSseEnabled=True,
+            KmsMasterKeyId={"Ref": "Key"},
             VisibilityTimeout=360,
             MessageRetentionPeriod=1_209_600,
             RedriveAllowPolicy={"redrivePermission": "byQueue", "sourceQueueArns": []},
         ),
         "Queue": resource(
             "AWS::SQS::Queue",
-            SqsManagedSseEnabled=True,
+            KmsMasterKeyId={"Ref": "Key"},
             VisibilityTimeout=360,
             RedrivePolicy={"deadLetterTargetArn": arn("Dead"), "maxReceiveCount": 5},
         ),
@@ -206,7 +207,8 @@ GOOD = Template(
             Principal="events.amazonaws.com",
             SourceArn={"Fn::Sub": ARN_OF_RULES},
         ),
-    }
+    },
+    frozenset({"Policy"}),
 )
 
 INPUT = "Rule.Targets.0.InputTransformer"
@@ -219,6 +221,7 @@ WIDE_STATEMENT = "Role.Policies.0.PolicyDocument.Statement.0"
 
 # What is broken by putting a value in a place (None takes it out), and which resource is then named.
 BROKEN: list[tuple[Invariant, str, Any, str]] = [
+    *infrastructure.BROKEN,
     (rules.pass_the_scheduled_instant, f"{INPUT}.InputPathsMap", {"time": "$.id"}, "Rule"),
     (rules.pass_the_scheduled_instant, f"{INPUT}.InputTemplate", '{"task": "sweep"}', "Rule"),
     (rules.pass_the_scheduled_instant, INPUT, None, "Rule"),
@@ -253,9 +256,7 @@ BROKEN: list[tuple[Invariant, str, Any, str]] = [
     (permissions.hold_no_wildcard, f"{WIDE_STATEMENT}.Action", ["sqs:SendMessage", "*"], "Role"),
     (permissions.hold_no_wildcard, f"{WIDE_STATEMENT}.Resource", "*", "Role"),
     (permissions.hold_no_wildcard, "FailedPolicy.PolicyDocument.Statement.0.Principal", "*", "FailedPolicy"),
-    (permissions.come_from_no_managed_policy_but_sams, "Role.ManagedPolicyArns", [MANAGED], "Role"),
-    (queues.are_encrypted, "Queue.SqsManagedSseEnabled", None, "Queue"),
-    (queues.are_encrypted, "Dead.SqsManagedSseEnabled", False, "Dead"),
+    (permissions.come_from_no_managed_policy_of_awss, "Role.ManagedPolicyArns", [MANAGED], "Role"),
     (queues.hide_messages_for_six_timeouts, "Queue.VisibilityTimeout", 359, "Mapping"),
     (queues.hide_messages_for_six_timeouts, "Queue.VisibilityTimeout", None, "Mapping"),
     (queues.bear_throttling, "Queue.RedrivePolicy", None, "Mapping"),
@@ -276,7 +277,6 @@ BROKEN: list[tuple[Invariant, str, Any, str]] = [
     (queues.refuse_plain_http, f"{TLS}.Condition", None, "Failed"),
     (queues.refuse_plain_http, f"{TLS}.Action", "sqs:SendMessage", "Failed"),
     (queues.refuse_plain_http, f"{TLS}.Principal", {"AWS": "123456789012"}, "Failed"),
-    (buckets.are_encrypted, "Bucket.BucketEncryption", None, "Bucket"),
     (buckets.are_closed_to_the_public, "Bucket.PublicAccessBlockConfiguration", None, "Bucket"),
     (buckets.are_closed_to_the_public, "Bucket.PublicAccessBlockConfiguration.BlockPublicPolicy", False, "Bucket"),
     (buckets.are_closed_to_the_public, "Bucket.OwnershipControls", None, "Bucket"),
@@ -296,12 +296,12 @@ BROKEN: list[tuple[Invariant, str, Any, str]] = [
     (versions.are_invoked_by_their_alias, f"{CALLER}.Resource", arn("Worker"), "Role"),
     (versions.are_invoked_by_their_alias, "Call", resource("Custom::Call", ServiceToken=arn("Worker")), "Call"),
     (versions.treat_failed_events_by_their_alias, "Invoke.Qualifier", None, "Invoke"),
-    (versions.are_rolled_back_by_alarms, "Group.AlarmConfiguration", None, "Group"),
-    (versions.are_rolled_back_by_alarms, "Group.AlarmConfiguration.Enabled", False, "Group"),
-    (versions.are_rolled_back_by_alarms, "Alarm", None, "Group"),
-    (versions.are_rolled_back_by_alarms, f"{WATCHED}.Value", "7", "Group"),
-    (versions.are_rolled_back_by_alarms, "Group.AutoRollbackConfiguration.Events", ["DEPLOYMENT_FAILURE"], "Group"),
-    (versions.are_published_with_what_they_depend_on, "Configuration.Content", {"Ref": "P"}, "Worker"),
+    (versions.are_rolled_back_by_alarms, "Deploy.AlarmConfiguration", None, "Deploy"),
+    (versions.are_rolled_back_by_alarms, "Deploy.AlarmConfiguration.Enabled", False, "Deploy"),
+    (versions.are_rolled_back_by_alarms, "Alarm", None, "Deploy"),
+    (versions.are_rolled_back_by_alarms, f"{WATCHED}.Value", "7", "Deploy"),
+    (versions.are_rolled_back_by_alarms, "Deploy.AutoRollbackConfiguration.Events", ["DEPLOYMENT_FAILURE"], "Deploy"),
+    (versions.are_published_with_what_they_depend_on, "Configuration.Content", {"Ref": "Queue"}, "Worker"),
     (versions.are_published_with_what_they_depend_on, "Worker.Environment.Variables.COUNT", None, "Worker"),
     (versions.are_published_with_what_they_depend_on, "Worker.Timeout", {"Fn::Sub": "${Time.Out}"}, "Worker"),
 ]

@@ -9,8 +9,12 @@ import pytest
 
 from tests.support.template import ROOT
 
-PINNED = [ROOT / "requirements.txt", ROOT / "requirements-uv.txt", *sorted(ROOT.glob("layers/*/requirements.txt"))]
-NAMED = [ROOT / "requirements.in", *sorted(ROOT.glob("layers/*/requirements.in"))]
+LAMBDAS = ROOT / "local/lambda_runtime/requirements"
+PINNED = [
+    *(ROOT / "requirements.txt", ROOT / "requirements-uv.txt", LAMBDAS.with_suffix(".txt")),
+    *sorted(ROOT.glob("layers/*/requirements.txt")),
+]
+NAMED = [ROOT / "requirements.in", LAMBDAS.with_suffix(".in"), *sorted(ROOT.glob("layers/*/requirements.in"))]
 # Each of these names the host of every file it lists.
 LOCK_FILES = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pylock.toml", "package-lock.json", "yarn.lock")
 

@@ -20,11 +20,14 @@ ROOT = Path(__file__).parents[2]
 PACKS = sorted(path.parent.name for path in ROOT.glob("layers/*/*/pack.py"))
 FUNCTION, RULE, QUEUE, BUCKET = "AWS::Lambda::Function", "AWS::Events::Rule", "AWS::SQS::Queue", "AWS::S3::Bucket"
 ALIAS, VERSION, ALARM = "AWS::Lambda::Alias", "AWS::Lambda::Version", "AWS::CloudWatch::Alarm"
+LOG_GROUP, SECRET_KIND, TOPIC_KIND = "AWS::Logs::LogGroup", "AWS::SecretsManager::Secret", "AWS::SNS::Topic"
 SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:database"
 KEY = "arn:aws:kms:us-east-1:123456789012:key/one"
 TOPIC = "arn:aws:sns:us-east-1:123456789012"
+CERTIFICATES = "arn:aws:lambda:us-east-1:123456789012:layer:rds-certificates:1"
 
-# What the template is deployed with: the least, the pack with what it can do without left out, and all there is.
+# What the template is deployed with: the least, the pack with what it can do without left out, all there is in a given
+# network, and a database that the stack makes: in a network of its own, the same with a proxy, and in a given one.
 VARIANTS: Mapping[str, Mapping[str, str]] = {
     "engine": {"DatabaseSecretArn": SECRET},
     "forecasts": {"DatabaseSecretArn": SECRET, "ForecastsPack": "on"},
@@ -45,14 +48,25 @@ VARIANTS: Mapping[str, Mapping[str, str]] = {
         "SenderAddress": "signalbox@example.com",
         "SmsNotifications": "on",
     },
+    "aurora": {"Database": "aurora", "CaBundleLayerArn": CERTIFICATES},
+    "proxy": {"Database": "aurora", "DatabaseProxy": "on", "DatabaseStandby": "on", "DatabaseMinCapacity": "0.5"},
+    "aurora in a vpc": {
+        "Database": "aurora",
+        "DatabaseProxy": "on",
+        "VpcId": "vpc-1",
+        "SubnetIds": "subnet-1,subnet-2",
+        "SecurityGroupIds": "sg-1",
+        "ForecastsPack": "on",
+    },
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Resources by their logical ids."""
+    """Resources by their logical ids, and the names of the parameters that they may refer to."""
 
     resources: Mapping[str, Any]
+    parameters: frozenset[str] = frozenset()
 
     def of(self, kind: str) -> dict[str, dict[str, Any]]:
         """The properties of each resource of one type."""
@@ -73,7 +87,7 @@ class Template:
         resources = deepcopy(dict(self.resources))
         name, *inner = path.split(".")
         _put(resources, [name, "Properties", *inner] if inner else [name], value)
-        return Template(resources)
+        return Template(resources, self.parameters)
 
 
 def _put(place: Any, steps: list[str], value: Any) -> None:
@@ -94,10 +108,16 @@ def source() -> dict[str, Any]:
 @cache
 def deployed(variant: str = "everything") -> Template:
     """template.yaml as it is deployed with a variant's parameters, its conditions decided."""
+    return deployed_with(VARIANTS[variant])
+
+
+def deployed_with(given: Mapping[str, str]) -> Template:
+    """The same with parameters of one's own."""
     template = source()
     package(template, ROOT)
-    parameters = parameters_of(template, VARIANTS[variant])
-    return Template(Decided(transform(template, parameters), parameters).resources())
+    parameters = parameters_of(template, given)
+    resources = Decided(transform(template, parameters), parameters).resources()
+    return Template(resources, frozenset(parameters))
 
 
 def packs_of(variant: str) -> list[str]:
@@ -113,6 +133,11 @@ def referred(value: Any) -> str | None:
         return str(value["Ref"])
     named = value.get("Fn::GetAtt")
     return str(named[0]) if named else None
+
+
+def listed(value: Any) -> list[Any]:
+    """What may be written as one or as a list."""
+    return value if isinstance(value, list) else [value]
 
 
 def text(value: Any) -> str:

@@ -56,3 +56,32 @@ def test_a_choice_becomes_its_branch_however_deep_and_no_value_leaves_nothing_be
     assert decided(resources).resources()["R"]["Properties"] == {"L": ["x"], "V": {"Ref": "Other"}}
     assert decided(resources, Pack="on").resources()["R"]["Properties"]["A"] == "one"
     assert decided(resources, Pack="on", Secret="arn").resources()["R"]["Properties"]["L"] == ["x", "both"]
+
+
+RULES = {
+    "Pack": {
+        "RuleCondition": {"Fn::Equals": [{"Ref": "Pack"}, "on"]},
+        "Assertions": [
+            {"Assert": {"Fn::Not": [{"Fn::Equals": [{"Ref": "Secret"}, ""]}]}, "AssertDescription": "give a secret"},
+            {"Assert": {"Fn::EachMemberEquals": [{"Ref": "Subnets"}, "a"]}, "AssertDescription": "no subnet but a"},
+        ],
+    },
+    "Always": {"Assertions": [{"Assert": {"Fn::Equals": [{"Ref": "Odd"}, ""]}, "AssertDescription": "nothing odd"}]},
+}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "refusals"),
+    [
+        ({}, []),
+        ({"Odd": "yes"}, ["nothing odd"]),
+        ({"Pack": "on"}, ["give a secret", "no subnet but a"]),
+        ({"Pack": "on", "Secret": "arn", "Subnets": "a,a"}, []),
+        ({"Pack": "on", "Secret": "arn", "Subnets": "a,b"}, ["no subnet but a"]),
+    ],
+)
+def test_a_rule_refuses_parameters_in_the_words_of_its_assertions(
+    parameters: dict[str, str], refusals: list[str]
+) -> None:
+    given = {"Pack": "off", "Secret": "", "Subnets": "", "Odd": ""} | parameters
+    assert Decided({"Rules": RULES, "Resources": {}}, given).refusals() == refusals

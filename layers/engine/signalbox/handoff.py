@@ -12,7 +12,6 @@ from signalbox.errors import Unavailable
 from signalbox.ledger import Trigger
 from signalbox.registry import Task
 
-
 # The alias that all invoke: the version that has proved itself, whatever was deployed since.
 LIVE = "live"
 

@@ -8,7 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tests.contract.invariants import buckets, functions, permissions, queues, rules, versions
+from tests.contract.invariants import (
+    buckets,
+    databases,
+    encryption,
+    functions,
+    networks,
+    permissions,
+    queues,
+    references,
+    rules,
+    topics,
+    versions,
+)
 from tests.support.template import Template
 
 Invariant = Callable[[Template], Iterator[str]]
@@ -24,8 +36,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     functions.are_built_like_their_layers,
     functions.have_roles_of_their_own,
     permissions.hold_no_wildcard,
-    permissions.come_from_no_managed_policy_but_sams,
-    queues.are_encrypted,
+    permissions.come_from_no_managed_policy_of_awss,
     queues.hide_messages_for_six_timeouts,
     queues.bear_throttling,
     queues.let_only_their_own_dead_letters_in,
@@ -35,7 +46,6 @@ INVARIANTS: tuple[Invariant, ...] = (
     queues.are_answered_message_by_message,
     queues.are_read_with_bounded_concurrency,
     queues.refuse_plain_http,
-    buckets.are_encrypted,
     buckets.are_closed_to_the_public,
     buckets.refuse_plain_http,
     buckets.forget_half_uploads,
@@ -45,6 +55,20 @@ INVARIANTS: tuple[Invariant, ...] = (
     versions.treat_failed_events_by_their_alias,
     versions.are_rolled_back_by_alarms,
     versions.are_published_with_what_they_depend_on,
+    topics.refuse_plain_http,
+    encryption.is_by_a_key_of_the_stack,
+    encryption.has_keys_that_rotate_and_stay,
+    encryption.has_keys_that_are_used_through_services,
+    databases.are_hard_to_lose,
+    databases.are_encrypted_at_rest_and_on_the_way,
+    databases.are_private,
+    databases.keep_passwords_out_of_the_template,
+    databases.let_every_user_through_their_proxy,
+    networks.let_in_named_groups_only,
+    networks.say_where_they_lead,
+    networks.have_no_way_out,
+    networks.have_endpoints_for_this_account,
+    references.lead_somewhere,
 )
 
 

@@ -10,14 +10,6 @@ from tests.support.template import BUCKET, Template
 OPENINGS = ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
 
 
-def are_encrypted(template: Template) -> Iterator[str]:
-    """S3 would do it by itself; what is written down can be asked for."""
-    for name, bucket in template.of(BUCKET).items():
-        rules = bucket.get("BucketEncryption", {}).get("ServerSideEncryptionConfiguration", [])
-        if not any("SSEAlgorithm" in rule.get("ServerSideEncryptionByDefault", {}) for rule in rules):
-            yield f"{name}: no BucketEncryption"
-
-
 def are_closed_to_the_public(template: Template) -> Iterator[str]:
     """By each of the four ways in, and by access lists, which nothing here uses."""
     for name, bucket in template.of(BUCKET).items():

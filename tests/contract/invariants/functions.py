@@ -39,8 +39,8 @@ def are_built_like_their_layers(template: Template) -> Iterator[str]:
     """A layer of another runtime or processor is found out at its first import, in production."""
     layers = template.of("AWS::Lambda::LayerVersion")
     for name, function in template.of(FUNCTION).items():
-        for layer_name in map(referred, function.get("Layers", [])):
-            layer = layers.get(layer_name or "", {})
+        for layer_name in filter(layers.__contains__, map(referred, function.get("Layers", []))):
+            layer = layers[layer_name or ""]
             if layer.get("CompatibleRuntimes") != [function["Runtime"]]:
                 yield f"{name}: {layer_name} is not for {function['Runtime']}"
             if layer.get("CompatibleArchitectures") != function["Architectures"]:

@@ -6,18 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.contract.invariants.transport import refusing_plain_http
-from tests.support.template import FUNCTION, QUEUE, RULE, Template, referred, statements
+from tests.support.template import FUNCTION, QUEUE, RULE, Template, listed, referred, statements
 
 READING = {"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}
 FOUR_DAYS = 345_600  # SQS's own retention
 WITHOUT_WINDOW = 10  # messages, the most that Lambda takes without one
-
-
-def are_encrypted(template: Template) -> Iterator[str]:
-    """At rest, by SQS's key or by one of KMS."""
-    for name, queue in template.of(QUEUE).items():
-        if queue.get("SqsManagedSseEnabled") is not True and "KmsMasterKeyId" not in queue:
-            yield f"{name}: neither SqsManagedSseEnabled nor KmsMasterKeyId"
 
 
 def hide_messages_for_six_timeouts(template: Template) -> Iterator[str]:
@@ -70,8 +63,8 @@ def are_read_by_who_may(template: Template) -> Iterator[str]:
             action
             for policy in role.get("Policies", [])
             for statement in statements(policy["PolicyDocument"])
-            if mapping["EventSourceArn"] in _list(statement["Resource"])
-            for action in _list(statement["Action"])
+            if mapping["EventSourceArn"] in listed(statement["Resource"])
+            for action in listed(statement["Action"])
         }
         if missing := READING - allowed:
             yield f"{name}: its function may not {', '.join(sorted(missing))}"
@@ -131,7 +124,3 @@ def _where_failures_end(template: Template) -> Iterator[str | None]:
         yield from (referred(target.get("DeadLetterConfig", {}).get("Arn")) for target in rule["Targets"])
     for config in template.of("AWS::Lambda::EventInvokeConfig").values():
         yield referred(config.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination"))
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]

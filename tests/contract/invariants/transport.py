@@ -19,5 +19,6 @@ def refusing_plain_http(
 
 def _refuses(statement: Mapping[str, Any]) -> bool:
     plain = statement.get("Condition", {}).get("Bool", {}).get("aws:SecureTransport") == "false"
-    everything = str(statement["Action"]).endswith(":*")
+    # A topic's policy takes no wildcard; what goes over the wire there is what is published.
+    everything = str(statement["Action"]).endswith((":*", "sns:Publish"))
     return statement["Effect"] == "Deny" and statement.get("Principal") == "*" and everything and plain

@@ -6,19 +6,18 @@ from collections.abc import Iterator
 from uuid import uuid4
 
 import boto3
-import psycopg
 import pytest
 
 from forecasts.pack import PACK
 from forecasts.settings import settings
 from local.moto_process import MotoProcess
 from local.stand_ins.runpod import KEY, RunPodStandIn
-from signalbox import migrations
 from signalbox.packs import ENGINE
 from tests.conftest import new_database
 from tests.support.aws import Aws
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.queue_stand_in import QueueStandIn
+from tests.support.schema import make_schema
 from tests.support.stage import Stage
 
 
@@ -26,8 +25,7 @@ from tests.support.stage import Stage
 def template(server: str) -> Iterator[str]:
     """A database with the engine's schema and the pack's."""
     with new_database(server) as dsn:
-        with psycopg.connect(dsn, autocommit=True) as connection:
-            migrations.apply(connection, [ENGINE, PACK], "tests")
+        make_schema(dsn, [ENGINE, PACK])
         yield dsn
 
 

@@ -14,6 +14,8 @@ from pydantic_core import from_json
 
 from signalbox.database import Connection
 from signalbox.jobs.job import Job
+from signalbox.jobs.usage import Cost
+from signalbox.jobs.verdict import Verdict
 from signalbox.queries import load_queries
 
 SQL = load_queries(__file__)
@@ -54,3 +56,18 @@ class Lease:
             SQL["finish"], {"token": self.token, "verdicts": "[" + ",".join(verdicts) + "]"}
         ).fetchall()
         return found
+
+    def complete(self, db: Connection, job: Job, verdict: Verdict, cost: Cost) -> list[Changed]:
+        """The same for one job that has completed, at a third of the price."""
+        values = {
+            "token": self.token,
+            "job": job.id,
+            "number": job.execution,
+            "result": None if verdict.result is None else json.dumps(verdict.result),
+            "output_files": None if verdict.output_files is None else list(verdict.output_files),
+            **cost._asdict(),
+        }
+        answer = db.execute(SQL["complete"], values).fetchone()
+        if answer is None or answer[0] is None:
+            return []
+        return [(job.id, verdict.status, False), *((id_, "pending", True) for id_ in answer[0])]

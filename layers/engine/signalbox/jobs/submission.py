@@ -232,13 +232,25 @@ def _waiting(job: NewJob) -> str | None:
 
 
 def _insert(db: Connection, rows: Sequence[JobRow]) -> list[Submitted]:
-    text = "[" + ",".join(row.as_json() for row in rows) + "]"
-    stored = {id_ for (id_,) in db.execute(SQL["insert"], {"rows": text}).fetchall()}
+    text = _as_json(rows)
+    if all(row.idempotency_key is None for row in rows):
+        db.execute(SQL["insert"], {"rows": text})
+        return list(map(_submitted, rows))
+    stored = {id_ for (id_,) in db.execute(SQL["insert_once"], {"rows": text}).fetchall()}
     first: dict[str, tuple[str, str]] = {}
-    if len(stored) < len(rows):
+    while missing := [row for row in rows if row.id not in stored and row.id not in first]:
+        text = _as_json(missing)
         found = db.execute(SQL["find_first"], {"rows": text}).fetchall()
-        first = {asked: (id_, status) for asked, id_, status in found if asked not in stored}
+        first |= {asked: (id_, status) for asked, id_, status in found}
+        if len(found) < len(missing):  # first with keys of jobs that are gone: these are free
+            db.execute(SQL["free_keys"], {"rows": text})
+            again = _as_json([row for row in missing if row.id not in first])
+            stored |= {id_ for (id_,) in db.execute(SQL["insert_once"], {"rows": again}).fetchall()}
     return [_submitted(row) if row.id in stored else _found(row, *first[row.id]) for row in rows]
+
+
+def _as_json(rows: Sequence[JobRow]) -> str:
+    return "[" + ",".join(row.as_json() for row in rows) + "]"
 
 
 def _submitted(row: JobRow) -> Submitted:

@@ -33,7 +33,7 @@ from signalbox.jobs.message import read_messages
 from signalbox.jobs.metrics import write_metrics
 from signalbox.jobs.submission import Submitted
 from signalbox.jobs.timeout import Alarm
-from signalbox.jobs.usage import spent
+from signalbox.jobs.usage import Cost, spent
 from signalbox.jobs.verdict import CANCELLED, RELEASED, Verdict, as_json, of_error, parked
 
 # What has ended is recorded at the latest after so long, or so many: a crash makes the rest run again.
@@ -111,7 +111,7 @@ class Batch:
             changed: list[Changed] = []
 
             def finish(verdict: Verdict, db: Any) -> None:
-                changed[:] = self.lease.finish(db, [self._record_of(job, verdict, began, cpu)])
+                changed[:] = self._end(job, verdict, db, began, cpu)
                 if not changed:
                     raise LeaseLost
 
@@ -123,6 +123,13 @@ class Batch:
         self.submitted += context.submitted
         if verdict is not None:
             self._keep(job, verdict, began, cpu)
+
+    def _end(self, job: Job, verdict: Verdict, db: Any, began: float, cpu: float) -> list[Changed]:
+        """Alone, in the job's own transaction."""
+        if verdict.status != "completed":
+            return self.lease.finish(db, [self._record_of(job, verdict, began, cpu)])
+        self.counts[job.job_type, verdict.execution] += 1
+        return self.lease.complete(db, job, verdict, Cost.of(self.claimed_at, began, cpu))
 
     def _keep(self, job: Job, verdict: Verdict, began: float = 0.0, cpu: float = 0.0) -> None:
         self.records.append(self._record_of(job, verdict, began, cpu))
@@ -136,9 +143,7 @@ class Batch:
             self.delays[job.id] = verdict.delay.total_seconds()
         measured = ""
         if began:
-            since, until = (began - self.claimed_at) * 1000, (time.monotonic() - self.claimed_at) * 1000
-            now, memory_mb = spent()
-            cpu_ms = (now - cpu) * 1000
+            since, until, cpu_ms, memory_mb = Cost.of(self.claimed_at, began, cpu)
             measured = f'"began_ms":{since:.3f},"ended_ms":{until:.3f},"cpu_ms":{cpu_ms:.3f},"memory_mb":{memory_mb},'
         return f'{{"id":"{job.id}","number":{job.execution},{measured}{as_json(verdict)[1:]}'
 

@@ -11,7 +11,7 @@ COMMENT ON TABLE signalbox.job_locks IS
     'A lease on a slot, id "{task}:{slot}", or on a whole task, id "{task}". Taken over once expired; given back with the run.';
 
 CREATE TABLE signalbox.job_history (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id bigint GENERATED ALWAYS AS IDENTITY,
     job_type text NOT NULL,
     slot timestamptz NOT NULL,
     reference_time timestamptz,
@@ -39,8 +39,9 @@ CREATE TABLE signalbox.job_history (
     CONSTRAINT error_iff_failed CHECK ((status = 'failed') = (error IS NOT NULL)),
     CONSTRAINT reason_where_not_run CHECK (status NOT IN ('skipped', 'missed') OR reason IS NOT NULL),
     CONSTRAINT more_only_after_success CHECK (NOT more OR status = 'succeeded'),
-    CONSTRAINT capped_only_with_more CHECK (NOT capped OR more)
-);
+    CONSTRAINT capped_only_with_more CHECK (NOT capped OR more),
+    PRIMARY KEY (id, slot)
+) PARTITION BY RANGE (slot);
 COMMENT ON TABLE signalbox.job_history IS 'The ledger: one row a run, and one for each slot that came without a run.';
 COMMENT ON COLUMN signalbox.job_history.more IS
     'Work is left for this slot: it counts as done only once a run has succeeded with nothing left.';
@@ -67,13 +68,200 @@ CREATE UNIQUE INDEX slot_missed_once ON signalbox.job_history (job_type, slot) W
 
 CREATE FUNCTION signalbox.refuse_rewrite() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE EXCEPTION '% row % is final (%): it can''t become %', TG_TABLE_NAME, OLD.id, OLD.status, NEW.status
+    RAISE EXCEPTION 'job_history row % is final (%): it can''t become %', OLD.id, OLD.status, NEW.status
         USING ERRCODE = 'check_violation';
 END $$;
 
 -- The WHEN keeps the legal path, running to final, free of a function call.
 CREATE TRIGGER final_runs_stay BEFORE UPDATE OF status ON signalbox.job_history
     FOR EACH ROW WHEN (OLD.status <> 'running') EXECUTE FUNCTION signalbox.refuse_rewrite();
+
+-- Tables by time: job_history by slot here, jobs and job_executions by the job's id (0002), whose first bits are its time.
+-- What is in no partition of its own is in the default one: late and early clocks, and all that came while no partitions
+-- were made. docs/tables-by-time.md tells the whole.
+CREATE TABLE signalbox.job_history_default PARTITION OF signalbox.job_history DEFAULT;
+
+CREATE FUNCTION signalbox.first_id(since timestamptz) RETURNS uuid LANGUAGE sql IMMUTABLE STRICT AS $$
+    SELECT (lpad(to_hex(greatest(0, floor(extract(epoch FROM since) * 1000))::bigint), 12, '0') || repeat('0', 20))::uuid
+$$;
+COMMENT ON FUNCTION signalbox.first_id IS 'The least that an id of version 7 can be which was made since.';
+
+CREATE FUNCTION signalbox.time_of(id uuid) RETURNS timestamptz LANGUAGE sql IMMUTABLE STRICT AS $$
+    SELECT to_timestamp(('x' || left(replace(id::text, '-', ''), 12))::bit(48)::bigint / 1000.0)
+$$;
+COMMENT ON FUNCTION signalbox.time_of IS 'When an id of version 7 was made, by its maker''s clock.';
+
+CREATE VIEW signalbox.partitions AS
+SELECT parent.relname::text AS of_table, child.relname::text AS name, bound.starts_at, bound.ends_at
+FROM pg_catalog.pg_inherits AS i
+JOIN pg_catalog.pg_class AS parent ON parent.oid = i.inhparent AND parent.relkind = 'p'
+JOIN pg_catalog.pg_class AS child ON child.oid = i.inhrelid AND child.relispartition
+CROSS JOIN LATERAL pg_catalog.regexp_match(
+    pg_catalog.pg_get_expr(child.relpartbound, child.oid), '^FOR VALUES FROM \(''(.+)''\) TO \(''(.+)''\)$'
+) AS text
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN text[1] ~ '^[0-9a-f]{8}-' THEN signalbox.time_of(text[1]::uuid) ELSE text[1]::timestamptz END AS starts_at,
+        CASE WHEN text[2] ~ '^[0-9a-f]{8}-' THEN signalbox.time_of(text[2]::uuid) ELSE text[2]::timestamptz END AS ends_at
+) AS bound
+WHERE parent.relnamespace = 'signalbox'::regnamespace AND text IS NOT NULL;
+COMMENT ON VIEW signalbox.partitions IS 'The partitions that hold a stretch of time, of each table that has such.';
+
+-- The columns that can be given, to copy a row.
+CREATE FUNCTION signalbox.columns_of(of_table text) RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) FROM pg_catalog.pg_attribute
+    WHERE attrelid = ('signalbox.' || of_table)::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
+$$;
+
+-- One partition, with what the default one holds of its stretch. The caller sees to who may.
+CREATE FUNCTION signalbox.add_partition(of_table text, starts timestamptz, ends timestamptz) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    part text := of_table || to_char(starts AT TIME ZONE 'UTC', '_YYYYMMDD');
+    rest text := of_table || '_default';
+    key text := (SELECT attname FROM pg_catalog.pg_attribute AS a
+        JOIN pg_catalog.pg_partitioned_table AS p ON p.partrelid = a.attrelid AND p.partattrs[0] = a.attnum
+        WHERE p.partrelid = ('signalbox.' || of_table)::regclass);
+    lower text := CASE key WHEN 'slot' THEN starts::text ELSE signalbox.first_id(starts)::text END;
+    upper text := CASE key WHEN 'slot' THEN ends::text ELSE signalbox.first_id(ends)::text END;
+    columns text := signalbox.columns_of(of_table);
+    options text := (SELECT ' WITH (' || array_to_string(reloptions, ', ') || ')' FROM pg_catalog.pg_class
+        WHERE oid = ('signalbox.' || rest)::regclass);
+BEGIN
+    EXECUTE format(
+        'CREATE TABLE signalbox.%I (LIKE signalbox.%I INCLUDING DEFAULTS INCLUDING GENERATED INCLUDING CONSTRAINTS)',
+        part, of_table
+    ) || coalesce(options, '');
+    IF of_table = 'jobs' THEN
+        -- What ended after the partition's time: few, and all that drop_jobs must look for under its lock.
+        EXECUTE format('CREATE INDEX %I ON signalbox.%I (completed_at) WHERE completed_at >= %L', part || '_late', part, ends);
+    END IF;
+    -- The parent itself: who comes now waits here, and then sees the new partition; in the middle of a statement they
+    -- would look for the moved rows in the old one.
+    EXECUTE format('LOCK TABLE ONLY signalbox.%I IN ACCESS EXCLUSIVE MODE', of_table);
+    EXECUTE format(
+        'WITH moved AS (DELETE FROM signalbox.%1$I WHERE %2$I >= %3$L AND %2$I < %4$L RETURNING %5$s) '
+        'INSERT INTO signalbox.%6$I (%5$s) SELECT %5$s FROM moved', rest, key, lower, upper, columns, part
+    );
+    EXECUTE format(
+        'ALTER TABLE signalbox.%I ATTACH PARTITION signalbox.%I FOR VALUES FROM (%L) TO (%L)', of_table, part, lower, upper
+    );
+END $$;
+
+CREATE FUNCTION signalbox.make_partitions(of_table text, days integer, at_any_cost boolean DEFAULT false) RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER
+-- A lock that is not to be had in this time is left for another day: whoever comes meanwhile waits behind it.
+SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET lock_timeout = '1500ms' AS $$
+DECLARE
+    most_moved CONSTANT bigint := 10000;
+    most_scanned CONSTANT bigint := 1 << 30;
+    today timestamptz := date_trunc('day', clock_timestamp());
+    length interval := make_interval(days => days);
+    starts timestamptz;
+    ends timestamptz;
+    held bigint;
+    made integer := 0;
+BEGIN
+    IF of_table NOT IN ('jobs', 'job_executions', 'job_history') OR days NOT BETWEEN 1 AND 366 THEN
+        RAISE EXCEPTION 'no partitions of % days are made of ''%'': give jobs, job_executions or job_history, and 1 to 366',
+            days, of_table USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    PERFORM pg_advisory_xact_lock(hashtext('signalbox.partitions ' || of_table));
+    SELECT max(p.ends_at) INTO starts FROM signalbox.partitions AS p WHERE p.of_table = make_partitions.of_table;
+    -- After a long time without: what lies further back stays in the default partition, and goes row by row.
+    starts := greatest(coalesce(starts, today), today - 60 * length);
+    IF starts < today + 2 * length AND NOT at_any_cost
+        AND pg_relation_size(('signalbox.' || of_table || '_default')::regclass) > most_scanned
+    THEN
+        RAISE EXCEPTION 'the default partition of % has more than 1 GB, which a new partition has it searched for under a lock',
+            of_table USING ERRCODE = 'object_not_in_prerequisite_state', HINT = format(
+                'In a quiet minute: SELECT signalbox.make_partitions(%L, %s, at_any_cost => true)', of_table, days);
+    END IF;
+    WHILE starts < today + 2 * length LOOP
+        ends := starts + length;
+        EXECUTE format(
+            'SELECT count(*) FROM (SELECT FROM signalbox.%I WHERE %s LIMIT %s) AS held', of_table || '_default',
+            CASE of_table WHEN 'job_history' THEN format('slot >= %L AND slot < %L', starts, ends)
+                ELSE format('%1$I >= %2$L AND %1$I < %3$L', CASE of_table WHEN 'jobs' THEN 'id' ELSE 'job_id' END,
+                    signalbox.first_id(starts), signalbox.first_id(ends)) END, most_moved + 1
+        ) INTO held;
+        -- A past stretch without rows needs none. One with too many to move at once is left where it is.
+        IF held <= most_moved AND (held > 0 OR ends > today) THEN
+            PERFORM signalbox.add_partition(of_table, starts, ends);
+            made := made + 1;
+        END IF;
+        starts := ends;
+    END LOOP;
+    RETURN made;
+END $$;
+COMMENT ON FUNCTION signalbox.make_partitions IS
+    'Makes the partitions of so many days that a table lacks, up to twice that from today, and answers how many.';
+REVOKE EXECUTE ON FUNCTION signalbox.make_partitions FROM PUBLIC;
+
+-- Whether it is there, and old enough as a whole. Refuses to look with a snapshot that is older than the lock.
+CREATE FUNCTION signalbox.may_drop(of_table text, which text, before timestamptz) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'partition % is dropped in READ COMMITTED only: else what was changed meanwhile would be lost', which
+            USING ERRCODE = 'active_sql_transaction';
+    END IF;
+    PERFORM pg_advisory_xact_lock(hashtext('signalbox.partitions ' || of_table));
+    RETURN EXISTS (
+        SELECT FROM signalbox.partitions AS p
+        WHERE p.of_table = may_drop.of_table AND p.name = which AND p.ends_at <= before
+    );
+END $$;
+
+-- What must stay goes to the default partition. The caller has locked the table and looked.
+CREATE FUNCTION signalbox.drop_partition(of_table text, which text, kept tid[]) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    columns text := signalbox.columns_of(of_table);
+BEGIN
+    EXECUTE format('ALTER TABLE signalbox.%I DETACH PARTITION signalbox.%I', of_table, which);
+    EXECUTE format(
+        'INSERT INTO signalbox.%I (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM signalbox.%I WHERE ctid = ANY ($1)',
+        of_table, columns, columns, which
+    ) USING kept;
+    EXECUTE format('DROP TABLE signalbox.%I', which);
+END $$;
+
+CREATE FUNCTION signalbox.drop_runs(which text, retained jsonb, most_kept integer DEFAULT 10000) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET lock_timeout = '1500ms' AS $$
+DECLARE
+    -- Nothing that is hardly a day old, whatever is asked for.
+    youngest timestamptz := clock_timestamp() - interval '1 day';
+    look text := format($look$
+        SELECT coalesce(array_agg(ctid), '{}') FROM (
+            SELECT ctid FROM signalbox.%I
+            WHERE status = 'running' OR (started_at < least(($1 ->> job_type)::timestamptz, $2)) IS NOT TRUE
+                OR NOT $1 ? job_type
+            LIMIT $3
+        ) AS kept
+    $look$, which);
+    kept tid[];
+    total bigint;
+BEGIN
+    IF NOT signalbox.may_drop('job_history', which, youngest) THEN
+        RETURN NULL;
+    END IF;
+    EXECUTE look INTO kept USING retained, youngest, most_kept + 1;
+    IF cardinality(kept) > most_kept THEN
+        RETURN NULL;
+    END IF;
+    EXECUTE format('SELECT count(*) FROM signalbox.%I', which) INTO total;
+    LOCK TABLE ONLY signalbox.job_history IN ACCESS EXCLUSIVE MODE;
+    EXECUTE look INTO kept USING retained, youngest, most_kept + 1;
+    IF cardinality(kept) > most_kept THEN
+        RETURN NULL;
+    END IF;
+    PERFORM signalbox.drop_partition('job_history', which, kept);
+    RETURN total - cardinality(kept);
+END $$;
+COMMENT ON FUNCTION signalbox.drop_runs IS
+    'Drops a partition of job_history and answers how many runs went; each task''s of before the instant in `retained` may. Null: too many must stay.';
+REVOKE EXECUTE ON FUNCTION signalbox.drop_runs FROM PUBLIC;
+
+SELECT signalbox.make_partitions('job_history', 7);
 
 CREATE FUNCTION signalbox.worker_lost() RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
     SELECT '{"type": "WorkerLost", "message": "the worker stopped without a word and its lease ran out"}'::jsonb

@@ -1,8 +1,17 @@
 -- serves: 1
 -- The job plane: jobs and their attempts, what they wait for, schedules, controls, and what failed for good.
 
+-- As Python makes them: ids sort by time, and an id leads to its partition.
+CREATE FUNCTION signalbox.new_id() RETURNS uuid LANGUAGE sql VOLATILE AS $$
+    SELECT overlay(gen_random_uuid()::text PLACING
+        left(signalbox.first_id(moment)::text, 14) || '7'
+        || lpad(to_hex(extract(microseconds FROM moment)::bigint % 1000 * 4096 / 1000), 3, '0') FROM 1 FOR 18)::uuid
+    FROM (SELECT clock_timestamp() AS moment OFFSET 0) AS clock
+$$;
+COMMENT ON FUNCTION signalbox.new_id IS 'A UUID of version 7.';
+
 CREATE TABLE signalbox.jobs (
-    id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+    id uuid PRIMARY KEY DEFAULT signalbox.new_id(),
     job_type text NOT NULL,
     job_name text,
     job_category text NOT NULL DEFAULT 'standard',
@@ -76,7 +85,12 @@ CREATE TABLE signalbox.jobs (
     ),
     CONSTRAINT unmet_only_while_waiting
         CHECK (unmet_dependencies >= 0 AND (unmet_dependencies = 0 OR status IN ('pending', 'paused', 'cancelled', 'failed')))
-) WITH (fillfactor = 75);
+) PARTITION BY RANGE (id);
+-- New partitions take their storage options from the default one.
+CREATE TABLE signalbox.jobs_default PARTITION OF signalbox.jobs DEFAULT WITH (fillfactor = 75);
+-- From the year 2109 on: nearly all ids of version 4. Apart, since each new partition has the default one searched.
+CREATE TABLE signalbox.jobs_others PARTITION OF signalbox.jobs
+    FOR VALUES FROM ('04000000-0000-0000-0000-000000000000') TO (MAXVALUE) WITH (fillfactor = 75);
 COMMENT ON TABLE signalbox.jobs IS 'The truth about each job. A message on a lane only says that its job should be looked at.';
 COMMENT ON COLUMN signalbox.jobs.attempts IS 'Begun so far, but for those that were given back or throttled. A retry count is one less.';
 COMMENT ON COLUMN signalbox.jobs.executions IS 'Begun so far, whether they count or not: the number of the newest attempt_number.';
@@ -97,8 +111,6 @@ CREATE INDEX jobs_to_send ON signalbox.jobs (send_at) WHERE send_at IS NOT NULL;
 CREATE INDEX jobs_watched ON signalbox.jobs (status, job_type, id) WHERE status IN ('running', 'paused', 'failed');
 -- Those that wait for others are in neither: this one counts them.
 CREATE INDEX jobs_blocked ON signalbox.jobs (lane, job_type) WHERE status = 'pending' AND unmet_dependencies > 0;
--- A second submit with the same key finds the first.
-CREATE UNIQUE INDEX job_submitted_once ON signalbox.jobs (job_type, idempotency_key) WHERE idempotency_key IS NOT NULL;
 CREATE INDEX jobs_of_tenant ON signalbox.jobs (tenant, id) WHERE tenant IS NOT NULL;
 CREATE INDEX jobs_of_subject ON signalbox.jobs (subject_id) WHERE subject_id IS NOT NULL;
 CREATE INDEX jobs_of_correlation ON signalbox.jobs (correlation_id) WHERE correlation_id IS NOT NULL;
@@ -124,6 +136,18 @@ CREATE TRIGGER job_transition_known BEFORE UPDATE OF status ON signalbox.jobs
             'failed pending'
         )
     ) EXECUTE FUNCTION signalbox.refuse_transition();
+
+-- A second submit with the same key finds the first. A table of its own, since only what holds the id can be unique over
+-- all partitions of jobs. The key of a job that is gone is as good as none: a submit takes it over.
+CREATE TABLE signalbox.job_keys (
+    job_type text NOT NULL,
+    idempotency_key text NOT NULL,
+    job_id uuid NOT NULL,
+    CONSTRAINT job_submitted_once PRIMARY KEY (job_type, idempotency_key)
+);
+COMMENT ON TABLE signalbox.job_keys IS 'Which job was the first with its idempotency key.';
+-- Keys whose jobs went with their partition.
+CREATE INDEX keys_of_job ON signalbox.job_keys (job_id);
 
 -- No foreign key: it would cost each attempt a lock on its job, which the claim holds anyway. prune_jobs deletes both.
 CREATE TABLE signalbox.job_executions (
@@ -154,14 +178,19 @@ CREATE TABLE signalbox.job_executions (
     )),
     CONSTRAINT execution_ended_iff_final CHECK ((status = 'started') = (completed_at IS NULL)),
     CONSTRAINT execution_ended_after_start CHECK (completed_at >= started_at)
-) WITH (fillfactor = 80);
+) PARTITION BY RANGE (job_id);
+CREATE TABLE signalbox.job_executions_default PARTITION OF signalbox.job_executions DEFAULT WITH (fillfactor = 80);
+CREATE TABLE signalbox.job_executions_others PARTITION OF signalbox.job_executions
+    FOR VALUES FROM ('04000000-0000-0000-0000-000000000000') TO (MAXVALUE) WITH (fillfactor = 80);
 COMMENT ON TABLE signalbox.job_executions IS 'One row an execution, whether it counts as an attempt or not.';
 -- Rolling up by the hour; attempts come in the order of their start.
 CREATE INDEX executions_by_time ON signalbox.job_executions USING brin (started_at) WITH (pages_per_range = 32);
 
+-- No foreign keys: a partition that rows refer to can't be dropped. A submit holds the parents' rows until it has
+-- committed; prune_jobs deletes what is left of jobs that are gone, which waits for nothing and holds nothing up.
 CREATE TABLE signalbox.job_dependencies (
-    job_id uuid NOT NULL REFERENCES signalbox.jobs ON DELETE CASCADE,
-    depends_on_job_id uuid NOT NULL REFERENCES signalbox.jobs ON DELETE CASCADE,
+    job_id uuid NOT NULL,
+    depends_on_job_id uuid NOT NULL,
     dependency_type text NOT NULL DEFAULT 'success',
     on_failure text NOT NULL DEFAULT 'fail',
     satisfied boolean NOT NULL DEFAULT false,
@@ -749,6 +778,45 @@ END $$;
 COMMENT ON FUNCTION signalbox.end_attempts IS
     'Ends the attempts of one claim, as their worker decided: jobs, executions, dead letters and what waits for them. Answers what has become of those that were still this worker''s.';
 
+-- One job that has completed, as end_attempts would end it, in a third of its time: a transactional job ends by itself, and
+-- what serves a thousand records is dear for one. Answers the jobs that waited for it, and nothing where the lease is lost.
+CREATE FUNCTION signalbox.complete_job(
+    token uuid, job uuid, number integer, began_ms float8, ended_ms float8, cpu_ms float8, memory_mb integer,
+    result jsonb, output_files text[]
+) RETURNS uuid[] LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off  -- as for end_attempts
+AS $$
+#variable_conflict use_variable
+DECLARE
+    moment timestamptz := clock_timestamp();
+    grouped boolean;
+BEGIN
+    UPDATE signalbox.jobs AS j
+    SET status = 'completed', lease_token = NULL, lease_expires_at = NULL, heartbeat_at = NULL, health_status = NULL,
+        result = result, output_files = coalesce(output_files, j.output_files), error_details = NULL,
+        progress_percent = 100, send_at = NULL, memory_usage_mb = coalesce(memory_mb, j.memory_usage_mb),
+        cpu_usage_percent = CASE WHEN ended_ms > began_ms
+            THEN 100 * cpu_ms / (ended_ms - began_ms) ELSE j.cpu_usage_percent END,
+        started_at = j.started_at + began_ms * interval '1 ms',
+        completed_at = j.started_at + ended_ms * interval '1 ms',
+        updated_at = greatest(moment, j.started_at + ended_ms * interval '1 ms')
+    WHERE j.id = job AND j.lease_token = token
+    RETURNING j.job_group IS NOT NULL INTO grouped;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    UPDATE signalbox.job_executions AS x
+    SET status = 'completed', result = result, memory_used_mb = memory_mb, cpu_time_ms = cpu_ms,
+        started_at = x.started_at + began_ms * interval '1 ms', completed_at = x.started_at + ended_ms * interval '1 ms'
+    WHERE x.job_id = job AND x.attempt_number = number AND x.lease_token = token AND x.status = 'started';
+    IF grouped OR EXISTS (
+        SELECT FROM signalbox.job_dependencies WHERE depends_on_job_id = job AND NOT satisfied
+    ) THEN
+        RETURN coalesce(signalbox.settle_jobs(ARRAY[job]), '{}');
+    END IF;
+    RETURN '{}';
+END $$;
+
 -- A kind of failure that was thought to be mended has come back: its newest dead letter is open again. One kind that
 -- is open anyway, or that is ignored, stays as it is.
 CREATE FUNCTION signalbox.reopen_dead_letters(returned text[]) RETURNS void LANGUAGE plpgsql AS $$
@@ -808,3 +876,121 @@ BEGIN
         severity = excluded.severity, resolved_at = NULL, resolved_by = NULL, notified_at = NULL,
         reopened_at = moment, last_failed_at = moment, updated_at = moment;
 END $$;
+
+-- The rows of a partition of jobs that a drop must leave: not final, still wanted, or not old enough. Each kind by an
+-- index, so that the look under the lock is short; those that ended late by the index of their partition.
+CREATE FUNCTION signalbox.jobs_to_keep(which text, before timestamptz, most integer) RETURNS tid[] LANGUAGE plpgsql
+SET enable_seqscan = off AS $$
+DECLARE
+    part record;
+    kept tid[];
+BEGIN
+    SELECT p.name, p.starts_at, p.ends_at INTO STRICT part FROM signalbox.partitions AS p
+    WHERE p.of_table = 'jobs' AND p.name = which;
+    EXECUTE format($look$
+        SELECT coalesce(array_agg(place), '{}') FROM (
+            SELECT ctid AS place FROM signalbox.%1$I WHERE send_at IS NOT NULL
+            UNION
+            SELECT ctid FROM signalbox.%1$I WHERE status = 'pending' AND unmet_dependencies > 0
+            UNION
+            SELECT j.ctid FROM signalbox.%1$I AS j
+            WHERE j.status IN ('running', 'paused', 'failed') AND (j.status <> 'failed' OR EXISTS (
+                SELECT FROM signalbox.dead_letter_jobs AS d
+                WHERE d.original_job_id = j.id AND d.status NOT IN ('resolved', 'ignored')
+            ))
+            UNION
+            SELECT ctid FROM signalbox.%1$I WHERE completed_at >= %2$L
+            UNION
+            SELECT j.ctid FROM signalbox.job_dependencies AS d JOIN signalbox.%1$I AS j ON j.id = d.depends_on_job_id
+            WHERE NOT d.satisfied AND d.depends_on_job_id >= %3$L AND d.depends_on_job_id < %4$L
+            LIMIT %5$s
+        ) AS kept
+    $look$, which, before, signalbox.first_id(part.starts_at), signalbox.first_id(part.ends_at), most) INTO kept;
+    RETURN kept;
+END $$;
+
+CREATE FUNCTION signalbox.drop_jobs(which text, before timestamptz, most_kept integer DEFAULT 10000) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET lock_timeout = '1500ms' AS $$
+DECLARE
+    kept tid[];
+    total bigint;
+BEGIN
+    before := least(before, clock_timestamp() - interval '1 day');  -- whatever is asked for
+    IF NOT signalbox.may_drop('jobs', which, before)
+        OR cardinality(signalbox.jobs_to_keep(which, before, most_kept + 1)) > most_kept
+    THEN
+        RETURN NULL;
+    END IF;
+    EXECUTE format('SELECT count(*) FROM signalbox.%I', which) INTO total;
+    -- The parent itself: no statement is under way that could still change a job, and who comes now waits, and then finds
+    -- what was kept in its new place.
+    LOCK TABLE ONLY signalbox.jobs IN ACCESS EXCLUSIVE MODE;
+    kept := signalbox.jobs_to_keep(which, before, most_kept + 1);
+    IF cardinality(kept) > most_kept THEN
+        RETURN NULL;
+    END IF;
+    PERFORM signalbox.drop_partition('jobs', which, kept);
+    RETURN total - cardinality(kept);
+END $$;
+COMMENT ON FUNCTION signalbox.drop_jobs IS
+    'Drops a partition of jobs, but for what is not final, still wanted or ended since `before`, and answers how many went. Null: too many must stay.';
+REVOKE EXECUTE ON FUNCTION signalbox.drop_jobs FROM PUBLIC;
+
+-- Attempts stay as long as their job is there and they have not ended before the instant.
+CREATE FUNCTION signalbox.executions_to_keep(which text, before timestamptz, most integer) RETURNS tid[] LANGUAGE plpgsql
+SET enable_seqscan = off AS $$
+DECLARE
+    part record;
+    kept tid[];
+BEGIN
+    SELECT p.name, p.starts_at, p.ends_at INTO STRICT part FROM signalbox.partitions AS p
+    WHERE p.of_table = 'job_executions' AND p.name = which;
+    EXECUTE format($look$
+        SELECT coalesce(array_agg(place), '{}') FROM (
+            SELECT x.ctid AS place FROM (
+                SELECT id FROM signalbox.jobs WHERE id >= %2$L AND id < %3$L AND send_at IS NOT NULL
+                UNION
+                SELECT id FROM signalbox.jobs WHERE id >= %2$L AND id < %3$L AND status = 'pending' AND unmet_dependencies > 0
+                UNION
+                SELECT id FROM signalbox.jobs WHERE id >= %2$L AND id < %3$L AND status IN ('running', 'paused', 'failed')
+                UNION
+                SELECT id FROM signalbox.jobs WHERE id >= %2$L AND id < %3$L AND completed_at >= %4$L
+            ) AS j
+            JOIN signalbox.%1$I AS x ON x.job_id = j.id
+            WHERE x.completed_at IS NULL OR x.completed_at >= %4$L
+            LIMIT %5$s
+        ) AS kept
+    $look$, which, signalbox.first_id(part.starts_at), signalbox.first_id(part.ends_at), before, most) INTO kept;
+    RETURN kept;
+END $$;
+
+CREATE FUNCTION signalbox.drop_executions(which text, before timestamptz, most_kept integer DEFAULT 10000) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET lock_timeout = '1500ms' AS $$
+DECLARE
+    kept tid[];
+    total bigint;
+BEGIN
+    before := least(before, clock_timestamp() - interval '1 day');  -- whatever is asked for
+    IF NOT signalbox.may_drop('job_executions', which, before)
+        OR cardinality(signalbox.executions_to_keep(which, before, most_kept + 1)) > most_kept
+    THEN
+        RETURN NULL;
+    END IF;
+    EXECUTE format('SELECT count(*) FROM signalbox.%I', which) INTO total;
+    -- In the order in which a claim takes them. Jobs as well: none may begin an attempt while this looks.
+    LOCK TABLE ONLY signalbox.jobs IN SHARE ROW EXCLUSIVE MODE;
+    LOCK TABLE ONLY signalbox.job_executions IN ACCESS EXCLUSIVE MODE;
+    kept := signalbox.executions_to_keep(which, before, most_kept + 1);
+    IF cardinality(kept) > most_kept THEN
+        RETURN NULL;
+    END IF;
+    PERFORM signalbox.drop_partition('job_executions', which, kept);
+    RETURN total - cardinality(kept);
+END $$;
+COMMENT ON FUNCTION signalbox.drop_executions IS
+    'Drops a partition of job_executions, but for the attempts that have not ended before the instant and whose jobs are there, and answers how many went. Null: too many must stay.';
+REVOKE EXECUTE ON FUNCTION signalbox.drop_executions FROM PUBLIC;
+
+SELECT signalbox.make_partitions('jobs', 7), signalbox.make_partitions('job_executions', 7);

@@ -1,4 +1,6 @@
-"""Deletes runs older than their task keeps them, once a night, in batches that never hold a lock for long.
+"""Deletes runs older than their task keeps them, once a night: a partition at once where hardly a run in it must stay.
+
+The rest goes in batches that never hold a lock for long. It also makes the partitions of the next days.
 
 Missed slots age like runs. Finished backfills and their slots go after a season. A run at work is never touched, and
 runs of tasks that this stack does not know stay: a pack taken out for a while must find its history again.
@@ -6,29 +8,45 @@ runs of tasks that this stack does not know stay: a pack taken out for a while m
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+
+from psycopg.types.json import Jsonb
 
 from signalbox.context import Context, Done, drain
+from signalbox.partitions import drop_partitions, length_of, make_partitions, oldest_start
 from signalbox.queries import load_queries
 
 SQL = load_queries(__file__)
 BATCH = 1000
 BACKFILL_RETENTION = timedelta(days=90)
+# Days would be too many partitions for what the ledger holds.
+SHORTEST_PARTITION = timedelta(days=7)
 
 
 def prune_history(context: Context) -> Done:
-    """Items are the rows deleted."""
-    items = 0
-    for task in context.known:
-        done = _delete(context, "delete_runs", task.retention, task.name)
+    """Items are the rows that are gone."""
+    retentions = {task.name: task.retention for task in context.known}
+    length = length_of(SHORTEST_PARTITION * 4, max(retentions.values()))
+    make_partitions(context, "job_history", length)
+    retained = Jsonb({task: (context.now - kept).isoformat() for task, kept in retentions.items()})
+    items = drop_partitions(context, "job_history", context.now - min(retentions.values()), retained=retained)
+    oldest = oldest_start(context, "job_history")
+    for task, kept in retentions.items():
+        done = _delete_runs(context, task, context.now - kept, oldest, length)
         items += done.items
         if done.more:
             return Done(items, more=True)
-    slots = _delete(context, "delete_backfill_slots", BACKFILL_RETENTION)
-    backfills = _delete(context, "delete_backfills", BACKFILL_RETENTION) if not slots.more else Done()
+    slots = _delete(context, "delete_backfill_slots")
+    backfills = _delete(context, "delete_backfills") if not slots.more else Done()
     return Done(items + backfills.items, more=slots.more or backfills.more)
 
 
-def _delete(context: Context, query: str, retention: timedelta, job_type: str = "") -> Done:
-    values = {"job_type": job_type, "before": context.now - retention, "batch": BATCH}
+def _delete_runs(context: Context, task: str, before: datetime, oldest: datetime, length: timedelta) -> Done:
+    # What lies in a partition waits for the whole of it, unless that has to stay.
+    values = {"job_type": task, "before": before, "overdue": before - length, "oldest": oldest, "batch": BATCH}
+    return drain(context.budget, lambda: context.db.execute(SQL["delete_runs"], values).rowcount, size=BATCH)
+
+
+def _delete(context: Context, query: str) -> Done:
+    values = {"before": context.now - BACKFILL_RETENTION, "batch": BATCH}
     return drain(context.budget, lambda: context.db.execute(SQL[query], values).rowcount, size=BATCH)

@@ -1,8 +1,9 @@
 -- delete_runs: one batch of a task's oldest rows; SKIP LOCKED, so that two prunings share the work
 DELETE FROM signalbox.job_history
-WHERE id IN (
-    SELECT id FROM signalbox.job_history
+WHERE (id, slot) IN (
+    SELECT id, slot FROM signalbox.job_history
     WHERE job_type = %(job_type)s AND started_at < %(before)s AND status <> 'running'
+        AND (slot < %(oldest)s OR started_at < %(overdue)s)
     ORDER BY started_at
     LIMIT %(batch)s
     FOR UPDATE SKIP LOCKED

@@ -1,18 +1,20 @@
-"""Deletes what ended long ago, once a night: jobs with their attempts and dependencies, groups, and fine figures.
+"""Drops what ended long ago, once a night: jobs with their attempts, keys and dependencies, groups, and fine figures.
 
-Jobs are found by their ids, which sort by time, and deleted by the time of their end. A job that failed stays while
-its dead letter is open. Batches are small, so that nobody waits long for a lock.
+Jobs go with their partition, once it is old enough as a whole; what lies outside of the partitions, or has outlived
+its own, goes row by row, found by its id and deleted by the time of its end. A job that failed stays while its dead
+letter is open. Batches are small, so that nobody waits long for a lock. It also makes the partitions of the next days.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from signalbox.context import Context, Done, drain
 from signalbox.jobs.ids import first_id
+from signalbox.partitions import drop_partitions, length_of, make_partitions, oldest_start
 from signalbox.queries import load_queries
 
 SQL = load_queries(__file__)
@@ -25,7 +27,7 @@ _LEAST, _MOST = str(UUID(int=0)), str(UUID(int=(1 << 128) - 1))
 
 
 def prune_jobs(context: Context) -> Done:
-    """Items are the rows deleted: of jobs, attempts, groups and figures."""
+    """Items are the rows that are gone: of jobs, attempts, groups, figures, and what jobs left behind."""
     items = 0
     for done in _steps(context):
         items += done.items
@@ -36,17 +38,41 @@ def prune_jobs(context: Context) -> Done:
 
 def _steps(context: Context) -> Iterator[Done]:
     settings, now = context.settings, context.now
-    jobs = now - timedelta(days=settings.job_retention_days)
-    executions = now - timedelta(days=settings.execution_retention_days)
+    kept = timedelta(days=settings.job_retention_days)
+    attempts_kept = timedelta(days=settings.execution_retention_days)
+    length = length_of(min(kept, attempts_kept), kept)
+    for table in ("jobs", "job_executions"):
+        make_partitions(context, table, length)
+    yield _drop(context, "jobs", now - kept)
+    yield _drop(context, "job_executions", now - attempts_kept)
+    yield from _delete_rows(context, "jobs", _delete_jobs, now - kept, length)
+    yield from _delete_rows(context, "job_executions", _delete_executions, now - attempts_kept, length)
+    # Of jobs that went with their partition.
+    gone = first_id(oldest_start(context, "jobs"))
+    for leftovers in ("delete_dependencies", "delete_dependents", "delete_keys"):
+        yield _delete(context, leftovers, until=gone)
+    yield _delete(context, "delete_groups", before=now - kept)
+    for period, figures_kept, longer in METRICS:
+        yield _delete(context, "delete_metrics", before=now - figures_kept, period=period, longer=longer)
+
+
+def _drop(context: Context, table: str, before: datetime) -> Done:
+    items = drop_partitions(context, table, before - CLOCKS_APART, before=before)
+    return Done(items, more=context.budget.spent)
+
+
+def _delete_rows(
+    context: Context,
+    table: str,
+    delete: Callable[[Context, datetime, str, str], Done],
+    before: datetime,
+    length: timedelta,
+) -> Iterator[Done]:
+    # A row in a partition waits for the whole of it, unless the partition has to stay.
+    until = max(before - length, min(before + CLOCKS_APART, oldest_start(context, table)))
+    yield delete(context, before, _LEAST, first_id(until))
     # Ids that are made at random lie beyond those of today, but for a few of them: these are walked as well.
-    beyond = first_id(now + timedelta(days=1))
-    yield _delete_jobs(context, jobs, _LEAST, first_id(jobs + CLOCKS_APART))
-    yield _delete_jobs(context, jobs, beyond, _MOST)
-    yield _delete_executions(context, executions, _LEAST, first_id(executions + CLOCKS_APART))
-    yield _delete_executions(context, executions, beyond, _MOST)
-    yield _delete(context, "delete_groups", before=jobs)
-    for period, kept, longer in METRICS:
-        yield _delete(context, "delete_metrics", before=now - kept, period=period, longer=longer)
+    yield delete(context, before, first_id(context.now + timedelta(days=1)), _MOST)
 
 
 def _delete_jobs(context: Context, before: datetime, after: str, until: str) -> Done:

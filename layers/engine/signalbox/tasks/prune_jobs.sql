@@ -1,6 +1,6 @@
 -- delete_jobs: of a page of jobs, in the order of their ids, those that ended long ago, with their attempts
 -- Ids sort by time, so the primary key leads to the old ones; what is deleted is decided by the times alone, since an
--- id may be made in another way. Their dependencies go by the foreign keys.
+-- id may be made in another way. Their dependencies and keys go with them.
 WITH page AS MATERIALIZED (
     SELECT id FROM signalbox.jobs WHERE id > %(after)s::uuid AND id < %(until)s::uuid ORDER BY id LIMIT %(batch)s
 ), doomed AS MATERIALIZED (
@@ -20,6 +20,12 @@ WITH page AS MATERIALIZED (
     DELETE FROM signalbox.jobs AS j USING doomed WHERE j.id = doomed.id RETURNING j.id
 ), attempts AS (
     DELETE FROM signalbox.job_executions AS x USING gone WHERE x.job_id = gone.id RETURNING x.job_id
+), keys AS (
+    DELETE FROM signalbox.job_keys AS k USING gone WHERE k.job_id = gone.id
+), waits AS (
+    DELETE FROM signalbox.job_dependencies AS d USING gone WHERE d.job_id = gone.id
+), waited_for AS (
+    DELETE FROM signalbox.job_dependencies AS d USING gone WHERE d.depends_on_job_id = gone.id
 )
 SELECT (SELECT id::text FROM page ORDER BY id DESC LIMIT 1), (SELECT count(*) FROM page),
     (SELECT count(*) FROM gone) + (SELECT count(*) FROM attempts);
@@ -39,6 +45,31 @@ WITH page AS MATERIALIZED (
 )
 SELECT (SELECT job_id::text FROM last), (SELECT attempt_number FROM last), (SELECT count(*) FROM page),
     (SELECT count(*) FROM gone);
+
+-- delete_dependencies: a batch of what jobs waited for that went with their partition
+DELETE FROM signalbox.job_dependencies
+WHERE (job_id, depends_on_job_id) IN (
+    SELECT d.job_id, d.depends_on_job_id FROM signalbox.job_dependencies AS d
+    WHERE d.job_id < %(until)s::uuid AND NOT EXISTS (SELECT FROM signalbox.jobs AS j WHERE j.id = d.job_id)
+    LIMIT %(batch)s
+);
+
+-- delete_dependents: the same of what others waited for; they have been told
+DELETE FROM signalbox.job_dependencies
+WHERE (job_id, depends_on_job_id) IN (
+    SELECT d.job_id, d.depends_on_job_id FROM signalbox.job_dependencies AS d
+    WHERE d.depends_on_job_id < %(until)s::uuid
+        AND NOT EXISTS (SELECT FROM signalbox.jobs AS j WHERE j.id = d.depends_on_job_id)
+    LIMIT %(batch)s
+);
+
+-- delete_keys: a batch of the idempotency keys of jobs that went with their partition
+DELETE FROM signalbox.job_keys
+WHERE job_id IN (
+    SELECT k.job_id FROM signalbox.job_keys AS k
+    WHERE k.job_id < %(until)s::uuid AND NOT EXISTS (SELECT FROM signalbox.jobs AS j WHERE j.id = k.job_id)
+    LIMIT %(batch)s
+);
 
 -- delete_groups: a batch of the groups that ended long ago, and of those that were never sealed and have no jobs left
 DELETE FROM signalbox.job_groups

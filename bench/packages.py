@@ -1,0 +1,40 @@
+"""The functions' packages, built once for all benchmarks of a run, and laid out as Lambda unpacks them."""
+
+from __future__ import annotations
+
+import atexit
+from functools import cache
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+
+from local.build import ROOT, Built, build, layers_of
+from local.conditions import Decided
+from local.lambda_service.artefacts import Artefact
+from local.transform import package, parameters_of, read_template, transform
+
+_SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:database"
+
+
+@cache
+def built() -> Built:
+    """Gone with the process."""
+    return build(folder() / "built")
+
+
+@cache
+def laid_out(function: str) -> Artefact:
+    """A function of the template, by its logical id, with its layers; no pack is switched on."""
+    template = read_template(ROOT / "template.yaml")
+    package(template, ROOT)
+    parameters = parameters_of(template, {"DatabaseSecretArn": _SECRET})
+    resources = Decided(transform(template, parameters), parameters).resources()
+    return built().lay_out(function, layers_of(resources, function), folder() / "laid-out")
+
+
+@cache
+def folder() -> Path:
+    """A place for what benchmarks write, gone with the process."""
+    made = Path(mkdtemp(prefix="signalbox-bench-"))
+    atexit.register(rmtree, made, ignore_errors=True)
+    return made

@@ -1,0 +1,14 @@
+-- list: the partitions of a table that hold a stretch of time, the oldest first
+SELECT name, starts_at, ends_at FROM signalbox.partitions WHERE of_table = %(table)s ORDER BY starts_at;
+
+-- make: those that are missing
+SELECT signalbox.make_partitions(%(table)s, %(days)s);
+
+-- drop_jobs: one of jobs
+SELECT signalbox.drop_jobs(%(which)s, %(before)s);
+
+-- drop_job_executions: one of attempts
+SELECT signalbox.drop_executions(%(which)s, %(before)s);
+
+-- drop_job_history: one of the ledger
+SELECT signalbox.drop_runs(%(which)s, %(retained)s::jsonb);

@@ -1,0 +1,88 @@
+"""A job that ends alone is written as one that ends among many."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from signalbox.jobs.job import Job
+from signalbox.jobs.lease import Changed, Lease
+from signalbox.jobs.parents import Dependency
+from signalbox.jobs.usage import Cost
+from signalbox.jobs.verdict import COMPLETED, Verdict, as_json
+from tests.support.workshop import Workshop
+
+COST = Cost(began_ms=1.25, ended_ms=4.75, cpu_ms=2.5, memory_mb=64)
+# What can't be alike in two jobs: who they are, and the moment itself.
+OWN = {
+    "id", "job_id", "scheduled_for", "created_at", "queued_at", "started_at", "completed_at", "updated_at",
+    "cpu_usage_percent",
+}  # fmt: skip
+
+
+@pytest.fixture
+def lease() -> Lease:
+    return Lease(uuid.uuid4(), "worker", None, timedelta(minutes=5))
+
+
+def alone(lease: Lease, db: psycopg.Connection, job: Job, verdict: Verdict) -> list[Changed]:
+    return lease.complete(db, job, verdict, COST)
+
+
+def among_many(lease: Lease, db: psycopg.Connection, job: Job, verdict: Verdict) -> list[Changed]:
+    began, ended, cpu, memory = COST
+    measured = f'"began_ms":{began},"ended_ms":{ended},"cpu_ms":{cpu},"memory_mb":{memory},'
+    return lease.finish(db, [f'{{"id":"{job.id}","number":{job.execution},{measured}{as_json(verdict)[1:]}'])
+
+
+def written(workshop: Workshop, job_id: str) -> list[dict[str, Any]]:
+    job = workshop.job(job_id)
+    assert job["updated_at"] >= job["completed_at"]
+    assert job["cpu_usage_percent"] == pytest.approx(100 * 2.5 / 3.5, abs=0.1)
+    attempt = workshop.attempts(job_id)[-1]
+    assert all(job[name] == attempt[name] for name in ("started_at", "completed_at"))
+    return [{name: value for name, value in row.items() if name not in OWN} for row in (job, attempt)]
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [COMPLETED, Verdict("completed", "completed", result={"rows": [1, None]}, output_files=("s3://bucket/file",))],
+    ids=["nothing said", "a result"],
+)
+def test_all_that_is_written_of_a_job_is_alike(workshop: Workshop, lease: Lease, verdict: Verdict) -> None:
+    """Both have failed before, and have got half way since."""
+    ids = [workshop.obey("fail"), workshop.obey("fail")]
+    workshop.work(*ids)
+    half = "progress_percent = 50, cursor = '7', progress_message = 'half'"
+    workshop.db.execute(f"UPDATE signalbox.jobs SET status = 'queued', {half}".encode())
+    for job, end in zip(lease.claim(workshop.db, ids), (alone, among_many), strict=True):
+        assert end(lease, workshop.db, job, verdict) == [(job.id, "completed", False)]
+    one, other = (written(workshop, id_) for id_ in ids)
+    assert one == other
+
+
+@pytest.mark.parametrize("end", [alone, among_many])
+def test_who_waits_for_it_may_go_and_its_group_counts_it(workshop: Workshop, lease: Lease, end: Any) -> None:
+    first = workshop.submit("do_nothing", group="night")
+    waiting = workshop.submit("do_nothing", depends_on=[Dependency(first.id)])
+    [job] = lease.claim(workshop.db, [first.id])
+    told: Sequence[Changed] = end(lease, workshop.db, job, COMPLETED)
+    assert [(id_, follows) for id_, _, follows in told] == [(first.id, False), (waiting.id, True)]
+    assert workshop.job(waiting.id)["unmet_dependencies"] == 0
+    counted = workshop.db.execute("SELECT completed, total FROM signalbox.job_groups").fetchone()
+    assert counted == (1, 1)
+
+
+@pytest.mark.parametrize("end", [alone, among_many])
+def test_whoever_has_lost_the_lease_changes_nothing(workshop: Workshop, lease: Lease, end: Any) -> None:
+    job_id = workshop.submit("do_nothing").id
+    [job] = lease.claim(workshop.db, [job_id])
+    workshop.db.execute("UPDATE signalbox.jobs SET lease_token = gen_random_uuid()")
+    assert end(lease, workshop.db, job, COMPLETED) == []
+    assert workshop.job(job_id)["status"] == "running"
+    assert [attempt["status"] for attempt in workshop.attempts(job_id)] == ["started"]

@@ -1,0 +1,50 @@
+"""A function that runs from its package alone: a process as Lambda would have it, fed by the laptop's Runtime API."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from local.lambda_service.invocation import Invocation
+from local.lambda_service.runtime import Runtime
+from local.lambda_service.runtime_api import Failed, InitFailed, Offer, Ready, Responded
+
+PATIENCE_SECONDS = 30.0
+
+
+class PackagedFunction:
+    """Owns the process, which serves one event after the other."""
+
+    def __init__(self, command: Sequence[str], folder: Path, variables: dict[str, str]) -> None:
+        self.logged: list[str] = []
+        self._runtime = Runtime(
+            "handler.handler", folder, variables, lambda line, _: self.logged.append(line), command=command
+        )
+
+    def fault_of(self, event: dict[str, Any]) -> str | None:
+        """What was wrong with its answer; None where the event was served."""
+        invocation = Invocation(payload=json.dumps(event).encode())
+        deadline = int((time.time() + PATIENCE_SECONDS) * 1000)
+        self._runtime.offer(Offer(invocation, "arn:aws:lambda:us-east-1:123456789012:function:packaged", deadline))
+        while True:
+            match self._runtime.signal(PATIENCE_SECONDS):
+                case Ready():
+                    continue
+                case Responded(_, body):
+                    return _fault_in(json.loads(body))
+                case Failed(_, body) | InitFailed(body):
+                    return body.decode()
+                case other:
+                    return f"{other}; it logged: {self.logged}"
+
+    def close(self) -> None:
+        self._runtime.close()
+
+
+def _fault_in(answer: dict[str, Any]) -> str | None:
+    """A run may have nothing to do; of a batch no message may come back."""
+    ran = "task" not in answer or answer["status"] in ("succeeded", "skipped")
+    return None if ran and not answer.get("batchItemFailures") else str(answer)

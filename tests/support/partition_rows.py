@@ -1,0 +1,43 @@
+"""Partitions as the nights of weeks ago would have left them, and what a table has of them now."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+
+TODAY = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+WEEK = timedelta(days=7)
+
+
+def past_partition(db: psycopg.Connection, table: str, weeks: int, now: datetime = TODAY) -> datetime:
+    """A week that began so many weeks ago; an instant in its middle."""
+    starts = now.replace(hour=0, minute=0, second=0, microsecond=0) - weeks * WEEK
+    db.execute("SELECT signalbox.add_partition(%s, %s, %s)", (table, starts, starts + WEEK))
+    return starts + WEEK / 2
+
+
+def partitions_of(db: psycopg.Connection, table: str) -> list[tuple[datetime, datetime]]:
+    statement = "SELECT starts_at, ends_at FROM signalbox.partitions WHERE of_table = %s ORDER BY starts_at"
+    return db.execute(statement, (table,)).fetchall()
+
+
+def place_of(db: psycopg.Connection, job_id: str, table: str = "jobs") -> str:
+    """The partition that the job, or its first attempt, lies in: `default`, `others` or a date."""
+    key = "id" if table == "jobs" else "job_id"
+    query = psycopg.sql.SQL("SELECT tableoid::regclass::text FROM {} WHERE {} = %s").format(
+        psycopg.sql.Identifier("signalbox", table), psycopg.sql.Identifier(key)
+    )
+    row = db.execute(query, (job_id,)).fetchone()
+    assert row is not None, f"there is no job {job_id}"
+    return str(row[0]).rpartition("_")[2]
+
+
+def wait_until_waiting(db: psycopg.Connection) -> None:
+    """Until a session of this database waits for a lock."""
+    statement = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    for _ in range(100_000):
+        if db.execute(statement.encode()).fetchone() != (0,):
+            return
+        db.execute("SELECT pg_stat_clear_snapshot()")
+    raise AssertionError("nobody waits")

@@ -1,0 +1,26 @@
+"""Makes the schema that tests run on: by this code's migrations, or by those of other code.
+
+SIGNALBOX_TEST_MIGRATE names a command that is given a DSN and the names of packs, and migrates that database. So the
+suite of a release runs on the schema of the code that comes after it (`make test-upgrade`).
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from collections.abc import Sequence
+
+import psycopg
+
+from signalbox import migrations
+from signalbox.packs import Pack
+
+
+def make_schema(dsn: str, packs: Sequence[Pack]) -> None:
+    """Migrate a fresh database."""
+    if command := os.environ.get("SIGNALBOX_TEST_MIGRATE"):
+        subprocess.run([*shlex.split(command), dsn, *(pack.name for pack in packs)], check=True)
+        return
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        migrations.apply(connection, packs, "tests")
