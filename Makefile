@@ -8,12 +8,14 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PEERS := .venv-peers
 PEERS_READY := $(PEERS)/.ready
+CHECKS := .venv-checks
+CHECKS_READY := $(CHECKS)/.ready
 UV := $(BIN)/uv pip
 PIN := $(UV) compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fix demo up down test test-16 check format lint types template imports docs bench build requirements clean
+.PHONY: help setup fix demo up down test test-16 check format lint types template imports security docs bench build requirements clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -66,6 +68,18 @@ template: $(READY) ## lint the template
 imports: $(READY) ## functions → packs → engine, and nothing the other way
 	@$(BIN)/lint-imports --no-logo
 
+# Nothing is fetched or sent but the question about requirements: the policies that checkov could download are not.
+security: $(READY) $(CHECKS_READY) ## hold the template against checkov, and the requirements against known faults
+	@$(CHECKS)/bin/checkov --config-file checks/checkov.yaml
+	@$(BIN)/python -m checks.audit
+
+# It brings a hundred packages of its own, in versions that need not agree with the project's.
+$(CHECKS_READY): $(READY) checks/requirements.txt
+	@echo "setting up $(CHECKS) (once)"
+	@$(PYTHON) -m venv $(CHECKS)
+	@$(UV) sync -q --require-hashes --python $(CHECKS)/bin/python checks/requirements.txt
+	@touch $@
+
 docs: $(READY) ## write the generated parts of the documents anew
 	@$(BIN)/python -m docs.generate
 
@@ -87,7 +101,8 @@ requirements: $(READY) ## pin all requirements anew, with hashes
 	@for layer in layers/*/requirements.in; do $(PIN) -c requirements.txt $$layer -o $${layer%.in}.txt; done
 	@$(PIN) local/lambda_runtime/requirements.in -o local/lambda_runtime/requirements.txt
 	@$(PIN) bench/peers.in -o bench/peers.txt
+	@$(PIN) checks/requirements.in -o checks/requirements.txt
 	@echo uv | $(PIN) -c requirements.txt - -o requirements-uv.txt
 
 clean: ## remove what was built and installed
-	rm -rf $(VENV) $(PEERS) .aws-sam .signalbox
+	rm -rf $(VENV) $(PEERS) $(CHECKS) .aws-sam .signalbox

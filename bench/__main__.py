@@ -9,9 +9,11 @@ from bench import (
     bytecode,
     deliveries,
     depth,
+    footprint,
     jobs,
     listing,
     purge,
+    ramp,
     run,
     service,
     start,
@@ -37,6 +39,8 @@ BENCHMARKS: dict[str, Callable[[str], list[Ratio]]] = {
     "transactional": transactional.measure,
     "depth": depth.measure,
     "service": service.measure,
+    "footprint": footprint.measure,
+    "ramp": ramp.measure,
 }
 
 

@@ -44,11 +44,15 @@ class JobPlant:
         with redirect_stdout(io.StringIO()):  # what it logs is written, and not shown
             self.engine.tools.database.connection()
             began = perf_counter()
-            for event in events:
-                answer = self.engine.work(event, Invocation.of("bench", datetime.now(UTC), 300))
-                if answer != {"batchItemFailures": []}:
-                    raise RuntimeError(f"messages came back: {answer}")
+            self.engine_works(events)
             return perf_counter() - began
+
+    def engine_works(self, events: Sequence[dict[str, Any]]) -> None:
+        """The same without a clock, and its log where it goes."""
+        for event in events:
+            answer = self.engine.work(event, Invocation.of("bench", datetime.now(UTC), 300))
+            if answer != {"batchItemFailures": []}:
+                raise RuntimeError(f"messages came back: {answer}")
 
     def require_completed(self, ids: Sequence[str]) -> None:
         done = self.db.execute(

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from types import ModuleType
@@ -26,8 +26,8 @@ NEWEST = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def measure(dsn: str) -> list[Ratio]:
-    with redirect_stdout(io.StringIO()):  # what a run logs is written, and not shown
-        engine = _engine(dsn)
+    # What a run logs is written, and not shown.
+    with redirect_stdout(io.StringIO()), empty_engine(dsn) as engine:
         connection = engine.tools.database.connection()
         connection.execute("CREATE TABLE IF NOT EXISTS bare (n int)")
         ours, writes, reads = alternate(
@@ -36,7 +36,6 @@ def measure(dsn: str) -> list[Ratio]:
             timed(lambda: _three(connection, "INSERT INTO bare VALUES (1)")),
             timed(lambda: _three(connection, "SELECT 1")),
         )
-        engine.tools.database.close()
     what = "(c) a run of an empty task"
     return [
         Ratio(what, "three round trips that each commit a row", ours, writes, 1.5),
@@ -44,14 +43,19 @@ def measure(dsn: str) -> list[Ratio]:
     ]
 
 
-def _engine(dsn: str) -> Engine:
+@contextmanager
+def empty_engine(dsn: str) -> Iterator[Engine]:
+    """With a task that does nothing."""
     module = ModuleType("bench_empty_task")
     module.empty_task = _empty_task  # type: ignore[attr-defined]
     sys.modules[module.__name__] = module
     engine = Engine.start({"SIGNALBOX_STACK": "bench", "SIGNALBOX_DATABASE_URL": dsn})
     task = Task("empty_task", "does nothing", module.__name__, schedule="cron(* * * * ? *)")
     engine.tools.registry.tasks = {**engine.tools.registry.tasks, task.name: task}
-    return engine
+    try:
+        yield engine
+    finally:
+        engine.tools.database.close()
 
 
 def _runner(engine: Engine) -> Callable[[], None]:

@@ -25,7 +25,7 @@ def measure(dsn: str) -> list[Ratio]:
         plant.db.execute("CREATE TABLE by_hand (id int PRIMARY KEY, status text NOT NULL, completed_at timestamptz)")
         numbers = range(JOBS)
         plant.db.cursor().executemany("INSERT INTO by_hand VALUES (%s, 'queued')", [(n,) for n in numbers])
-        trips = _round_trips(plant)
+        trips = count_trips(plant)
         ours, apart, together = alternate(
             ROUNDS,
             _worker(plant),
@@ -52,7 +52,8 @@ def _worker(plant: JobPlant) -> Callable[[], float]:
     return once
 
 
-def _round_trips(plant: JobPlant) -> int:
+def count_trips(plant: JobPlant) -> int:
+    """Of one batch, with its claim and its finish."""
     with count_round_trips(plant.dsn) as trips:
         worker = start_worker(trips.dsn)
         worker.tools.database.connection()

@@ -13,6 +13,7 @@ from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 
+from docs.cost_tables import COST_TABLES
 from forecasts import messages
 from forecasts.tasks import TASKS as FORECASTS_TASKS
 from local.cli.command import COMMANDS
@@ -103,6 +104,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "jobs": jobs,
     "job_types": job_types,
     "commands": commands,
+    **COST_TABLES,
 }
 
 

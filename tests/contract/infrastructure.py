@@ -21,6 +21,7 @@ def ingress(**properties: Any) -> dict[str, Any]:
 
 ACCOUNT = {"AWS": {"Fn::Sub": "arn:${AWS::Partition}:iam::${AWS::AccountId}:root"}}
 THROUGH = {"StringEquals": {"kms:ViaService": ["sqs.us-east-1.amazonaws.com"]}}
+FOR_QUEUE = {"ArnEquals": {"kms:EncryptionContext:aws:sqs:arn": "arn:aws:sqs:us-east-1:123456789012:failed"}}
 OF_ACCOUNT = {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
 OWN = {"StringEquals": {"aws:PrincipalAccount": {"Ref": "AWS::AccountId"}}}
 PLAIN = {"Bool": {"aws:SecureTransport": "false"}}
@@ -33,7 +34,7 @@ KEY = {
             "Statement": [
                 {"Principal": ACCOUNT, "Action": ["kms:PutKeyPolicy"]},
                 {"Principal": ACCOUNT, "Action": ["kms:Decrypt"], "Condition": THROUGH},
-                {"Principal": {"Service": "events.amazonaws.com"}, "Action": "kms:Decrypt", "Condition": OF_ACCOUNT},
+                {"Principal": {"Service": "events.amazonaws.com"}, "Action": "kms:Decrypt", "Condition": FOR_QUEUE},
             ]
         },
     ),
@@ -147,6 +148,7 @@ BROKEN: list[tuple[Invariant, str, Any, str]] = [
     (encryption.has_keys_that_are_used_through_services, f"{USE}.Condition", None, "Key"),
     (encryption.has_keys_that_are_used_through_services, f"{USE}.Action", "kms:*", "Key"),
     (encryption.has_keys_that_are_used_through_services, f"{SERVICE}.Condition", None, "Key"),
+    (encryption.has_keys_that_are_used_through_services, f"{SERVICE}.Condition", OF_ACCOUNT, "Key"),
     (databases.are_hard_to_lose, "Cluster.DeletionProtection", False, "Cluster"),
     (databases.are_hard_to_lose, "Cluster.BackupRetentionPeriod", None, "Cluster"),
     (databases.are_hard_to_lose, "Cluster", CLUSTER | {"DeletionPolicy": "Delete"}, "Cluster"),

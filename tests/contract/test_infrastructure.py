@@ -19,6 +19,8 @@ from tests.support.template import (
     FUNCTION,
     KEY,
     LOG_GROUP,
+    QUEUE,
+    RULE,
     SECRET,
     SECRET_KIND,
     VARIANTS,
@@ -200,6 +202,19 @@ def test_the_logs_may_use_the_key_for_every_group_of_the_stack(variant: str) -> 
     for name, group in deployed(variant).of(LOG_GROUP).items():
         concrete = re.sub(r"\$\{.*?\}", "x", text(group["LogGroupName"]))
         assert any(fnmatchcase(concrete, pattern) for pattern in patterns), name
+
+
+@each_variant
+def test_rules_may_use_the_key_for_the_queue_that_they_give_up_to(variant: str) -> None:
+    (statement,) = [one for one in key_policy(variant) if one["Principal"] == {"Service": "events.amazonaws.com"}]
+    (queue,) = statement["Condition"]["ArnEquals"].values()
+    given_up_to = {
+        target["DeadLetterConfig"]["Arn"]["Fn::GetAtt"][0]
+        for rule in deployed(variant).of(RULE).values()
+        for target in rule["Targets"]
+    }
+    names = {text(deployed(variant).of(QUEUE)[id_]["QueueName"]) for id_ in given_up_to}
+    assert names == {text(queue).rpartition("AccountId}:")[2]}
 
 
 @each_variant

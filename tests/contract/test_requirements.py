@@ -9,12 +9,15 @@ import pytest
 
 from tests.support.template import ROOT
 
-LAMBDAS = ROOT / "local/lambda_runtime/requirements"
+APART = (ROOT / "local/lambda_runtime/requirements", ROOT / "checks/requirements")
 PINNED = [
-    *(ROOT / "requirements.txt", ROOT / "requirements-uv.txt", LAMBDAS.with_suffix(".txt")),
+    *(ROOT / "requirements.txt", ROOT / "requirements-uv.txt", *(path.with_suffix(".txt") for path in APART)),
     *sorted(ROOT.glob("layers/*/requirements.txt")),
 ]
-NAMED = [ROOT / "requirements.in", LAMBDAS.with_suffix(".in"), *sorted(ROOT.glob("layers/*/requirements.in"))]
+NAMED = [
+    *(ROOT / "requirements.in", *(path.with_suffix(".in") for path in APART)),
+    *sorted(ROOT.glob("layers/*/requirements.in")),
+]
 # Each of these names the host of every file it lists.
 LOCK_FILES = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pylock.toml", "package-lock.json", "yarn.lock")
 

@@ -237,3 +237,21 @@ def test_settings_and_errors_never_show_a_password() -> None:
     with pytest.raises(SignalboxError) as caught:
         Settings.read({"SIGNALBOX_STACK": "s", "SIGNALBOX_DATABASE_URL": "mysql://u:sesame@h/d"})
     assert "sesame" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "dsn",
+    [
+        "postgresql://u:sesame/more@h/d",
+        "postgresql://u:sesame%zz@h/d",
+        "postgresql://u:open/sesame@h/d",
+        "postgresql://u:open@sesame@h:port/d",
+        "host=h password=sesame sesame",
+        "host=h port=sesame",
+    ],
+)
+def test_a_dsn_that_nobody_can_read_is_told_of_without_its_words(dsn: str) -> None:
+    with pytest.raises(SettingsRefused, match="percent-encode") as caught:
+        Database(lambda _: dsn).connection()
+    assert "sesame" not in str(caught.value)
+    assert caught.value.__context__ is None

@@ -75,3 +75,9 @@ def test_all_faults_are_listed_together() -> None:
 def test_a_pack_whose_layer_is_missing_is_named() -> None:
     with pytest.raises(SettingsRefused, match="pack 'no_such_pack' is named in SIGNALBOX_PACKS but its layer"):
         load_packs(["no_such_pack"])
+
+
+def test_which_changes_of_jobs_are_told_is_one_of_three() -> None:
+    with pytest.raises(SettingsRefused, match="SIGNALBOX_JOB_EVENTS is 'some': it may be all, ends, none"):
+        Settings.read(LEAST | {"SIGNALBOX_JOB_EVENTS": "some"})
+    assert Settings.read(LEAST | {"SIGNALBOX_JOB_EVENTS": "ends"}).job_events == "ends"

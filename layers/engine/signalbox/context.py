@@ -53,7 +53,7 @@ class Context:
         """For jobs that were changed or submitted, once that is committed."""
         from signalbox.jobs.courier import Courier  # few tasks change a job
 
-        return Courier(self.clients, self.handoff.stack, self.settings.event_bus, self.log)
+        return Courier(self.clients, self.handoff.stack, self.settings.event_bus, self.log, self.settings.job_events)
 
     def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
         """Stores jobs, all or none, and sends them. In a transaction of the task's they come and go with it, and

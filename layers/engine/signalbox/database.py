@@ -15,7 +15,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import TupleRow
 
-from signalbox.errors import DatabaseUnavailable
+from signalbox.errors import DatabaseUnavailable, SettingsRefused
 
 Connection = psycopg.Connection[TupleRow]
 
@@ -106,10 +106,25 @@ class Database:
 
 def secure(dsn: str, ca_bundle: str | None) -> str:
     """The DSN with the server's certificate verified, unless the host is this machine or the DSN says otherwise."""
-    given = {name: str(value) for name, value in conninfo_to_dict(dsn).items() if value is not None}
+    given = _read(dsn)
     if _is_local(given) or "sslmode" in given:
         return make_conninfo("", **given)
     return make_conninfo("", **{**given, "sslmode": "verify-full", "sslrootcert": ca_bundle or _system_bundle()})
+
+
+def _read(dsn: str) -> dict[str, str]:
+    """What it says. libpq's own words about one that it can't read, or reads wrongly, repeat pieces of the password."""
+    try:
+        given = {name: str(value) for name, value in conninfo_to_dict(dsn).items() if value is not None}
+    except psycopg.ProgrammingError:
+        given = {"port": "unknown"}
+    misread = "@" in given.get("host", "") + given.get("dbname", "")
+    if misread or not all(port.isdigit() for port in given.get("port", "5432").split(",")):
+        raise SettingsRefused(
+            "the database's DSN can't be read: percent-encode what is special in its user and password (such as / as "
+            "%2F), or store the secret as JSON with username and password, which takes them as they are"
+        )
+    return given
 
 
 def _is_local(given: Mapping[str, str]) -> bool:

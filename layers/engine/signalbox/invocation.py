@@ -63,7 +63,7 @@ class Tools:
     def courier(self) -> Courier:
         from signalbox.jobs.courier import Courier  # few invocations change a job
 
-        return Courier(self.clients, self.settings.stack, self.settings.event_bus, self.log)
+        return Courier(self.clients, self.settings.stack, self.settings.event_bus, self.log, self.settings.job_events)
 
     def enabled(self) -> Registry:
         """The tasks that this stack runs."""

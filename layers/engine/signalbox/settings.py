@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
@@ -31,6 +31,7 @@ class Settings:
     packs: tuple[str, ...] = ()
     disabled_tasks: frozenset[str] = frozenset()
     event_bus: str | None = None  # where each change of a job's status is published; None: nowhere
+    job_events: str = "all"  # or "ends": only what becomes of a job for good, a third of the events or less
     operators_topic_arn: str | None = None  # of SNS, told of new dead letters
     notifications_topic_arn: str | None = None  # of SNS, for jobs that notify people
     sender_address: str | None = None  # that their mail comes from
@@ -63,6 +64,7 @@ class Settings:
             packs=reader.names("PACKS"),
             disabled_tasks=frozenset(reader.names("DISABLED_TASKS")),
             event_bus=reader.text("EVENT_BUS"),
+            job_events=reader.choice("JOB_EVENTS", ("all", "ends", "none")),
             operators_topic_arn=reader.matching("OPERATORS_TOPIC_ARN", _TOPIC, "the ARN of a topic of SNS"),
             notifications_topic_arn=reader.matching("NOTIFICATIONS_TOPIC_ARN", _TOPIC, "the ARN of a topic of SNS"),
             sender_address=reader.text("SENDER_ADDRESS"),
@@ -105,6 +107,13 @@ class _Reader:
 
     def text(self, name: str) -> str | None:
         return self.environ.get(f"SIGNALBOX_{name}")
+
+    def choice(self, name: str, choices: Sequence[str]) -> str:
+        """The first of them, where nothing is said."""
+        value = self.text(name) or choices[0]
+        if value not in choices:
+            self.miss(f"SIGNALBOX_{name} is '{value}': it may be {', '.join(choices)}")
+        return value
 
     def matching(self, name: str, pattern: re.Pattern[str], what: str) -> str | None:
         value = self.text(name)

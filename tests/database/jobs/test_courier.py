@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import psycopg
@@ -50,6 +51,16 @@ def run_task(stage: JobsStage, task: str) -> None:
 def test_a_worker_tells_of_the_beginning_and_the_end(stage: JobsStage, bus: BusStandIn) -> None:
     good, bad = (job.id for job in stage.work_off("do_nothing", NewJob(job_type="obey", payload=FAIL)))
     assert told(bus) == sorted([(good, "running"), (good, "completed"), (bad, "running"), (bad, "failed")])
+
+
+@pytest.mark.parametrize("events", ["ends", "none"])
+def test_a_stack_may_be_told_to_tell_of_ends_alone_or_of_nothing(
+    stage: JobsStage, bus: BusStandIn, events: str
+) -> None:
+    settings = replace(stage.engine.tools.settings, job_events=events)
+    stage.engine = replace(stage.engine, tools=replace(stage.engine.tools, settings=settings))
+    good, bad = (job.id for job in stage.work_off("do_nothing", NewJob(job_type="obey", payload=FAIL)))
+    assert told(bus) == (sorted([(good, "completed"), (bad, "failed")]) if events == "ends" else [])
 
 
 def test_of_a_job_whose_transaction_did_not_commit_nothing_is_told_but_what_it_became(

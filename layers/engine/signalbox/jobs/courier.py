@@ -14,6 +14,7 @@ from signalbox.database import Connection
 from signalbox.errors import SignalboxError
 from signalbox.jobs.events import Change, publish
 from signalbox.jobs.lanes import Lanes, Notice
+from signalbox.jobs.states import FINAL
 from signalbox.jobs.submission import Submitted, notices_of, read_notices
 from signalbox.log import Logger
 from signalbox.queries import load_queries
@@ -29,6 +30,7 @@ class Courier:
     stack: str
     bus: str | None
     log: Logger
+    events: str = "all"
 
     def send(self, notices: Sequence[Notice]) -> int:
         """How many SQS took."""
@@ -45,6 +47,8 @@ class Courier:
         return self.send(read_notices(db, ids)) if ids else 0
 
     def tell(self, changes: Sequence[Change]) -> None:
+        if self.events != "all":
+            changes = [change for change in changes if self.events == "ends" and change.status in FINAL]
         publish(self.clients, self.bus, changes, self.log)
 
     def tell_of(self, db: Connection, ids: Sequence[str]) -> None:
@@ -66,5 +70,5 @@ class Courier:
         return self.send(notices_of(new))
 
     def _tell(self, db: Connection, query: str, ids: Sequence[str]) -> None:
-        if self.bus and ids:
+        if self.bus and self.events != "none" and ids:
             self.tell([Change(*row) for row in db.execute(SQL[query], {"ids": list(ids)}).fetchall()])
