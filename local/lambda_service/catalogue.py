@@ -38,15 +38,25 @@ class Catalogue:
         self._generation = 0
 
     def function(self, given: str, qualifier: str | None = None) -> Function:
-        """The function that a name, partial ARN or ARN means, in the version whose turn it is."""
+        """The function that a name, partial ARN or ARN means; of an alias, the version that it points at."""
+        return self._chosen(given, qualifier, lambda _, alias: alias.version)
+
+    def next(self, given: str, qualifier: str | None = None) -> Function:
+        """The same to be invoked now, in the version whose turn it is."""
+        return self._chosen(given, qualifier, self._deal)
+
+    def _chosen(self, given: str, qualifier: str | None, choose: Callable[[FunctionName, Alias], str]) -> Function:
         name = FunctionName.parse(given, qualifier, region=self._settings.region, account=self._settings.account)
         if not name.is_alias:
             return replace(self._function(name), qualifier=name.qualifier)
         alias, config = self._remembered(self._aliases, name, self._read_alias)
+        function = self._function(FunctionName(name.name, choose(name, alias)))
+        return replace(function, qualifier=name.qualifier, event_config=config)
+
+    def _deal(self, name: FunctionName, alias: Alias) -> str:
         with self._lock:
             dealer = self._dealers.setdefault(name, Dealer())
-        function = self._function(FunctionName(name.name, dealer.version(alias)))
-        return replace(function, qualifier=name.qualifier, event_config=config)
+        return dealer.version(alias)
 
     def forget(self) -> None:
         with self._lock:

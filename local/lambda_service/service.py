@@ -46,9 +46,7 @@ class LambdaService:
         self._log = LogWriter(clients.logs)
         self._fleet = Fleet(Artefacts(clients, settings.home), settings, self._log)
         self._destinations = Destinations(clients.sqs, self.enqueue)
-        self._events = AsynchronousQueue(
-            settings, self._activity, self._destinations, self._catalogue.function, self._run
-        )
+        self._events = AsynchronousQueue(settings, self._activity, self._destinations, self._catalogue.next, self._run)
         self._mappings = Mappings(clients, settings, self._activity, self.invoke)
 
     def start(self) -> None:
@@ -77,7 +75,7 @@ class LambdaService:
     ) -> Result:
         """Run a function and wait for it; raises a LambdaFault where Lambda would refuse the call."""
         with self._activity.one():
-            function = self._catalogue.function(name, qualifier)
+            function = self._catalogue.next(name, qualifier)
             content = checked_payload(payload, LARGEST_SYNCHRONOUS)
             return self._run(function, Invocation(payload=content, client_context=client_context))
 
