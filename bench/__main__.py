@@ -12,6 +12,7 @@ from bench import (
     footprint,
     jobs,
     listing,
+    partitions,
     purge,
     ramp,
     run,
@@ -39,6 +40,7 @@ BENCHMARKS: dict[str, Callable[[str], list[Ratio]]] = {
     "transactional": transactional.measure,
     "depth": depth.measure,
     "service": service.measure,
+    "partitions": partitions.measure,
     "footprint": footprint.measure,
     "ramp": ramp.measure,
 }

@@ -1,8 +1,8 @@
 """What a claim and its finish cost with 1,000,000 jobs in the table, against 1,000: the indexes are to make them alike.
 
-The jobs that lie there are completed, with an attempt each; those that are worked on are new in both. Both tables are
-vacuumed and analyzed, with their checkpoint done, and both have been read, so that neither has to be fetched from disk
-first. Leaves out SQS, and the worker's own part: these are the two statements alone.
+The jobs that lie there are completed, with an attempt each, and in the partition of those that are worked on, which are
+new in both. Both tables are vacuumed and analyzed, with their checkpoint done, and both have been read, so that neither
+has to be fetched from disk first. Leaves out SQS, and the worker's own part: these are the two statements alone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FILL = (
         id, job_type, lane, status, payload, attempts, executions, max_attempts, timeout_ms, created_at, queued_at,
         started_at, completed_at
     )
-    SELECT ('00000000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 'do_nothing', 'normal', 'completed',
+    SELECT signalbox.new_id(), 'do_nothing', 'normal', 'completed',
         jsonb_build_object('number', n), 1, 1, 3, 300000, past.at, past.at, past.at, past.at
     FROM generate_series(1, {number}) AS n CROSS JOIN (SELECT now() - interval '1 hour' AS at) AS past
     """,

@@ -29,7 +29,7 @@ from signalbox.packs import ENGINE
 
 ROUNDS = 25
 FUNCTIONS = ("ArchiverFunction", "PollerFunction", "WorkerFunction", "DeadLetterFunction")
-BOUND = 1.5
+BOUND = 1.4
 SWEEP = {"task": "sweep_runs", "force": True}
 JOB_TYPE = "deliver_notification"
 JOB = {"channel": "in_app", "recipients": ["somebody"], "subject": "a word", "body": "and another"}

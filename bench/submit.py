@@ -45,7 +45,8 @@ def _copy(plant: JobPlant, rows: list[bytes]) -> None:
 def _rows(plant: JobPlant, jobs: list[NewJob]) -> list[bytes]:
     """What a submit has stored, as COPY gives it out, in the blocks that COPY takes best."""
     _submit(plant, jobs)
-    with plant.db.cursor().copy(SQL["copy"].replace("FROM STDIN", "TO STDOUT")) as copy:
+    columns = SQL["copy"].partition("(")[2].partition(")")[0]
+    with plant.db.cursor().copy(f"COPY (SELECT {columns} FROM signalbox.jobs) TO STDOUT".encode()) as copy:
         text = b"".join(map(bytes, copy))
     lines = text.splitlines(keepends=True)
     return [b"".join(lines[start : start + 1000]) for start in range(0, len(lines), 1000)]

@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from docs.cost_tables import COST_TABLES
 from forecasts import messages
 from forecasts.tasks import TASKS as FORECASTS_TASKS
 from local.cli.command import COMMANDS
+from local.transform import read_template
 from signalbox import backfills, ledger
 from signalbox.job_types import JOB_TYPES
 from signalbox.jobs import states
@@ -95,8 +97,37 @@ def commands() -> str:
     return "\n".join(["| command | does | such as |", "| --- " * 3 + "|", *rows])
 
 
+def alarms() -> str:
+    """One row an alarm, as the template has it; those of a severity, and those that only a deploy asks, left out."""
+    resources = read_template(DOCS.parent / "template.yaml")["Resources"].values()
+    rows = [_alarm(one) for one in resources if one["Type"] == "AWS::CloudWatch::Alarm"]
+    head = "| alarm | severity | rings when | looking at | only with |\n" + "| --- " * 5 + "|"
+    return "\n".join([head, *filter(None, rows)])
+
+
+def _alarm(resource: Mapping[str, Any]) -> str | None:
+    given = resource["Properties"]
+    name = given["AlarmName"]["Fn::Sub"].removeprefix("${AWS::StackName}-")
+    if name.startswith("deploy-"):
+        return None
+    severity, text = given["AlarmDescription"]["Fn::Sub"].split(". ", 1)
+    periods = int(given["EvaluationPeriods"])
+    needed, period = int(given.get("DatapointsToAlarm", periods)), timedelta(seconds=_period(given))
+    looked_at = _span(periods * period) if needed in (1, periods) else f"{needed} of {periods} × {_span(period)}"
+    when = re.split(r"[.:] ", text)[0]
+    condition = f"`{resource['Condition']}`" if "Condition" in resource else ""
+    return f"| [`{name}`](runbook.md#{name}) | {severity.lower()} | {when} | {looked_at} | {condition} |"
+
+
+def _period(alarm: Mapping[str, Any]) -> int:
+    """Of an alarm that calculates, that of what it calculates with."""
+    stats = [query["MetricStat"]["Period"] for query in alarm.get("Metrics", []) if "MetricStat" in query]
+    return int(stats[0] if stats else alarm["Period"])
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "tasks": tasks,
+    "alarms": alarms,
     "forecasts_tasks": forecasts_tasks,
     "forecasts_messages": forecasts_messages,
     "runs": runs,

@@ -89,11 +89,6 @@ COMPLETIONS = (
         _leave_out,
     ),
     Completion(
-        "AWS::CloudWatch::Alarm",
-        "moto skips it, and so does the laptop: nothing on it measures functions as CloudWatch does",
-        _leave_out,
-    ),
-    Completion(
         "AWS::AppConfig::Application",
         "moto skips it, and so does the laptop: of a configuration it needs the number only",
         _leave_out,
@@ -101,6 +96,36 @@ COMPLETIONS = (
     Completion(
         "AWS::AppConfig::ConfigurationProfile",
         "moto skips it, and so does the laptop, for the same reason",
+        _leave_out,
+    ),
+    Completion(
+        "AWS::CloudWatch::Alarm",
+        "moto skips it, and so does the laptop: nothing there measures what alarms look at",
+        _leave_out,
+    ),
+    Completion(
+        "AWS::CloudWatch::CompositeAlarm",
+        "moto skips it, as it does the alarms that it is made of",
+        _leave_out,
+    ),
+    Completion(
+        "AWS::Logs::MetricFilter",
+        "moto skips it, and so does the laptop: it keeps logs, and makes no metrics of them",
+        _leave_out,
+    ),
+    Completion(
+        "AWS::Logs::QueryDefinition",
+        "moto skips it, and has no Logs Insights to ask with it",
+        _leave_out,
+    ),
+    Completion(
+        "AWS::SNS::TopicPolicy",
+        "moto skips it, and so does the laptop: it has no alarms that publish, and no TLS",
+        _leave_out,
+    ),
+    Completion(
+        "AWS::SNS::Subscription",
+        "moto skips it, and so does the laptop: it sends no mail to anybody",
         _leave_out,
     ),
 )

@@ -80,7 +80,7 @@ def metrics(work: Work) -> Iterator[Item]:
     yield item("CloudWatch", "metrics of each task", "metrics", by_task, "the rules")
     yield item("CloudWatch", "metrics of the stack and its lanes", "metrics", always)
     yield item("CloudWatch", "metrics of job types", "metrics", of_jobs if work.jobs_a_second else 0, "job types")
-    yield item("CloudWatch", "metrics from filters of logs", "metrics", stack.metric_filters)
+    yield item("CloudWatch", "metrics from filters of logs", "metrics", stack.metrics_from_logs)
 
 
 def watching(work: Work) -> Iterator[Item]:

@@ -78,7 +78,7 @@ class Stack:
     alarm_metrics: int
     composite_alarms: int
     dashboards: int
-    metric_filters: int
+    metrics_from_logs: int
     keys: int
     secrets: int
     endpoint_zones: int  # of interface endpoints, one a subnet each
@@ -150,7 +150,7 @@ class _Reader:
             alarm_metrics=sum(_alarm_metrics(one) for _, one in self._of("AWS::CloudWatch::Alarm")),
             composite_alarms=self._count("AWS::CloudWatch::CompositeAlarm"),
             dashboards=self._count("AWS::CloudWatch::Dashboard"),
-            metric_filters=sum(len(one["MetricTransformations"]) for _, one in self._of("AWS::Logs::MetricFilter")),
+            metrics_from_logs=len({name for _, one in self._of("AWS::Logs::MetricFilter") for name in _metrics(one)}),
             keys=self._count("AWS::KMS::Key"),
             secrets=self._count("AWS::SecretsManager::Secret") + self._given_secrets() + self._managed_secrets(),
             endpoint_zones=sum(self._zones(one) for _, one in self._of("AWS::EC2::VPCEndpoint")),
@@ -232,6 +232,12 @@ def _a_day(expression: str) -> tuple[float, float]:
 def _alarm_metrics(alarm: Mapping[str, Any]) -> int:
     """An alarm over an expression costs as much as each of its metrics."""
     return sum("MetricStat" in one for one in alarm["Metrics"]) if "Metrics" in alarm else 1
+
+
+def _metrics(log_filter: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What a filter makes; filters of several groups may make the same."""
+    for one in log_filter["MetricTransformations"]:
+        yield str(one["MetricNamespace"]), one["MetricName"]
 
 
 def _named(reference: Any, names: Iterable[str]) -> str:

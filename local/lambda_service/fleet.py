@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # A function and its version or $LATEST.
 _Key = tuple[str, str]
+# In AWS each start has a machine to itself; fifty at once on this one would all miss their ten seconds.
+_STARTS_AT_ONCE = 2 * (os.cpu_count() or 1)
 
 
 class Fleet:
@@ -36,8 +38,7 @@ class Fleet:
         self._changed = threading.Condition()
         self._idle: dict[_Key, list[Environment]] = {}
         self._busy: set[Environment] = set()
-        # In AWS each start has a machine to itself; fifty at once on this one would all miss their ten seconds.
-        self._starting = threading.Semaphore(2 * (os.cpu_count() or 1))
+        self._starting = 0
         self._stopping = False
         self._reaper = threading.Thread(target=self._reap, name="environment-reaper", daemon=True)
 
@@ -69,31 +70,42 @@ class Fleet:
         _close_all(environments)
 
     def _take(self, function: Function) -> Environment:
+        """One that is warm, or a new one. Where none may start now, whichever comes first: a place to start in, or one
+        that is given back."""
+        unfit: list[Environment] = []
         with self._changed:
-            self._refuse_when_stopping()
-            idle = self._idle.pop((function.name, function.version), [])
-            fit = [one for one in idle if one.usable and one.function.revision == function.revision]
-            unfit = [one for one in idle if one not in fit]
-            environment = fit.pop() if fit else None
-            if fit:
-                self._idle[function.name, function.version] = fit
-            if environment is not None:
-                self._busy.add(environment)
+            while (environment := self._take_idle(function, unfit)) is None and self._starting >= _STARTS_AT_ONCE:
+                self._changed.wait()
+            self._starting += environment is None
         _close_all(unfit)
         return environment or self._make(function)
 
+    def _take_idle(self, function: Function, unfit: list[Environment]) -> Environment | None:
+        self._refuse_when_stopping()
+        idle = self._idle.pop((function.name, function.version), [])
+        fit = [one for one in idle if one.usable and one.function.revision == function.revision]
+        unfit += [one for one in idle if one not in fit]
+        environment = fit.pop() if fit else None
+        if fit:
+            self._idle[function.name, function.version] = fit
+        if environment is not None:
+            self._busy.add(environment)
+        return environment
+
     def _make(self, function: Function) -> Environment:
-        artefact = self._artefacts.of(function)
-        with self._starting:
-            self._refuse_when_stopping()
-            environment = Environment(function, artefact, self._settings, self._writer)
+        try:
+            environment = Environment(function, self._artefacts.of(function), self._settings, self._writer)
             with self._changed:
                 self._busy.add(environment)
                 late = self._stopping
             if late:
                 environment.close()
             environment.initialise()
-        return environment
+            return environment
+        finally:
+            with self._changed:
+                self._starting -= 1
+                self._changed.notify_all()
 
     def _refuse_when_stopping(self) -> None:
         if self._stopping:

@@ -11,9 +11,11 @@ import pytest
 from docs import generate
 from local.cli.parser import build_parser
 from signalbox.packs import registry_of
+from tests.support.emitted import gauged_names
 from tests.support.template import ROOT
+from tests.support.watched import filtered
 
-DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
 each_document = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 
 
@@ -40,8 +42,9 @@ def test_the_documents_name_every_setting_and_parameter() -> None:
 def test_the_documents_name_every_metric() -> None:
     code = "".join(path.read_text("utf-8") for path in ROOT.glob("layers/engine/signalbox/**/*.py"))
     flow = (ROOT / "docs" / "flow.md").read_text("utf-8")
-    metrics = re.findall(r'metrics\.(?:count|seconds|milliseconds)\("(\w+)"', code)
-    assert {"MissedSlots", "TaskDuration"} <= set(metrics)
+    counted = set(re.findall(r'metrics\.(?:count|percent|seconds|milliseconds)\("(\w+)"', code))
+    metrics = counted | gauged_names() | {metric.name for metric in filtered()}
+    assert {"MissedSlots", "TaskDuration", "PlaneHealth", "ColdStart"} <= metrics
     assert [name for name in metrics if f"`{name}`" not in flow] == []
 
 

@@ -73,6 +73,7 @@ GOOD = Template(
             Architectures=["arm64"],
             Timeout=60,
             Layers=[{"Ref": "Layer"}],
+            TracingConfig={"Mode": "Active"},
             LoggingConfig={"LogFormat": "JSON", "LogGroup": {"Ref": "Logs"}},
             Environment={
                 "Variables": {"COUNT": {"Fn::GetAtt": ["Configuration", "VersionNumber"]}, "QUEUE": {"Ref": "Queue"}}
@@ -257,6 +258,10 @@ BROKEN: list[tuple[Invariant, str, Any, str]] = [
     (permissions.hold_no_wildcard, f"{WIDE_STATEMENT}.Resource", "*", "Role"),
     (permissions.hold_no_wildcard, "FailedPolicy.PolicyDocument.Statement.0.Principal", "*", "FailedPolicy"),
     (permissions.come_from_no_managed_policy_of_awss, "Role.ManagedPolicyArns", [MANAGED], "Role"),
+    (functions.are_traced, "Worker.TracingConfig", None, "Worker"),
+    (functions.are_traced, "Worker.TracingConfig.Mode", "PassThrough", "Worker"),
+    (queues.are_read_whole, "Mapping.FilterCriteria", {"Filters": []}, "Mapping"),
+    (queues.keep_what_can_be_moved_back_apart, "Queue.RedrivePolicy.deadLetterTargetArn", arn("Failed"), "Queue"),
     (queues.hide_messages_for_six_timeouts, "Queue.VisibilityTimeout", 359, "Mapping"),
     (queues.hide_messages_for_six_timeouts, "Queue.VisibilityTimeout", None, "Mapping"),
     (queues.bear_throttling, "Queue.RedrivePolicy", None, "Mapping"),

@@ -137,8 +137,7 @@ def test_who_sends_to_what_invokes_it_may_do_so_more_often_than_lambda_likes(nam
 @pytest.mark.parametrize(
     ("function", "actions_missing"),
     [
-        ("WorkerFunction", {"ses:SendEmail", "sns:Publish"}),
-        ("ArchiverFunction", {"sns:Publish"}),
+        ("WorkerFunction", {"ses:SendEmail"}),
         ("DeadLetterFunction", {"sns:Publish", "s3:GetObject", "lambda:InvokeFunction", "events:PutEvents"}),
         ("PollerFunction", {"sqs:ReceiveMessage", "events:PutEvents"}),
     ],
@@ -159,6 +158,14 @@ def test_mail_and_messages_go_only_where_a_parameter_says() -> None:
     assert [statement["Resource"] for statement in _sending(deployed(), "ArchiverFunction")] == [
         {"Ref": "OperatorsTopicArn"}
     ]
+
+
+@pytest.mark.parametrize("function", ["ArchiverFunction", "WorkerFunction", "WorkerHeavyFunction"])
+def test_without_such_a_parameter_only_the_operators_are_told_by_the_stacks_own_topic(function: str) -> None:
+    template = deployed("engine")
+    told = {"Ref": "OperatorsTopic"}
+    assert [statement["Resource"] for statement in _sending(template, function)] == [told]
+    assert template.of(FUNCTION)[function]["Environment"]["Variables"]["SIGNALBOX_OPERATORS_TOPIC_ARN"] == told
 
 
 def test_a_payload_names_no_secrets_but_those_of_webhooks() -> None:
@@ -182,7 +189,9 @@ def test_a_payload_names_no_secrets_but_those_of_webhooks() -> None:
 )
 def test_each_of_those_permissions_comes_with_its_own_parameter(parameter: str, value: str) -> None:
     decided = deployed_with({"DatabaseSecretArn": SECRET, parameter: value})
-    assert [statement["Resource"] for statement in _sending(decided, "WorkerFunction")] == [{"Ref": parameter}]
+    told = [] if parameter == "OperatorsTopicArn" else [{"Ref": "OperatorsTopic"}]
+    sending = [statement["Resource"] for statement in _sending(decided, "WorkerFunction")]
+    assert sending == [*told, {"Ref": parameter}]
 
 
 @pytest.mark.parametrize("worker", ["WorkerFunction", "WorkerHeavyFunction"])

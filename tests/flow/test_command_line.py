@@ -16,8 +16,9 @@ import pytest
 from local.aws import client
 from signalbox.packs import registry_of
 from signalbox.registry import MINUTE
-from tests.support.command_line import PATIENCE, Signalbox, await_line, interrupt, refusal
+from tests.support.command_line import Signalbox, await_line, interrupt, refusal
 from tests.support.template import PACKS, ROOT
+from tests.support.warm_command_line import PATIENCE
 
 TASKS = {task.name for task in registry_of(PACKS) if task.schedule}
 MINUTELY = sorted(f"signalbox-{task.name}" for task in registry_of(PACKS) if task.schedule == MINUTE)

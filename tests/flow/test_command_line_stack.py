@@ -14,8 +14,9 @@ import pytest
 from local.cli.commands.demo import AT
 from local.postgres import running_on
 from local.processes import wait_for_end
-from tests.support.command_line import PATIENCE, Signalbox, await_line, interrupt
+from tests.support.command_line import Signalbox, await_line, interrupt
 from tests.support.laptop import belonging_to, supervisor_of
+from tests.support.warm_command_line import PATIENCE
 
 ANNOUNCED = ["stack", "endpoint", "database", "region", "api"]
 
@@ -170,17 +171,14 @@ def test_the_demo_shows_what_happened_and_leaves_nothing(scratch: Signalbox, fol
     assert_nothing_left(folder)
 
 
-def test_the_demo_for_programs(scratch: Signalbox) -> None:
-    answer = scratch("demo", "--json").json
-    assert (answer["at"], len(answer["fired"]), answer["failures"]) == (AT.isoformat(), 31, [])
-    assert {"job_type", "slot", "status", "items", "duration_ms"} <= answer["runs"][0].keys()
-    assert [run["error"]["type"] for run in answer["runs"] if run["status"] == "failed"] == ["WorkerLost"]
-
-
-def test_a_run_that_fails_makes_the_demo_fail(scratch: Signalbox, folder: Path) -> None:
+def test_a_run_that_fails_makes_the_demo_fail_and_programs_are_told(scratch: Signalbox, folder: Path) -> None:
     ran = scratch("demo", "--json", "--parameter", "DisabledTasks=sweep_runs")
     assert ran.code == 1
-    failures = json.loads(ran.out)["failures"]
+    answer = json.loads(ran.out)
+    assert (answer["at"], len(answer["fired"])) == (AT.isoformat(), 31)
+    assert {"job_type", "slot", "status", "items", "duration_ms"} <= answer["runs"][0].keys()
+    assert {run["error"]["type"] for run in answer["runs"] if run["status"] == "failed"} == {"TaskDisabled"}
+    failures = answer["failures"]
     assert any("sweep_runs for 2026-01-05T02:27Z failed: TaskDisabled" in failure for failure in failures)
     assert "function archiver failed with TaskDisabled: 3 invocations" in failures
     assert "1 event ended among the dead letters" in failures

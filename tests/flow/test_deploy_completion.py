@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
@@ -14,11 +15,14 @@ from tests.support.deployed import SECRET, Deployed, deploy_to, moto
 from tests.support.small_project import write_small_project
 from tests.support.template import ROOT, VARIANTS
 from tests.support.template import deployed as transformed
+from tests.support.watched import dashboard
 
 GIVEN = {"DatabaseSecretArn": SECRET}
+# The laptop brings a database of its own, and moto's CloudFormation knows no Aurora.
+ON_A_LAPTOP = [name for name, given in VARIANTS.items() if given.get("Database") != "aurora"]
 
 
-@pytest.fixture(scope="module", params=VARIANTS)
+@pytest.fixture(scope="module", params=ON_A_LAPTOP)
 def variant(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -58,6 +62,18 @@ def test_each_function_has_its_settings_and_its_destination_behind_its_alias(com
         config = lambda_.get_function_event_invoke_config(FunctionName=f"signalbox-{name}", Qualifier="live")
         assert config["DestinationConfig"]["OnFailure"]["Destination"] == queue
         assert config["MaximumRetryAttempts"] == 2
+
+
+def test_the_dashboard_is_made_and_the_operators_topic_is_what_tasks_are_told(
+    completed: Deployed, variant: str
+) -> None:
+    body = completed.client("cloudwatch").get_dashboard(DashboardName="signalbox")["DashboardBody"]
+    widgets = json.loads(body)["widgets"]
+    assert len(widgets) == len(dashboard("pack" if "ForecastsPack" in VARIANTS[variant] else "least"))
+    assert "${" not in body, "every reference has been resolved"
+    archiver = completed.client("lambda").get_function_configuration(FunctionName="signalbox-archiver")
+    told = archiver["Environment"]["Variables"]["SIGNALBOX_OPERATORS_TOPIC_ARN"]
+    assert told.rpartition(":")[2] == ("operators" if variant == "everything" else "signalbox-operators")
 
 
 def test_the_list_lets_rules_send_to_the_queue_of_failures(completed: Deployed) -> None:
@@ -111,10 +127,50 @@ def _known_to_moto() -> set[str]:
     return set(parsing.get_model_map())
 
 
+def _alarms(kind: str, listed: str) -> Callable[[Deployed], set[str]]:
+    def left_out(deployed: Deployed) -> set[str]:
+        answer: Mapping[str, Any] = deployed.client("cloudwatch").describe_alarms()
+        return set() if answer.get(listed) else {f"AWS::CloudWatch::{kind}"}
+
+    return left_out
+
+
+def _metric_filters(deployed: Deployed) -> set[str]:
+    found = deployed.client("logs").describe_metric_filters()["metricFilters"]
+    return set() if found else {"AWS::Logs::MetricFilter"}
+
+
+def _query_definitions(deployed: Deployed) -> set[str]:
+    """moto does not even know the question."""
+    logs = deployed.client("logs")
+    try:
+        found = logs.describe_query_definitions()["queryDefinitions"]
+    except logs.exceptions.ClientError:
+        found = []
+    return set() if found else {"AWS::Logs::QueryDefinition"}
+
+
+def _topic_policy(deployed: Deployed) -> set[str]:
+    sns = deployed.client("sns")
+    [topic] = sns.list_topics()["Topics"]
+    policy = sns.get_topic_attributes(TopicArn=topic["TopicArn"])["Attributes"]["Policy"]
+    return set() if "cloudwatch.amazonaws.com" in policy else {"AWS::SNS::TopicPolicy"}
+
+
+def _subscription(deployed: Deployed) -> set[str]:
+    return set() if deployed.client("sns").list_subscriptions()["Subscriptions"] else {"AWS::SNS::Subscription"}
+
+
 # Of any other kind, moto's CloudFormation must know nothing.
 LEFT_OUT: Mapping[str, Callable[[Deployed], set[str]]] = {
     "AWS::Lambda::EventInvokeConfig": _event_invoke_config,
     "AWS::SQS::QueuePolicy": _queue_policy,
     "AWS::S3::Bucket": _bucket_settings,
     "AWS::S3::BucketPolicy": _bucket_policy,
+    "AWS::CloudWatch::Alarm": _alarms("Alarm", "MetricAlarms"),
+    "AWS::CloudWatch::CompositeAlarm": _alarms("CompositeAlarm", "CompositeAlarms"),
+    "AWS::Logs::MetricFilter": _metric_filters,
+    "AWS::Logs::QueryDefinition": _query_definitions,
+    "AWS::SNS::TopicPolicy": _topic_policy,
+    "AWS::SNS::Subscription": _subscription,
 }

@@ -100,7 +100,7 @@ def state_of(alarm: Properties, series: Series, now: int, before: str = "INSUFFI
 def value_at(alarm: Properties, series: Series, end: int) -> float | None:
     """What the period that ends then comes to; None where it is missing."""
     queries = _queries(alarm)
-    [wanted] = [query for query in queries if query.get("ReturnData", len(queries) == 1)]
+    [wanted] = [query for query in queries if query.get("ReturnData", True)]
     return _Calculation(queries, series, end).result(wanted["Id"])
 
 

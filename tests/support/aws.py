@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any
 from uuid import uuid4
 
-import boto3
+from local.aws import client
 
 
 class Aws:
     """Names are unique to the test, so that tests share one stand-in."""
 
-    def __init__(self, endpoint: str, session: boto3.Session) -> None:
+    def __init__(self, endpoint: str) -> None:
         self.endpoint = endpoint
-        self.sqs = session.client("sqs", endpoint_url=endpoint)
-        self.s3 = session.client("s3", endpoint_url=endpoint)
+        self.sqs, self.s3 = shared_client("sqs", endpoint), shared_client("s3", endpoint)
         mark = uuid4().hex[:12]
         self.notifications = self.sqs.create_queue(QueueName=f"notifications-{mark}")["QueueUrl"]
         self.evaluations = self.sqs.create_queue(QueueName=f"evaluations-{mark}")["QueueUrl"]
@@ -40,3 +40,9 @@ class Aws:
                 bodies.append(json.loads(message["Body"]))
                 self.sqs.delete_message(QueueUrl=queue_url, ReceiptHandle=message["ReceiptHandle"])
         return bodies
+
+
+@cache
+def shared_client(service: str, endpoint: str) -> Any:
+    """Made once for all tests: it takes botocore longer than most of them."""
+    return client(service, endpoint)

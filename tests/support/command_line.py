@@ -1,4 +1,8 @@
-"""`signalbox` as a person runs it: a process of its own, with its output, its errors and its exit code."""
+"""`signalbox` as a person runs it: a process of its own, with its output, its errors and its exit code.
+
+Those that start or end a stack are started anew, as whatever they start is; the rest are forked from a process in which
+all is imported.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.template import ROOT
+from tests.support.warm_command_line import PATIENCE, warm
 
-PATIENCE = 60
+STARTED_ANEW = {(), ("up",), ("down",), ("demo",)}
 _OURS = ("AWS_", "SIGNALBOX_", "COLUMNS", "NO_COLOR", "FORCE_COLOR")
 
 
@@ -43,6 +48,8 @@ class Signalbox:
         return replace(self, variables=self.variables | variables)
 
     def __call__(self, *words: str, given: str = "") -> Ran:
+        if words[:1] not in STARTED_ANEW:
+            return Ran(*warm(ROOT).run(words, given, self._environment(), ROOT))
         done = subprocess.run(
             self._command(words),
             input=given,

@@ -105,6 +105,47 @@ _FILES = {
                     Principal: '*'
                     Action: s3:DeleteObject
                     Resource: !Sub ${Attic.Arn}/*
+          Alerts: {Type: AWS::SNS::Topic}
+          AlertsPolicy:
+            Type: AWS::SNS::TopicPolicy
+            Properties:
+              Topics: [!Ref Alerts]
+              PolicyDocument:
+                Version: 2012-10-17
+                Statement:
+                  - Effect: Allow
+                    Principal: {Service: cloudwatch.amazonaws.com}
+                    Action: sns:Publish
+                    Resource: !Ref Alerts
+          AlertsSubscription:
+            Type: AWS::SNS::Subscription
+            Properties: {TopicArn: !Ref Alerts, Protocol: email, Endpoint: somebody@example.com}
+          Smoke:
+            Type: AWS::CloudWatch::Alarm
+            Properties:
+              Namespace: AWS/Lambda
+              MetricName: Errors
+              Dimensions: [{Name: FunctionName, Value: !Ref ArchiverFunction}]
+              Statistic: Sum
+              Period: 60
+              EvaluationPeriods: 1
+              Threshold: 0
+              ComparisonOperator: GreaterThanThreshold
+          Fire:
+            Type: AWS::CloudWatch::CompositeAlarm
+            Properties: {AlarmName: fire, AlarmRule: !Sub 'ALARM("${Smoke}")'}
+          ArchiverLogs:
+            Type: AWS::Logs::LogGroup
+            Properties: {LogGroupName: !Sub '/aws/lambda/${AWS::StackName}-archiver'}
+          Cries:
+            Type: AWS::Logs::MetricFilter
+            Properties:
+              LogGroupName: !Ref ArchiverLogs
+              FilterPattern: '{ $.level = "ERROR" }'
+              MetricTransformations: [{MetricNamespace: Small, MetricName: Cries, MetricValue: '1'}]
+          Question:
+            Type: AWS::Logs::QueryDefinition
+            Properties: {Name: question, LogGroupNames: [!Ref ArchiverLogs], QueryString: fields @timestamp}
           Ticks: {Type: AWS::SQS::Queue}
           Failures: {Type: AWS::SQS::Queue}
           QueuePolicy:

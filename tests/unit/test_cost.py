@@ -62,7 +62,10 @@ Resources:
     Type: AWS::CloudWatch::Alarm
     Properties: {Metrics: [{Id: a, MetricStat: {}}, {Id: b, MetricStat: {}}, {Id: c, Expression: a / b}]}
   Worst: {Type: AWS::CloudWatch::CompositeAlarm}
-  Filter: {Type: AWS::Logs::MetricFilter, Properties: {MetricTransformations: [{}]}}
+  Filter:
+    Type: AWS::Logs::MetricFilter
+    Properties: &same {MetricTransformations: [{MetricNamespace: Small, MetricName: Cries}]}
+  AnotherFilter: {Type: AWS::Logs::MetricFilter, Properties: *same}
 """
 
 
@@ -94,7 +97,7 @@ def test_what_costs_is_read_from_the_template(small: Path) -> None:
     assert found.lane("normal").batch_size == 50
     assert (found.lane("normal").function, found.lane("normal").concurrency) == ("OneFunction", 3)
     assert (found.queues["NormalLane"].reuse_seconds, found.queues["NormalLane"].visibility_seconds) == (3600, 42)
-    assert (found.alarm_metrics, found.composite_alarms, found.metric_filters, found.dashboards) == (3, 1, 1, 0)
+    assert (found.alarm_metrics, found.composite_alarms, found.metrics_from_logs, found.dashboards) == (3, 1, 1, 0)
     assert (found.keys, found.secrets, found.endpoint_zones, found.least_acu, found.proxied) == (1, 1, 2, 2.0, True)
 
 

@@ -14,9 +14,7 @@ from signalbox.invocation import Invocation, Tools
 from signalbox.jobs.catalogue import Catalogue
 from signalbox.log import make_logger
 from signalbox.packs import Pack, load_packs
-from signalbox.payload import TaskPayload, read_payload
 from signalbox.registry import Registry
-from signalbox.runs import run_task
 from signalbox.secret import DatabaseAddress
 from signalbox.settings import Settings
 
@@ -60,18 +58,18 @@ class Engine:
             from signalbox.operations import operate
 
             return operate(self, event, invocation)
-        return self._run(read_payload(TaskPayload, event), "archiver", invocation)
+        return self._run(event, "archiver", invocation)
 
     def poll(self, event: object, invocation: Invocation) -> dict[str, Any]:
         """The poller's payload: the params stand beside the fields that every task's payload has."""
         if not isinstance(event, dict):
-            return self._run(read_payload(TaskPayload, event), "poller", invocation)
+            return self._run(event, "poller", invocation)
         fields = {name: value for name, value in event.items() if name not in _POLLER_PARAMS}
         beside = {name: event[name] for name in _POLLER_PARAMS if name in event}
         params = fields.get("params", {})
         if beside and isinstance(params, dict):  # anything else is refused below
             fields["params"] = params | beside
-        return self._run(read_payload(TaskPayload, {"task": "poll_data"} | fields), "poller", invocation)
+        return self._run({"task": "poll_data"} | fields, "poller", invocation)
 
     def work(self, event: object, invocation: Invocation) -> dict[str, Any]:
         """The worker's events: messages of a lane."""
@@ -85,7 +83,11 @@ class Engine:
 
         return bury(self.tools, event, invocation)
 
-    def _run(self, payload: TaskPayload, function: FunctionName, invocation: Invocation) -> dict[str, Any]:
+    def _run(self, event: object, function: FunctionName, invocation: Invocation) -> dict[str, Any]:
+        from signalbox.payload import TaskPayload, read_payload
+        from signalbox.runs import run_task
+
+        payload = read_payload(TaskPayload, event)
         task = self.tools.registry.find(payload.task)
         if task.function != function:
             stack = self.tools.settings.stack

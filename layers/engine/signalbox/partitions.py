@@ -6,9 +6,7 @@ no table may call them. A lock that is not to be had in time, and a partition th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any, NamedTuple
 
 from psycopg import errors
@@ -18,7 +16,7 @@ from signalbox.queries import load_queries
 
 SQL = load_queries(__file__)
 DAY = timedelta(days=1)
-TRIES = 3
+LOCKED = (errors.LockNotAvailable, errors.DeadlockDetected)
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
@@ -31,15 +29,21 @@ class Partition(NamedTuple):
 
 
 def length_of(shortest: timedelta, longest: timedelta) -> timedelta:
-    """A quarter of the shortest retention, in whole days, and no more than some thirty partitions in all."""
-    return max(shortest // 4, longest // 26, DAY) // DAY * DAY
+    """A quarter of the shortest retention, in whole days, and not more than a dozen for the longest."""
+    return max(shortest // 4, longest // 12, DAY) // DAY * DAY
 
 
 def make_partitions(context: Context, table: str, length: timedelta) -> None:
     """Up to twice the length ahead, so that many nights may fail before the default partition gets anything."""
-    made = _patiently(context, table, partial(_call, context, "make", table=table, days=length // DAY))
-    if made:
-        context.log.info("partitions.made", extra={"table": table, "number": made})
+    try:
+        made = _call(context, "make", table=table, days=length // DAY)
+    except errors.ObjectNotInPrerequisiteState as error:
+        context.log.warning("partitions.refused", extra={"table": table, "reason": str(error)})
+    except LOCKED:
+        context.log.info("partitions.postponed", extra={"table": table})
+    else:
+        if made:
+            context.log.info("partitions.made", extra={"table": table, "number": made})
 
 
 def drop_partitions(context: Context, table: str, until: datetime, **before: Any) -> int:
@@ -48,12 +52,15 @@ def drop_partitions(context: Context, table: str, until: datetime, **before: Any
     for part in list_partitions(context, table):
         if part.ends_at > until or context.budget.spent:
             break
-        gone = _patiently(context, table, partial(_call, context, f"drop_{table}", which=part.name, **before))
-        if gone is None:
-            context.log.info("partition.kept", extra={"partition": part.name})
-        else:
-            context.log.info("partition.dropped", extra={"partition": part.name, "rows": gone})
-            rows += gone
+        try:
+            gone = _call(context, f"drop_{table}", which=part.name, **before)
+        except LOCKED:
+            # Not once more, and none of the others: everyone who comes meanwhile waits behind the lock.
+            context.log.info("partitions.postponed", extra={"table": table, "partition": part.name})
+            break
+        event = "partition.kept" if gone is None else "partition.dropped"
+        context.log.info(event, extra={"partition": part.name, "rows": gone})
+        rows += gone or 0
     return rows
 
 
@@ -66,18 +73,6 @@ def oldest_start(context: Context, table: str) -> datetime:
     """What is older than any partition lies in the default one, and there goes row by row."""
     parts = list_partitions(context, table)
     return parts[0].starts_at if parts else _NEVER
-
-
-def _patiently(context: Context, table: str, act: Callable[[], int | None]) -> int | None:
-    for _ in range(TRIES):
-        try:
-            return act()
-        except (errors.LockNotAvailable, errors.DeadlockDetected):
-            context.log.info("partitions.postponed", extra={"table": table})
-        except errors.ObjectNotInPrerequisiteState as error:
-            context.log.warning("partitions.refused", extra={"table": table, "reason": str(error)})
-            return None
-    return None
 
 
 def _call(context: Context, query: str, **values: Any) -> int | None:

@@ -92,6 +92,22 @@ def are_read_with_bounded_concurrency(template: Template) -> Iterator[str]:
             yield f"{name}: no ScalingConfig.MaximumConcurrency"
 
 
+def are_read_whole(template: Template) -> Iterator[str]:
+    """A filter on a mapping deletes what it does not let through."""
+    for name, mapping, _ in _mappings(template):
+        if "FilterCriteria" in mapping:
+            yield f"{name}: FilterCriteria would delete messages that nobody has seen"
+
+
+def keep_what_can_be_moved_back_apart(template: Template) -> Iterator[str]:
+    """SQS moves back only from queues that other queues feed, and does not tell one message there from another."""
+    others = {*_given_up_by_rules(template), *_given_up_by_invocations(template)}
+    for name, queue in template.of(QUEUE).items():
+        dead = referred(queue.get("RedrivePolicy", {}).get("deadLetterTargetArn"))
+        if dead in others:
+            yield f"{name}: {dead} takes failed invocations or undelivered events, too"
+
+
 def refuse_plain_http(template: Template) -> Iterator[str]:
     """Messages would go over the wire for all to read."""
     refusing = set(refusing_plain_http(template, "AWS::SQS::QueuePolicy", lambda policy: policy["Queues"]))
@@ -120,7 +136,15 @@ def _where_failures_end(template: Template) -> Iterator[str | None]:
     """Where queues, rules and asynchronous invocations send what they give up."""
     for queue in template.of(QUEUE).values():
         yield referred(queue.get("RedrivePolicy", {}).get("deadLetterTargetArn"))
+    yield from _given_up_by_rules(template)
+    yield from _given_up_by_invocations(template)
+
+
+def _given_up_by_rules(template: Template) -> Iterator[str | None]:
     for rule in template.of(RULE).values():
         yield from (referred(target.get("DeadLetterConfig", {}).get("Arn")) for target in rule["Targets"])
+
+
+def _given_up_by_invocations(template: Template) -> Iterator[str | None]:
     for config in template.of("AWS::Lambda::EventInvokeConfig").values():
         yield referred(config.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination"))

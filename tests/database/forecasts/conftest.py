@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from uuid import uuid4
 
-import boto3
 import pytest
 
 from forecasts.pack import PACK
@@ -14,7 +13,7 @@ from local.moto_process import MotoProcess
 from local.stand_ins.runpod import KEY, RunPodStandIn
 from signalbox.packs import ENGINE
 from tests.conftest import new_database
-from tests.support.aws import Aws
+from tests.support.aws import Aws, shared_client
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.queue_stand_in import QueueStandIn
 from tests.support.schema import make_schema
@@ -48,7 +47,7 @@ def aws(moto: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
         "AWS_SECRET_ACCESS_KEY": "test",
     }.items():
         monkeypatch.setenv(name, value)
-    aws = Aws(moto, boto3.Session())
+    aws = Aws(moto)
     for name, value in aws.settings().items():
         monkeypatch.setenv(name, value)
     settings.cache_clear()
@@ -70,9 +69,7 @@ def runpod(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunPodStandIn]
     """RunPod's stand-in, which the pack knows by its settings and a secret."""
     stand_in = RunPodStandIn()
     stand_in.start()
-    secret = boto3.client("secretsmanager", endpoint_url=aws.endpoint).create_secret(
-        Name=f"runpod-{uuid4().hex}", SecretString=KEY
-    )
+    secret = shared_client("secretsmanager", aws.endpoint).create_secret(Name=f"runpod-{uuid4().hex}", SecretString=KEY)
     for name, value in {
         "FORECASTS_RUNPOD_BASE_URL": stand_in.url,
         "FORECASTS_RUNPOD_ENDPOINT_ID": stand_in.endpoint,

@@ -239,7 +239,7 @@ def test_what_waits_and_runs_is_emitted(
     dead_letter(db, None)
     roll_up(sweeps)
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
-    [told] = [line for line in lines if "OldestWaiting" in line]
+    [told] = [line for line in lines if "JobsWaiting" in line]
     assert {name: told[name][0] for name in told if name.startswith(("Jobs", "Dead", "Oldest"))} == {
         "JobsPending": 2,
         "JobsQueued": 1,
@@ -254,6 +254,7 @@ def test_what_waits_and_runs_is_emitted(
     assert sorted(lanes) == ["heavy", "high", "low", "normal"]
     assert [lanes[name]["JobsQueued"] for name in ("high", "low")] == [[1], [0]]
     assert lanes["low"]["JobsPending"] == [1]
+    assert [lanes[name]["OldestWaiting"] for name in ("low", "heavy")] == [[120], [0]]
 
 
 def test_real_attempts_become_figures(sweeps: Sweeps, db: psycopg.Connection) -> None:
@@ -265,3 +266,55 @@ def test_real_attempts_become_figures(sweeps: Sweeps, db: psycopg.Connection) ->
     roll_up(sweeps, datetime.now(UTC))
     assert sums(db, "completed") == {"minute": 1, "hour": 1, "day": 1}
     assert count(db, "signalbox.job_metrics WHERE begun = 1 AND period = 'hour'") == 1
+
+
+def emitted(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """What the last line of the task's own metrics has."""
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
+    [told] = [line for line in lines if "PlaneHealth" in line]
+    return dict(told)
+
+
+def test_health_and_what_the_alerts_go_by_are_emitted_as_numbers(
+    sweeps: Sweeps, db: psycopg.Connection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for place in range(101):
+        execution(db, NOON - place * MINUTE, status="failed" if place < 25 else "completed", ms=1000)
+    queued_job(db, AT - HOUR, lane="high")
+    for _ in range(51):
+        dead_letter(db, None)
+    running_job(db, health_status="STALE")
+    roll_up(sweeps, params={"hours": 3})
+
+    told = emitted(capsys)
+    assert told["PlaneHealth"] == [2]
+    assert (told["WorkersSilent"], told["LanesStanding"]) == ([1], [1])
+    assert told["DayFailureRate"] == [pytest.approx(100 * 25 / 101)]
+    assert 700 < told["DayDurationP95"][0] < 1500
+    assert told["AttemptDurationP50"][0] <= told["AttemptDurationP95"][0] <= told["AttemptDurationP99"][0]
+
+
+def test_a_quiet_plane_is_healthy_and_tells_no_durations_of_nothing(
+    sweeps: Sweeps, capsys: pytest.CaptureFixture[str]
+) -> None:
+    roll_up(sweeps)
+
+    told = emitted(capsys)
+    assert {name: told[name] for name in ("PlaneHealth", "DayFailureRate", "DayDurationP95", "WorkersSilent")} == {
+        "PlaneHealth": [0],
+        "DayFailureRate": [0],
+        "DayDurationP95": [0],
+        "WorkersSilent": [0],
+    }
+    assert "AttemptDurationP50" not in told
+
+
+def test_connections_are_counted_against_what_the_server_takes(
+    sweeps: Sweeps, dsn: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with psycopg.connect(dsn), psycopg.connect(dsn):
+        roll_up(sweeps)
+
+    told = emitted(capsys)
+    assert told["DatabaseConnections"][0] >= 3
+    assert 0 < told["DatabaseConnectionsShare"][0] <= 100

@@ -19,6 +19,12 @@ class Readings:
     silent_workers: int = 0  # whose jobs are STALE or FAILED
     standing_lanes: tuple[str, ...] = ()  # in which jobs wait for long, and none has begun
 
+    @property
+    def failure_rate(self) -> float | None:
+        """The share of the attempts that failed; None of so few that it says nothing."""
+        ended = self.completed + self.failed
+        return self.failed / ended if ended > 100 else None
+
 
 @dataclass(frozen=True, slots=True)
 class Alert:
@@ -67,10 +73,10 @@ def _worker_down(readings: Readings) -> str | None:
 
 
 def _high_failure_rate(readings: Readings) -> str | None:
-    ended = readings.completed + readings.failed
-    if ended <= 100 or readings.failed / ended <= 0.1:
+    rate = readings.failure_rate
+    if rate is None or rate <= 0.1:
         return None
-    return f"{readings.failed} of {ended} attempts failed, more than 10 %"
+    return f"{readings.failed} of {readings.completed + readings.failed} attempts failed, more than 10 %"
 
 
 def _dlq_accumulation(readings: Readings) -> str | None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
+from typing import TYPE_CHECKING
 
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
-from signalbox.jobs.job_type import Lane
 from signalbox.metrics import NAMESPACE
+
+if TYPE_CHECKING:
+    from signalbox.jobs.gauges import LaneGauges, Measure
 
 NAMES = {
     "completed": "JobsCompleted",
@@ -20,6 +22,12 @@ NAMES = {
     "snoozed": "JobsSnoozed",
     "throttled": "JobsThrottled",
     "released": "JobsReleased",
+}
+UNITS: Mapping[Measure, MetricUnit] = {
+    "count": MetricUnit.Count,
+    "percent": MetricUnit.Percent,
+    "seconds": MetricUnit.Seconds,
+    "milliseconds": MetricUnit.Milliseconds,
 }
 
 
@@ -65,16 +73,24 @@ def count_dead_letters(stack: str, severity: str, number: int) -> None:
     metrics.flush_metrics()
 
 
-def write_depths(stack: str, live: Iterable[tuple[str, str, int]]) -> None:
-    """How many jobs of each lane wait and run, given as (lane, status, number); lanes without any are told as well."""
-    depths: dict[str, Counter[str]] = {lane: Counter() for lane in Lane}
-    for lane, status, number in live:
-        depths[lane][status] += number
-    for lane, numbers in depths.items():
+def write_plane(stack: str, gauges: Mapping[Measure, Mapping[str, float]]) -> None:
+    """Of the stack alone: by task they would be the same, and be paid for twice."""
+    metrics = _emitter(stack)
+    for measure, found in gauges.items():
+        for name, value in found.items():
+            metrics.add_metric(name, UNITS[measure], value)
+    metrics.add_metadata("message", "plane.measured")
+    metrics.flush_metrics()
+
+
+def write_lanes(stack: str, lanes: Mapping[str, LaneGauges]) -> None:
+    """How many jobs of each lane wait and run, and for how long the first is due."""
+    for lane, found in lanes.items():
         metrics = _emitter(stack)
         metrics.add_dimension("lane", lane)
-        for status in ("pending", "queued", "running", "paused"):
-            metrics.add_metric(f"Jobs{status.capitalize()}", MetricUnit.Count, numbers[status])
+        for name, number in found.jobs.items():
+            metrics.add_metric(name, MetricUnit.Count, number)
+        metrics.add_metric("OldestWaiting", MetricUnit.Seconds, found.oldest_seconds)
         metrics.add_metadata("message", "lane.measured")
         metrics.flush_metrics()
 

@@ -6,7 +6,7 @@ that are not done with: the jobs that are, however many, are never scanned.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
@@ -37,6 +37,12 @@ class Live:
     number: int
     waiting: int  # those of them that are due and have not begun
     oldest: datetime | None  # since when the first of these is due
+
+
+def longest_wait(live: Iterable[Live], now: datetime) -> timedelta | None:
+    """For how long the job has been due that has been for longest; None where none is due."""
+    due = [one.oldest for one in live if one.oldest]
+    return max(timedelta(0), now - min(due)) if due else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +100,7 @@ class Statistics:
     @property
     def oldest_waiting(self) -> timedelta | None:
         """For how long the job has been due that has been for longest."""
-        due = [one.oldest for one in self.live if one.oldest]
-        return max(timedelta(0), self.until - min(due)) if due else None
+        return longest_wait(self.live, self.until)
 
     @property
     def throughput_per_minute(self) -> float:
@@ -158,6 +163,7 @@ class PlaneReport:
 
     status: PlaneHealth
     signs: Signs
+    readings: Readings
     alerts: Sequence[Alert]
     checked_at: datetime
 
@@ -202,7 +208,12 @@ def show_statistics(
 
 def show_health(db: Connection, *, now: datetime) -> PlaneReport:
     """By the figures of the last day; failures are those of the last hour."""
-    statistics = show_statistics(db, DAY, now=now)
+    return judge(db, show_statistics(db, DAY, now=now))
+
+
+def judge(db: Connection, statistics: Statistics) -> PlaneReport:
+    """What the statistics of the last day say of the plane."""
+    now = statistics.until
     failed = count_dead_letters(db, now - timedelta(hours=1), now)
     signs = Signs(
         stale_jobs=statistics.stale,
@@ -219,7 +230,13 @@ def show_health(db: Connection, *, now: datetime) -> PlaneReport:
         silent_workers=statistics.silent_workers,
         standing_lanes=_standing_lanes(db, statistics.live, now),
     )
-    return PlaneReport(plane_health(signs), signs, alerts(readings), now)
+    return PlaneReport(plane_health(signs), signs, readings, alerts(readings), now)
+
+
+def figures_between(db: Connection, since: datetime, until: datetime) -> Figures:
+    """Of all jobs, from the minutes of a short time."""
+    values = {"period": "minute", "since": since, "until": until, "job_type": None}
+    return add_up(_figures(numbers) for _, _, *numbers in db.execute(SQL["list_figures"], values).fetchall())
 
 
 def count_live(db: Connection, now: datetime, job_type: str | None = None) -> list[Live]:

@@ -9,7 +9,6 @@ import json
 import re
 from dataclasses import dataclass
 from datetime import timedelta
-from hashlib import md5
 from typing import Any
 
 import psycopg
@@ -115,6 +114,8 @@ def _failed(job_type: JobType, told: dict[str, Any], reason: str, execution: str
 
 def fingerprint(job_type: str, error: dict[str, Any]) -> str:
     """Alike for failures of one kind: by type of job, type of error, place and words, without what varies."""
+    from hashlib import md5
+
     words = _VARYING.sub("#", error.get("message") or "")[:200]
     return md5("\n".join([job_type, error["type"], error.get("at", ""), words]).encode()).hexdigest()  # noqa: S324
 

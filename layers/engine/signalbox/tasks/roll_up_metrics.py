@@ -1,8 +1,8 @@
 """Counts the attempts that have ended by minute, hour and day, every five minutes, so that no dashboard scans jobs.
 
 The last minutes are counted anew each time, since attempts are recorded a while after they end; hours are added up
-from minutes and days from hours. After an outage it goes on from where the figures end. What waits and runs it emits as
-metrics.
+from minutes and days from hours. After an outage it goes on from where the figures end. What waits and runs, how
+healthy the plane is and how many connections the database has it emits as metrics: the alarms go by them.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from datetime import UTC, datetime, timedelta
 from pydantic import Field
 
 from signalbox.context import Context, Done
+from signalbox.jobs.gauges import Connections, read_off, read_off_lanes
 from signalbox.jobs.histogram import BOUNDS
-from signalbox.jobs.metrics import write_depths
-from signalbox.jobs.statistics import DAY, Statistics, floor, show_statistics
+from signalbox.jobs.metrics import write_lanes, write_plane
+from signalbox.jobs.statistics import DAY, figures_between, floor, judge, show_statistics
 from signalbox.payload import Payload
 from signalbox.queries import load_queries
 
@@ -28,6 +29,8 @@ LONGEST = timedelta(hours=1)
 # Where the figures have never been counted, or end longer ago.
 FURTHEST_BACK = timedelta(days=7)
 STRETCH = timedelta(hours=6)
+# Of what the durations are told as metrics: the last minutes are often few, or not rolled up yet.
+LATELY = timedelta(minutes=15)
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 
 
@@ -45,7 +48,7 @@ def roll_up_metrics(context: Context) -> Done:
         if context.budget.spent:
             return Done(items, more=True)
         items += _roll_up(context, start, end)
-    _emit(context, show_statistics(context.db, DAY, now=context.now))
+    _emit(context)
     return Done(items)
 
 
@@ -81,17 +84,9 @@ def _roll_up(context: Context, since: datetime, until: datetime) -> int:
     return minutes
 
 
-def _emit(context: Context, found: Statistics) -> None:
-    for name, number in {
-        "JobsPending": found.by_status["pending"],
-        "JobsQueued": found.by_status["queued"],
-        "JobsRunning": found.by_status["running"],
-        "JobsPaused": found.by_status["paused"],
-        "JobsWaiting": found.waiting,
-        "JobsStale": found.stale,
-        "DeadLettersPending": found.pending_dead_letters,
-    }.items():
-        context.metrics.count(name, number)
-    oldest = found.oldest_waiting
-    context.metrics.seconds("OldestWaiting", oldest.total_seconds() if oldest else 0)
-    write_depths(context.handoff.stack, [(one.lane, one.status, one.number) for one in found.live])
+def _emit(context: Context) -> None:
+    db, now, stack = context.db, context.now, context.handoff.stack
+    found = show_statistics(db, DAY, now=now)
+    connections = Connections(*(db.execute(SQL["count_connections"]).fetchone() or (0, 1)))
+    write_plane(stack, read_off(found, judge(db, found), figures_between(db, now - LATELY, now), connections))
+    write_lanes(stack, read_off_lanes(found.live, now))

@@ -101,3 +101,8 @@ INSERT INTO signalbox.job_metrics (
 SELECT %(period)s, longer, job_type, lane, begun, completed, failed, timed_out, cancelled, others, total_ms, most_ms,
     waited_ms, durations, waits, most_memory_mb, cpu_ms
 FROM counted JOIN histograms USING (longer, job_type, lane);
+
+-- count_connections: to the whole server, and how many it takes of those that are not superusers
+SELECT coalesce(sum(numbackends), 0)::integer,
+    current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
+FROM pg_stat_database;
