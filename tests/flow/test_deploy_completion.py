@@ -17,9 +17,11 @@ from tests.support.template import deployed as transformed
 from tests.support.watched import dashboard
 
 GIVEN = {"DatabaseSecretArn": SECRET}
+# The laptop brings a database of its own, and moto's CloudFormation knows no Aurora.
+ON_A_LAPTOP = [name for name, given in VARIANTS.items() if given.get("Database") != "aurora"]
 
 
-@pytest.fixture(scope="module", params=VARIANTS)
+@pytest.fixture(scope="module", params=ON_A_LAPTOP)
 def variant(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
