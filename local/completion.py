@@ -35,11 +35,6 @@ class Completion:
     properties: Collection[str] = ()  # those left out, where the rest is made
 
 
-def _configure_function(endpoint: str, name: str, properties: Properties) -> None:
-    lambda_: LambdaClient = client("lambda", endpoint)
-    lambda_.update_function_configuration(FunctionName=name, **properties)
-
-
 def _configure_event_invocation(endpoint: str, _: str, properties: Properties) -> None:
     lambda_: LambdaClient = client("lambda", endpoint)
     lambda_.put_function_event_invoke_config(**properties)
@@ -58,16 +53,14 @@ def _configure_bucket(endpoint: str, name: str, properties: Properties) -> None:
 
 
 def _leave_out(_: str, __: str, ___: Properties) -> None:
-    pass
+    """For what the laptop does without: its properties are not asked for, either."""
+
+
+def _leave_to_its_function(_: str, __: str, ___: Properties) -> None:
+    """Which is asked later, with these properties."""
 
 
 COMPLETIONS = (
-    Completion(
-        "AWS::Lambda::Function",
-        "moto creates functions without these settings: they would find no layer, and log as text",
-        _configure_function,
-        ("Layers", "LoggingConfig"),
-    ),
     Completion(
         "AWS::Lambda::EventInvokeConfig",
         "moto skips it: failed asynchronous invocations would leave no trace",
@@ -87,11 +80,31 @@ COMPLETIONS = (
     Completion(
         "Custom::SignalboxMigrations",
         "moto only notes it, since it can't invoke functions: local/custom_resources.py does, once they are served",
-        _leave_out,
+        _leave_to_its_function,
     ),
     Completion(
         "AWS::S3::BucketPolicy",
         "moto skips it, and so does the laptop: it has no TLS, without which these policies refuse all",
+        _leave_out,
+    ),
+    Completion(
+        "AWS::CodeDeploy::Application",
+        "moto skips it, and so does the laptop: its aliases are new with each start, so nothing is shifted",
+        _leave_out,
+    ),
+    Completion(
+        "AWS::CodeDeploy::DeploymentGroup",
+        "moto skips it, and so does the laptop, for the same reason; tests/flow/test_canary.py plays it",
+        _leave_out,
+    ),
+    Completion(
+        "AWS::AppConfig::Application",
+        "moto skips it, and so does the laptop: of a configuration it needs the number only",
+        _leave_out,
+    ),
+    Completion(
+        "AWS::AppConfig::ConfigurationProfile",
+        "moto skips it, and so does the laptop, for the same reason",
         _leave_out,
     ),
     Completion(
@@ -162,12 +175,11 @@ def complete(endpoint: str, template: Template, outputs: Mapping[str, str]) -> N
             _BY_TYPE[resource["Type"]].complete(endpoint, answered.get("Id", ""), answered["Properties"])
 
 
-def custom_resources(template: Template, outputs: Mapping[str, str]) -> Iterator[tuple[str, str, Properties]]:
+def custom_resources(resources: Template, outputs: Mapping[str, str]) -> Iterator[tuple[str, str, Properties]]:
     """Name, type and properties of each resource that a function of the stack is to make."""
-    for name, resource in template["Resources"].items():
-        answer = outputs.get(f"{_OUTPUT}{name}")
-        if answer and resource["Type"].startswith("Custom::"):
-            yield name, resource["Type"], json.loads(answer)["Properties"]
+    for name, resource in resources.items():
+        if resource["Type"].startswith("Custom::"):
+            yield name, resource["Type"], json.loads(outputs[f"{_OUTPUT}{name}"])["Properties"]
 
 
 def is_completed(resource_type: str) -> bool:

@@ -74,7 +74,7 @@ def deploy(plan: Plan, endpoint: str) -> list[CustomResource]:
         _forget_questions(cloudformation, plan)
     except (ClientError, BotoCoreError) as error:
         raise DeployFailed(f"stack {plan.stack} can't be created: {_message(error)}") from None
-    found = completion.custom_resources(plan.template, outputs)
+    found = completion.custom_resources(plan.resources, outputs)
     return [CustomResource(plan.stack, name, kind, properties) for name, kind, properties in found]
 
 

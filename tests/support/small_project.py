@@ -55,6 +55,7 @@ _FILES = {
           Function:
             Runtime: python3.13
             Handler: handler.handler
+            AutoPublishAlias: live
             Layers: [!Ref GreetingsLayer, !Ref DependenciesLayer]
             LoggingConfig: {LogFormat: JSON}
             Environment:
@@ -169,7 +170,7 @@ _FILES = {
           ArchiverPermission:
             Type: AWS::Lambda::Permission
             Properties:
-              FunctionName: !Ref ArchiverFunction
+              FunctionName: !Ref ArchiverFunction.Alias
               Action: lambda:InvokeFunction
               Principal: events.amazonaws.com
               SourceArn: !GetAtt PollRule.Arn
@@ -180,7 +181,7 @@ _FILES = {
               ScheduleExpression: cron(0/15 * * * ? *)
               Targets:
                 - Id: archiver
-                  Arn: !GetAtt ArchiverFunction.Arn
+                  Arn: !Ref ArchiverFunction.Alias
                   InputTransformer:
                     InputPathsMap: {time: $.time}
                     InputTemplate: '{"task": "poll_data", "scheduled_time": <time>}'
@@ -197,7 +198,7 @@ _FILES = {
               ScheduleExpression: cron(30 2 * * ? *)
               Targets:
                 - Id: archiver
-                  Arn: !GetAtt ArchiverFunction.Arn
+                  Arn: !Ref ArchiverFunction.Alias
                   Input: '{"task": "sweep_runs"}'
                   RetryPolicy: {MaximumRetryAttempts: 3}
                   DeadLetterConfig: {Arn: !GetAtt Failures.Arn}

@@ -34,6 +34,7 @@ class Engine:
         """Reads and checks the settings; opens nothing yet."""
         settings = Settings.read(environ)
         packs = load_packs(settings.packs)
+        function, version = (environ.get(f"AWS_LAMBDA_FUNCTION_{name}", "") for name in ("NAME", "VERSION"))
         clients = Clients()
 
         def require_current(connection: Connection) -> None:
@@ -43,7 +44,7 @@ class Engine:
         database = Database(
             address,
             ca_bundle=settings.ca_bundle,
-            application=environ.get("AWS_LAMBDA_FUNCTION_NAME", "signalbox"),
+            application=function or "signalbox",
             inspect=require_current,
             locate_next=address.next,
         )
@@ -51,8 +52,9 @@ class Engine:
         catalogue = Catalogue(job_type for pack in packs for job_type in pack.job_types)
         node = environ.get("AWS_LAMBDA_LOG_STREAM_NAME", "")
         log = make_logger(settings.stack)
-        reader = _reader(settings, clients, environ.get("AWS_LAMBDA_FUNCTION_NAME", "signalbox"))
-        return Engine(Tools(settings, registry, database, clients, log, catalogue, node, reader), packs)
+        reader = _reader(settings, clients, function or "signalbox")
+        tools = Tools(settings, registry, database, clients, log, catalogue, node, function, version, reader)
+        return Engine(tools, packs)
 
     def archive(self, event: object, invocation: Invocation) -> dict[str, Any]:
         """The archiver's payloads: a task, or one of the operator's operations."""
