@@ -43,8 +43,17 @@ def _publish_what_was_deployed(lambda_: Any) -> None:
 
 
 def _tell_of_versions(lambda_: Any) -> None:
-    """`!GetAtt Version.Version` is its number."""
+    """`!GetAtt Version.Version` is its number, `!Ref` its ARN."""
     version = lambda_.LambdaVersion
+    create = version.create_from_cloudformation_json.__func__
+
+    def remember(cls: Any, /, name: str, resource: dict[str, Any], account: str, region: str, **options: Any) -> Any:
+        made = create(cls, name, resource, account, region, **options)
+        function = lambda_.get_backend(account, region).get_function(resource["Properties"]["FunctionName"])
+        made.physical_resource_id = f"{function.function_arn}:{made.version}"
+        return made
+
+    version.create_from_cloudformation_json = classmethod(remember)
     version.has_cfn_attr = classmethod(lambda _, attribute: attribute == "Version")
     version.get_cfn_attribute = lambda self, _: str(self.version)
 

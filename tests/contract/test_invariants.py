@@ -15,6 +15,7 @@ from tests.contract.invariants import (
     Invariant,
     buckets,
     functions,
+    migrations,
     name_of,
     permissions,
     queues,
@@ -42,6 +43,9 @@ def without_tls(action: str) -> dict[str, Any]:
 GOOD = Template(
     {
         **infrastructure.RESOURCES,
+        "Migrations": resource(
+            migrations.MIGRATIONS, ServiceToken=arn("Worker"), Code={"Ref": "One"}, ServiceTimeout="1200"
+        ),
         "Layer": resource(
             "AWS::Lambda::LayerVersion", CompatibleRuntimes=["python3.13"], CompatibleArchitectures=["arm64"]
         ),
@@ -299,7 +303,11 @@ BROKEN: list[tuple[Invariant, str, Any, str]] = [
     (versions.are_invoked_by_their_alias, "Permission.FunctionName", {"Ref": "Worker"}, "Permission"),
     (versions.are_invoked_by_their_alias, f"{CALLER}.Resource", {"Fn::Sub": "function:worker"}, "Role"),
     (versions.are_invoked_by_their_alias, f"{CALLER}.Resource", arn("Worker"), "Role"),
-    (versions.are_invoked_by_their_alias, "Call", resource("Custom::Call", ServiceToken=arn("Worker")), "Call"),
+    (migrations.are_asked_of_what_was_just_deployed, "Migrations.ServiceToken", {"Ref": "Live"}, "Migrations"),
+    (migrations.are_asked_for_again_by_what_changes, "Migrations.Code", None, "Migrations"),
+    (migrations.are_asked_for_again_by_what_changes, "Migrations.Code", "the same for ever", "Migrations"),
+    (migrations.are_waited_for_no_longer_than_they_take, "Migrations.ServiceTimeout", None, "Migrations"),
+    (migrations.come_before_all_other_functions, "Migrations.ServiceToken", arn("Other"), "Worker"),
     (versions.treat_failed_events_by_their_alias, "Invoke.Qualifier", None, "Invoke"),
     (versions.are_rolled_back_by_alarms, "Deploy.AlarmConfiguration", None, "Deploy"),
     (versions.are_rolled_back_by_alarms, "Deploy.AlarmConfiguration.Enabled", False, "Deploy"),

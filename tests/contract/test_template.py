@@ -21,6 +21,7 @@ from tests.support.template import (
     VARIANTS,
     deployed,
     packs_of,
+    referred,
     source,
     statements,
     text,
@@ -108,6 +109,12 @@ def test_a_function_that_is_told_to_run_a_pack_has_its_layer_and_no_other_has(va
         layers = [layer["Ref"].lower() for layer in function["Layers"]]
         attached = [pack for pack in PACKS if any(layer.startswith(f"{pack}layer") for layer in layers)]
         assert told == attached == ([] if name in WITHOUT_PACKS else packs_of(variant)), name
+
+
+@each_variant
+def test_each_deploy_asks_the_migrator(variant: str) -> None:
+    [(name, properties)] = deployed(variant).of("Custom::SignalboxMigrations").items()
+    assert (name, referred(properties["ServiceToken"])) == ("Migrations", "MigratorFunction")
 
 
 @pytest.mark.parametrize(

@@ -82,8 +82,6 @@ def _invoked(template: Template) -> Iterator[tuple[str, Any]]:
         yield from ((name, one["FunctionName"]) for name, one in template.of(kind).items())
     for name, resource in template.resources.items():
         properties = resource.get("Properties", {})
-        if "ServiceToken" in properties:
-            yield name, properties["ServiceToken"]
         for statement in _statements(properties):
             if "lambda:InvokeFunction" in _list(statement.get("Action")):
                 yield from ((name, resource) for resource in _list(statement.get("Resource")))
