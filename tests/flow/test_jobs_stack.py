@@ -19,10 +19,10 @@ from signalbox.jobs.lanes import Notice
 from signalbox.jobs.submission import LOST_AFTER, NewJob
 from tests.support.code_deploy import CodeDeploy, Measured, gradual_template
 from tests.support.jobs_laptop import JobsLaptop, jobs_laptop
-from tests.support.lambda_stand import zipped
 from tests.support.laptop import control
 from tests.support.template import ROOT
 from tests.support.webhook_receiver import WebhookReceiver, answer, say
+from tests.support.zips import zipped
 
 SECRET = "signalbox/webhooks/tests"
 PARAMETERS = {

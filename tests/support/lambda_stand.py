@@ -13,7 +13,6 @@ import socket
 import subprocess
 import sys
 import threading
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -28,6 +27,7 @@ from local.lambda_service.front import Front
 from local.lambda_service.http_server import Request, Response
 from local.lambda_service.service import LambdaService
 from local.lambda_service.settings import ServiceSettings
+from tests.support.zips import zipped
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient
@@ -79,14 +79,6 @@ def running_moto() -> Iterator[str]:
             iam.create_role(RoleName="functions", AssumeRolePolicyDocument="{}")
         yield endpoint
         process.stdin.close()
-
-
-def zipped(files: dict[str, str]) -> bytes:
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as archive:
-        for name, text in files.items():
-            archive.writestr(name, text)
-    return content.getvalue()
 
 
 def handler_zip(module: str) -> bytes:
