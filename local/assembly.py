@@ -31,6 +31,7 @@ from local.rules.firing import Firing
 from local.stack import Options
 from local.transform import read_template
 from signalbox.errors import SignalboxError
+from signalbox.handoff import LIVE
 from signalbox.packs import registry_of
 
 if TYPE_CHECKING:
@@ -122,11 +123,11 @@ def _service(grounds: Grounds, endpoint: str, outside: Outside) -> LambdaService
 
 def _migrate(service: LambdaService, function: str, report: Callable[[str], None]) -> None:
     try:
-        service.function(function)
+        service.function(function, LIVE)
     except FunctionUnknown:
         return report(f"no function {function}: nothing is migrated")
     report("applying migrations")
-    result = service.invoke(function, b'{"action": "apply"}')
+    result = service.invoke(function, b'{"action": "apply"}', qualifier=LIVE)
     if result.failed:
         error = json.loads(result.payload)
         raise LaptopError(f"the migrations failed: {error.get('errorType')}: {error.get('errorMessage')}")

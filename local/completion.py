@@ -35,11 +35,6 @@ class Completion:
     properties: Collection[str] = ()  # those left out, where the rest is made
 
 
-def _configure_function(endpoint: str, name: str, properties: Properties) -> None:
-    lambda_: LambdaClient = client("lambda", endpoint)
-    lambda_.update_function_configuration(FunctionName=name, **properties)
-
-
 def _configure_event_invocation(endpoint: str, _: str, properties: Properties) -> None:
     lambda_: LambdaClient = client("lambda", endpoint)
     lambda_.put_function_event_invoke_config(**properties)
@@ -58,16 +53,10 @@ def _configure_bucket(endpoint: str, name: str, properties: Properties) -> None:
 
 
 def _leave_out(_: str, __: str, ___: Properties) -> None:
-    pass
+    """For what the laptop does without: its properties are not asked for, either."""
 
 
 COMPLETIONS = (
-    Completion(
-        "AWS::Lambda::Function",
-        "moto creates functions without these settings: they would find no layer, and log as text",
-        _configure_function,
-        ("Layers", "LoggingConfig"),
-    ),
     Completion(
         "AWS::Lambda::EventInvokeConfig",
         "moto skips it: failed asynchronous invocations would leave no trace",
@@ -87,6 +76,26 @@ COMPLETIONS = (
     Completion(
         "AWS::S3::BucketPolicy",
         "moto skips it, and so does the laptop: it has no TLS, without which these policies refuse all",
+        _leave_out,
+    ),
+    Completion(
+        "AWS::CodeDeploy::Application",
+        "moto skips it, and so does the laptop: its aliases are new with each start, so nothing is shifted",
+        _leave_out,
+    ),
+    Completion(
+        "AWS::CodeDeploy::DeploymentGroup",
+        "moto skips it, and so does the laptop, for the same reason; tests/flow/test_canary.py plays it",
+        _leave_out,
+    ),
+    Completion(
+        "AWS::AppConfig::Application",
+        "moto skips it, and so does the laptop: of a configuration it needs the number only",
+        _leave_out,
+    ),
+    Completion(
+        "AWS::AppConfig::ConfigurationProfile",
+        "moto skips it, and so does the laptop, for the same reason",
         _leave_out,
     ),
     Completion(

@@ -11,6 +11,7 @@ from typing import Any
 
 from local.lambda_service.moto_functions import complete_motos_functions
 from local.lambda_service.moto_mappings import silence_motos_own_mappings
+from local.moto_versions import teach_versions
 
 
 def teach_moto() -> None:
@@ -18,6 +19,7 @@ def teach_moto() -> None:
     _invoke_without_docker()
     silence_motos_own_mappings()
     complete_motos_functions()
+    teach_versions()
     _refer_to_layers_by_arn()
     _drop_no_value_from_lists()
     _name_the_failing_resource()

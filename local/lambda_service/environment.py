@@ -63,13 +63,14 @@ class Environment:
         if self._first_signal is not None:
             self._init_ms = (time.monotonic() - self._born) * 1000
 
-    def run(self, invocation: Invocation) -> Result:
-        """Serve one invocation. After anything but an answer or an error of the handler, it is broken."""
+    def run(self, function: Function, invocation: Invocation) -> Result:
+        """Serve one invocation, of the function as it was asked for. After anything but an answer or an error of the
+        handler, the environment is broken."""
         self._log.begin()
         self._say(platform_log.started(self.function, invocation.request_id, _now()))
         began = time.monotonic()
         failure = self._begin(invocation) if self._fresh else None
-        outcome = failure or self._serve(invocation, began)
+        outcome = failure or self._serve(function, invocation, began)
         self._broken = self._broken or failure is not None or outcome.status == "timeout"
         return self._result(invocation, outcome, (time.monotonic() - began) * 1000)
 
@@ -109,10 +110,10 @@ class Environment:
             self._runtime.close()
             self._runtime = self._start()
 
-    def _serve(self, invocation: Invocation, began: float) -> Outcome:
+    def _serve(self, function: Function, invocation: Invocation, began: float) -> Outcome:
         deadline = began + self.function.timeout
         deadline_ms = int((time.time() + deadline - time.monotonic()) * 1000)
-        self._runtime.offer(Offer(invocation, self.function.arn, deadline_ms))
+        self._runtime.offer(Offer(invocation, function.invoked_arn, deadline_ms))
         while (left := deadline - time.monotonic()) > 0:
             outcome = self._heard(invocation, left)
             if outcome is not None:

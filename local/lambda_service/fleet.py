@@ -49,7 +49,7 @@ class Fleet:
         while True:
             environment = self._take(function)
             try:
-                return environment.run(invocation)
+                return environment.run(function, invocation)
             except ProcessGone:
                 continue
             finally:

@@ -37,6 +37,11 @@ class FunctionName:
     name: str
     qualifier: str | None = None
 
+    @property
+    def is_alias(self) -> bool:
+        """Whether the qualifier is no version: an alias may not be a number."""
+        return self.qualifier is not None and self.qualifier != LATEST and not self.qualifier.isdecimal()
+
     @staticmethod
     def parse(given: str, qualifier: str | None, *, region: str, account: str) -> FunctionName:
         """From a name, a partial ARN or an ARN, as the Invoke API takes them."""
@@ -86,6 +91,8 @@ class Function:
     name: str
     arn: str
     version: str
+    # What the caller asked for by name: a version or an alias, None for neither.
+    qualifier: str | None = None
     handler: str
     runtime: str
     timeout: int
@@ -99,6 +106,11 @@ class Function:
     revision: str
     reserved_concurrency: int | None
     event_config: EventConfig
+
+    @property
+    def invoked_arn(self) -> str:
+        """As the function is told it."""
+        return f"{self.arn}:{self.qualifier}" if self.qualifier else self.arn
 
     @property
     def logs_json(self) -> bool:

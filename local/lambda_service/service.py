@@ -18,7 +18,8 @@ from local.lambda_service.catalogue import Catalogue
 from local.lambda_service.clients import connect
 from local.lambda_service.concurrency import Concurrency
 from local.lambda_service.destinations import Destinations
-from local.lambda_service.faults import ContentInvalid, RequestTooLarge
+from local.lambda_service.faults import ContentInvalid, RequestTooLarge, Throttled
+from local.lambda_service.figures import Figures
 from local.lambda_service.fleet import Fleet
 from local.lambda_service.function import Function
 from local.lambda_service.invocation import Invocation, Result
@@ -41,12 +42,11 @@ class LambdaService:
         self._activity = Activity()
         self._catalogue = Catalogue(clients, settings)
         self._concurrency = Concurrency(settings.account_concurrency)
+        self._figures = Figures()
         self._log = LogWriter(clients.logs)
         self._fleet = Fleet(Artefacts(clients, settings.home), settings, self._log)
         self._destinations = Destinations(clients.sqs, self.enqueue)
-        self._events = AsynchronousQueue(
-            settings, self._activity, self._destinations, self._catalogue.function, self._run
-        )
+        self._events = AsynchronousQueue(settings, self._activity, self._destinations, self._catalogue.next, self._run)
         self._mappings = Mappings(clients, settings, self._activity, self.invoke)
 
     def start(self) -> None:
@@ -75,7 +75,7 @@ class LambdaService:
     ) -> Result:
         """Run a function and wait for it; raises a LambdaFault where Lambda would refuse the call."""
         with self._activity.one():
-            function = self._catalogue.function(name, qualifier)
+            function = self._catalogue.next(name, qualifier)
             content = checked_payload(payload, LARGEST_SYNCHRONOUS)
             return self._run(function, Invocation(payload=content, client_context=client_context))
 
@@ -124,14 +124,24 @@ class LambdaService:
             "destinations_failed": self._destinations.failed,
         }
 
+    def figures(self) -> list[dict[str, Any]]:
+        """What CloudWatch would be told: invocations, errors and throttles since the start."""
+        return self._figures.read()
+
     def _is_quiet(self) -> bool:
         """Nothing is under way, nothing waits in a queue, and nothing began while that was looked at."""
         begun = self._activity.begun
         return not self._mappings.waiting() and not self._activity.under_way and self._activity.begun == begun
 
     def _run(self, function: Function, invocation: Invocation) -> Result:
-        with self._concurrency.one(function):
-            return self._fleet.run(function, invocation)
+        try:
+            with self._concurrency.one(function):
+                result = self._fleet.run(function, invocation)
+        except Throttled:
+            self._figures.count(function, "Throttles")
+            raise
+        self._figures.count(function, "Invocations", *(["Errors"] if result.failed else []))
+        return result
 
 
 def _allow_many_files() -> None:

@@ -5,6 +5,7 @@ What can't be mended by trying again is refused with EventBridge's own code; wha
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -98,8 +99,11 @@ class Destinations:
             raise _fault(fault) from fault
 
     def _function_policy(self, arn: str) -> str | None:
+        """What concerns this qualifier: who may invoke a function may not for that invoke its alias, nor vice versa."""
         try:
-            return self.lambda_.get_policy(FunctionName=arn)["Policy"]
+            policy = json.loads(self.lambda_.get_policy(FunctionName=arn)["Policy"])
+            policy["Statement"] = [one for one in policy["Statement"] if one.get("Resource", arn) == arn]
+            return json.dumps(policy)
         except ClientError as error:
             if error.response["Error"]["Code"] in _MISSING:
                 return None

@@ -10,7 +10,17 @@ import pytest
 from signalbox.registry import Task
 from tests.contract import infrastructure
 from tests.contract.infrastructure import arn, resource
-from tests.contract.invariants import INVARIANTS, Invariant, buckets, functions, name_of, permissions, queues, rules
+from tests.contract.invariants import (
+    INVARIANTS,
+    Invariant,
+    buckets,
+    functions,
+    name_of,
+    permissions,
+    queues,
+    rules,
+    versions,
+)
 from tests.support.template import Template, text
 
 ARN_OF_RULES = "arn:${AWS::Partition}:events:${AWS::Region}:${AWS::AccountId}:rule/${AWS::StackName}-*"
@@ -41,6 +51,11 @@ GOOD = Template(
             Policies=[
                 {"PolicyDocument": policy(Action="sqs:SendMessage", Resource=arn("Queue"))},
                 {"PolicyDocument": policy(Action=sorted(queues.READING), Resource=[arn("Queue"), arn("Dead")])},
+                {
+                    "PolicyDocument": policy(
+                        Action="lambda:InvokeFunction", Resource={"Fn::Sub": "function:worker:live"}
+                    )
+                },
             ],
         ),
         "Logs": resource(
@@ -60,10 +75,47 @@ GOOD = Template(
             Layers=[{"Ref": "Layer"}],
             TracingConfig={"Mode": "Active"},
             LoggingConfig={"LogFormat": "JSON", "LogGroup": {"Ref": "Logs"}},
+            Environment={
+                "Variables": {"COUNT": {"Fn::GetAtt": ["Configuration", "VersionNumber"]}, "QUEUE": {"Ref": "Queue"}}
+            },
+        ),
+        "Configuration": resource(
+            "AWS::AppConfig::HostedConfigurationVersion",
+            Content={"Fn::Join": [" ", [{"Ref": "Queue"}, {"Ref": "Layer"}, {"Ref": "Key"}]]},
+        ),
+        "One": resource("AWS::Lambda::Version", FunctionName={"Ref": "Worker"}),
+        "Live": {
+            **resource(
+                "AWS::Lambda::Alias",
+                Name="live",
+                FunctionName={"Ref": "Worker"},
+                FunctionVersion={"Fn::GetAtt": ["One", "Version"]},
+            ),
+            "UpdatePolicy": {"CodeDeployLambdaAliasUpdate": {"DeploymentGroupName": {"Ref": "Deploy"}}},
+        },
+        "Deploy": resource(
+            "AWS::CodeDeploy::DeploymentGroup",
+            AlarmConfiguration={"Enabled": True, "Alarms": [{"Name": {"Ref": "Alarm"}}]},
+            AutoRollbackConfiguration={"Enabled": True, "Events": ["DEPLOYMENT_STOP_ON_ALARM"]},
+        ),
+        "Alarm": resource(
+            "AWS::CloudWatch::Alarm",
+            Metrics=[
+                {
+                    "MetricStat": {
+                        "Metric": {
+                            "Dimensions": [
+                                {"Name": "ExecutedVersion", "Value": {"Fn::GetAtt": ["One", "Version"]}},
+                            ]
+                        }
+                    }
+                }
+            ],
         ),
         "Invoke": resource(
             "AWS::Lambda::EventInvokeConfig",
             FunctionName={"Ref": "Worker"},
+            Qualifier="live",
             MaximumRetryAttempts=2,
             MaximumEventAgeInSeconds=3600,
             DestinationConfig={"OnFailure": {"Destination": arn("Failed")}},
@@ -121,14 +173,14 @@ GOOD = Template(
         "Mapping": resource(
             "AWS::Lambda::EventSourceMapping",
             EventSourceArn=arn("Queue"),
-            FunctionName={"Ref": "Worker"},
+            FunctionName={"Ref": "Live"},
             FunctionResponseTypes=["ReportBatchItemFailures"],
             ScalingConfig={"MaximumConcurrency": 10},
         ),
         "DeadMapping": resource(
             "AWS::Lambda::EventSourceMapping",
             EventSourceArn=arn("Dead"),
-            FunctionName={"Ref": "Worker"},
+            FunctionName={"Ref": "Live"},
             BatchSize=100,
             MaximumBatchingWindowInSeconds=1,
             FunctionResponseTypes=["ReportBatchItemFailures"],
@@ -140,7 +192,7 @@ GOOD = Template(
             ScheduleExpression="cron(0 * * * ? *)",
             Targets=[
                 {
-                    "Arn": arn("Worker"),
+                    "Arn": {"Ref": "Live"},
                     "InputTransformer": {
                         "InputPathsMap": {"time": "$.time"},
                         "InputTemplate": '{"task": "sweep", "scheduled_time": <time>}',
@@ -152,7 +204,7 @@ GOOD = Template(
         ),
         "Permission": resource(
             "AWS::Lambda::Permission",
-            FunctionName={"Ref": "Worker"},
+            FunctionName={"Ref": "Live"},
             Principal="events.amazonaws.com",
             SourceArn={"Fn::Sub": ARN_OF_RULES},
         ),
@@ -164,6 +216,8 @@ INPUT = "Rule.Targets.0.InputTransformer"
 MANAGED = "arn:aws:iam::aws:policy/AdministratorAccess"
 TLS = "Transport.PolicyDocument.Statement.0"
 READER = "Role.Policies.1"
+CALLER = "Role.Policies.2.PolicyDocument.Statement.0"
+WATCHED = "Alarm.Metrics.0.MetricStat.Metric.Dimensions.0"
 WIDE_STATEMENT = "Role.Policies.0.PolicyDocument.Statement.0"
 
 # What is broken by putting a value in a place (None takes it out), and which resource is then named.
@@ -237,6 +291,24 @@ BROKEN: list[tuple[Invariant, str, Any, str]] = [
     (buckets.forget_half_uploads, "Bucket.LifecycleConfiguration.Rules.0.Status", "Disabled", "Bucket"),
     (buckets.outlive_their_stack, "Bucket", GOOD.resources["Bucket"] | {"DeletionPolicy": "Delete"}, "Bucket"),
     (buckets.outlive_their_stack, "Bucket", GOOD.resources["Bucket"] | {"UpdateReplacePolicy": "Delete"}, "Bucket"),
+    (versions.have_an_alias, "Live", None, "Worker"),
+    (versions.have_an_alias, "Live.Name", "prod", "Worker"),
+    (versions.have_an_alias, "One.FunctionName", {"Ref": "Other"}, "Worker"),
+    (versions.are_invoked_by_their_alias, "Rule.Targets.0.Arn", arn("Worker"), "Rule"),
+    (versions.are_invoked_by_their_alias, "Mapping.FunctionName", {"Ref": "Worker"}, "Mapping"),
+    (versions.are_invoked_by_their_alias, "Permission.FunctionName", {"Ref": "Worker"}, "Permission"),
+    (versions.are_invoked_by_their_alias, f"{CALLER}.Resource", {"Fn::Sub": "function:worker"}, "Role"),
+    (versions.are_invoked_by_their_alias, f"{CALLER}.Resource", arn("Worker"), "Role"),
+    (versions.are_invoked_by_their_alias, "Call", resource("Custom::Call", ServiceToken=arn("Worker")), "Call"),
+    (versions.treat_failed_events_by_their_alias, "Invoke.Qualifier", None, "Invoke"),
+    (versions.are_rolled_back_by_alarms, "Deploy.AlarmConfiguration", None, "Deploy"),
+    (versions.are_rolled_back_by_alarms, "Deploy.AlarmConfiguration.Enabled", False, "Deploy"),
+    (versions.are_rolled_back_by_alarms, "Alarm", None, "Deploy"),
+    (versions.are_rolled_back_by_alarms, f"{WATCHED}.Value", "7", "Deploy"),
+    (versions.are_rolled_back_by_alarms, "Deploy.AutoRollbackConfiguration.Events", ["DEPLOYMENT_FAILURE"], "Deploy"),
+    (versions.are_published_with_what_they_depend_on, "Configuration.Content", {"Ref": "Queue"}, "Worker"),
+    (versions.are_published_with_what_they_depend_on, "Worker.Environment.Variables.COUNT", None, "Worker"),
+    (versions.are_published_with_what_they_depend_on, "Worker.Timeout", {"Fn::Sub": "${Time.Out}"}, "Worker"),
 ]
 
 TASK = Task("sweep", "sweeps", "sweep", schedule="cron(0 * * * ? *)")

@@ -44,7 +44,7 @@ def mapping_of(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """The one mapping that reads a queue, and the function that it invokes."""
     id_, _ = queue_of(name)
     (mapping,) = [one for one in deployed().of(MAPPING).values() if referred(one["EventSourceArn"]) == id_]
-    return mapping, deployed().of(FUNCTION)[referred(mapping["FunctionName"]) or ""]
+    return mapping, deployed().of(FUNCTION)[deployed().function_behind(mapping["FunctionName"]) or ""]
 
 
 def function_named(name: str, template: Template | None = None) -> dict[str, Any]:

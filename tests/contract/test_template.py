@@ -36,6 +36,8 @@ POWERTOOLS = {"POWERTOOLS_SERVICE_NAME", "POWERTOOLS_METRICS_NAMESPACE", "POWERT
 
 # Beside those that the code of the pack reads: the one that holds several of them.
 TOGETHER = "FORECASTS_SETTINGS"
+# Nobody reads it: it is there to change.
+COUNTED = "SIGNALBOX_CONFIGURATION"
 
 each_variant = pytest.mark.parametrize("variant", VARIANTS)
 
@@ -93,7 +95,7 @@ def test_each_layer_has_a_folder_and_each_folder_a_layer() -> None:
 @each_variant
 def test_the_settings_read_each_variable_that_a_function_is_given(variant: str) -> None:
     known = {f"SIGNALBOX_{field.name.upper()}" for field in fields(Settings)}
-    known |= {f"FORECASTS_{field.upper()}" for field in ForecastSettings.model_fields} | {TOGETHER}
+    known |= {f"FORECASTS_{field.upper()}" for field in ForecastSettings.model_fields} | {TOGETHER, COUNTED}
 
     for name, function in deployed(variant).of(FUNCTION).items():
         assert set(function["Environment"]["Variables"]) - known == POWERTOOLS, name

@@ -422,7 +422,7 @@ def test_doctor_says_what_is_broken_and_what_to_do(signalbox: Signalbox, announc
 
 def test_doctor_finds_a_lane_that_nobody_reads(signalbox: Signalbox, announced: dict[str, Any]) -> None:
     functions = client("lambda", announced["endpoint"])
-    mappings = functions.list_event_source_mappings(FunctionName="signalbox-worker")["EventSourceMappings"]
+    mappings = functions.list_event_source_mappings(FunctionName="signalbox-worker:live")["EventSourceMappings"]
     (uuid,) = [one["UUID"] for one in mappings if one["EventSourceArn"].endswith(":signalbox-low")]
     functions.update_event_source_mapping(UUID=uuid, Enabled=False)
     try:

@@ -203,7 +203,7 @@ def test_events_of_a_function_that_was_deleted_are_dropped(stand: Stand) -> None
 
 
 def test_a_function_can_invoke_another_through_the_endpoint_it_was_given(stand: Stand) -> None:
-    from tests.support.lambda_stand import zipped
+    from tests.support.zips import zipped
 
     listener = stand.deploy("puppet")
     caller = f"""

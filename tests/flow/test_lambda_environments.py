@@ -131,7 +131,8 @@ def test_a_variable_that_lambda_reserves_is_refused_by_name(stand: Stand) -> Non
 
 
 def test_layers_follow_the_functions_code_on_the_path(stand: Stand) -> None:
-    from tests.support.lambda_stand import HANDLERS, zipped
+    from tests.support.lambda_stand import HANDLERS
+    from tests.support.zips import zipped
 
     layers = {
         "upper": {"python/shared.py": "WHERE = 'upper'", "python/both.py": "WHERE = 'upper'"},
@@ -291,7 +292,7 @@ def test_a_changed_configuration_closes_the_old_processes(stand: Stand) -> None:
 
 
 def test_changed_code_is_run_at_once(stand: Stand) -> None:
-    from tests.support.lambda_stand import zipped
+    from tests.support.zips import zipped
 
     name = stand.deploy("echo")
     stand.call(name)

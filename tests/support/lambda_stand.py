@@ -13,7 +13,6 @@ import socket
 import subprocess
 import sys
 import threading
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -28,6 +27,7 @@ from local.lambda_service.front import Front
 from local.lambda_service.http_server import Request, Response
 from local.lambda_service.service import LambdaService
 from local.lambda_service.settings import ServiceSettings
+from tests.support.zips import zipped
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient
@@ -42,8 +42,10 @@ _MOTO = """
 import logging, sys
 from local.lambda_service.moto_functions import complete_motos_functions
 from local.lambda_service.moto_mappings import silence_motos_own_mappings
+from local.moto_versions import teach_versions
 complete_motos_functions()
 silence_motos_own_mappings()
+teach_versions()
 from moto.server import ThreadedMotoServer
 logging.getLogger("werkzeug").setLevel(logging.ERROR)
 server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
@@ -77,14 +79,6 @@ def running_moto() -> Iterator[str]:
             iam.create_role(RoleName="functions", AssumeRolePolicyDocument="{}")
         yield endpoint
         process.stdin.close()
-
-
-def zipped(files: dict[str, str]) -> bytes:
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as archive:
-        for name, text in files.items():
-            archive.writestr(name, text)
-    return content.getvalue()
 
 
 def handler_zip(module: str) -> bytes:

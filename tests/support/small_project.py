@@ -50,6 +50,7 @@ _FILES = {
           Function:
             Runtime: python3.13
             Handler: handler.handler
+            AutoPublishAlias: live
             Layers: [!Ref GreetingsLayer, !Ref DependenciesLayer]
             LoggingConfig: {LogFormat: JSON}
             Environment:
@@ -161,7 +162,7 @@ _FILES = {
           ArchiverPermission:
             Type: AWS::Lambda::Permission
             Properties:
-              FunctionName: !Ref ArchiverFunction
+              FunctionName: !Ref ArchiverFunction.Alias
               Action: lambda:InvokeFunction
               Principal: events.amazonaws.com
               SourceArn: !GetAtt PollRule.Arn
@@ -172,7 +173,7 @@ _FILES = {
               ScheduleExpression: cron(0/15 * * * ? *)
               Targets:
                 - Id: archiver
-                  Arn: !GetAtt ArchiverFunction.Arn
+                  Arn: !Ref ArchiverFunction.Alias
                   InputTransformer:
                     InputPathsMap: {time: $.time}
                     InputTemplate: '{"task": "poll_data", "scheduled_time": <time>}'
@@ -189,7 +190,7 @@ _FILES = {
               ScheduleExpression: cron(30 2 * * ? *)
               Targets:
                 - Id: archiver
-                  Arn: !GetAtt ArchiverFunction.Arn
+                  Arn: !Ref ArchiverFunction.Alias
                   Input: '{"task": "sweep_runs"}'
                   RetryPolicy: {MaximumRetryAttempts: 3}
                   DeadLetterConfig: {Arn: !GetAtt Failures.Arn}

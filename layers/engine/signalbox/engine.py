@@ -34,6 +34,7 @@ class Engine:
         """Reads and checks the settings; opens nothing yet."""
         settings = Settings.read(environ)
         packs = load_packs(settings.packs)
+        function, version = (environ.get(f"AWS_LAMBDA_FUNCTION_{name}", "") for name in ("NAME", "VERSION"))
         clients = Clients()
 
         def require_current(connection: Connection) -> None:
@@ -42,13 +43,14 @@ class Engine:
         database = Database(
             DatabaseAddress(settings, clients),
             ca_bundle=settings.ca_bundle,
-            application=environ.get("AWS_LAMBDA_FUNCTION_NAME", "signalbox"),
+            application=function or "signalbox",
             inspect=require_current,
         )
         registry = Registry(task for pack in packs for task in pack.tasks)
         catalogue = Catalogue(job_type for pack in packs for job_type in pack.job_types)
         node = environ.get("AWS_LAMBDA_LOG_STREAM_NAME", "")
-        return Engine(Tools(settings, registry, database, clients, make_logger(settings.stack), catalogue, node), packs)
+        log = make_logger(settings.stack)
+        return Engine(Tools(settings, registry, database, clients, log, catalogue, node, function, version), packs)
 
     def archive(self, event: object, invocation: Invocation) -> dict[str, Any]:
         """The archiver's payloads: a task, or one of the operator's operations."""

@@ -12,6 +12,9 @@ from signalbox.errors import Unavailable
 from signalbox.ledger import Trigger
 from signalbox.registry import Task
 
+# The alias that all invoke: the version that has proved itself, whatever was deployed since.
+LIVE = "live"
+
 
 @dataclass(frozen=True, slots=True)
 class Handoff:
@@ -24,11 +27,16 @@ class Handoff:
         """Queues the payload for the task's function; once this returns, Lambda has it."""
         from botocore.exceptions import BotoCoreError, ClientError
 
-        function, body = f"{self.stack}-{task.function}", json.dumps(payload).encode()
+        function = f"{self.stack}-{task.function}"
         try:
-            self.clients.lambda_.invoke(FunctionName=function, InvocationType="Event", Payload=body)
+            self.invoke(function, payload)
         except (BotoCoreError, ClientError) as error:
             raise Unavailable(f"a run of '{task.name}' could not be handed to {function}: {error}") from None
+
+    def invoke(self, function: str, payload: object) -> None:
+        """Queues the payload for a function, by its name; raises what boto3 raises."""
+        body = json.dumps(payload).encode()
+        self.clients.lambda_.invoke(FunctionName=function, Qualifier=LIVE, InvocationType="Event", Payload=body)
 
     def rerun(
         self,

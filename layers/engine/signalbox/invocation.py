@@ -54,6 +54,8 @@ class Tools:
     log: Logger
     catalogue: Catalogue
     node: str = ""  # the execution environment, as its log stream names it
+    function: str = ""
+    version: str = ""  # of the function, as Lambda numbers it
 
     @property
     def handoff(self) -> Handoff:

@@ -19,6 +19,7 @@ from tests.contract.invariants import (
     references,
     rules,
     topics,
+    versions,
 )
 from tests.support.template import Template
 
@@ -52,6 +53,11 @@ INVARIANTS: tuple[Invariant, ...] = (
     buckets.refuse_plain_http,
     buckets.forget_half_uploads,
     buckets.outlive_their_stack,
+    versions.have_an_alias,
+    versions.are_invoked_by_their_alias,
+    versions.treat_failed_events_by_their_alias,
+    versions.are_rolled_back_by_alarms,
+    versions.are_published_with_what_they_depend_on,
     topics.refuse_plain_http,
     encryption.is_by_a_key_of_the_stack,
     encryption.has_keys_that_rotate_and_stay,

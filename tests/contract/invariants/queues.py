@@ -16,7 +16,7 @@ WITHOUT_WINDOW = 10  # messages, the most that Lambda takes without one
 def hide_messages_for_six_timeouts(template: Template) -> Iterator[str]:
     """A throttled batch is tried again and again; meanwhile its messages must not appear to others."""
     for name, mapping, queue in _mappings(template):
-        timeout = template.of(FUNCTION)[referred(mapping["FunctionName"]) or ""].get("Timeout", 3)
+        timeout = template.of(FUNCTION)[template.function_behind(mapping["FunctionName"]) or ""].get("Timeout", 3)
         if queue.get("VisibilityTimeout", 30) < 6 * timeout:
             yield f"{name}: VisibilityTimeout is below six times the function's {timeout} s"
 
@@ -57,7 +57,7 @@ def keep_dead_letters_longer_than_letters(template: Template) -> Iterator[str]:
 def are_read_by_who_may(template: Template) -> Iterator[str]:
     """A mapping whose function may not read is made all the same, and brings nothing."""
     for name, mapping, _ in _mappings(template):
-        function = template.of(FUNCTION)[referred(mapping["FunctionName"]) or ""]
+        function = template.of(FUNCTION)[template.function_behind(mapping["FunctionName"]) or ""]
         role = template.of("AWS::IAM::Role").get(referred(function.get("Role")) or "", {})
         allowed = {
             action

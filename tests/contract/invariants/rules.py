@@ -75,7 +75,7 @@ def without_task(template: Template, tasks: Mapping[str, Task]) -> Iterator[str]
             yield f"{name}: its name does not end in -{task.name}"
         if rule["ScheduleExpression"] != task.schedule:
             yield f"{name}: fires on {rule['ScheduleExpression']}, and {task.name} runs on {task.schedule}"
-        function = template.of(FUNCTION)[referred(target["Arn"]) or ""]
+        function = template.of(FUNCTION)[template.function_behind(target["Arn"]) or ""]
         if text(function["FunctionName"]) != f"${{AWS::StackName}}-{task.function}":
             yield f"{name}: {task.name} belongs to the {task.function}"
 

@@ -52,12 +52,12 @@ def lanes(place: Place, _: Work) -> list[str]:
 
 def functions_of_its_tasks(_: Place, work: Work) -> list[str]:
     """A run goes on in its task's own function."""
-    return sorted({FUNCTIONS + task.function for task in work.tasks})
+    return sorted({f"{FUNCTIONS}{task.function}:live" for task in work.tasks})
 
 
 def functions_of_tasks(_: Place, __: Work) -> list[str]:
     """Runs of any task are handed over."""
-    return [f"{FUNCTIONS}archiver", f"{FUNCTIONS}poller"]
+    return [f"{FUNCTIONS}archiver:live", f"{FUNCTIONS}poller:live"]
 
 
 def identity(place: Place, _: Work) -> list[str | None]:

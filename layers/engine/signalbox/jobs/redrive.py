@@ -218,9 +218,9 @@ def _invoke_again(db: Connection, handoff: Handoff, id_: str, order: Order, tall
 def _invoke(handoff: Handoff, one: Candidate) -> None:
     from botocore.exceptions import BotoCoreError, ClientError
 
-    function, body = str(one.function), json.dumps(one.payload).encode()
+    function = str(one.function)
     try:
-        handoff.clients.lambda_.invoke(FunctionName=function, InvocationType="Event", Payload=body)
+        handoff.invoke(function, one.payload)
     except (BotoCoreError, ClientError) as error:
         raise Unavailable(f"dead letter {one.id} was not redriven: {function} takes no invocation: {error}") from None
 

@@ -30,7 +30,7 @@ from signalbox.jobs.job import Job
 from signalbox.jobs.lanes import LONGEST_DELAY_SECONDS, Notice
 from signalbox.jobs.lease import Changed, Lease
 from signalbox.jobs.message import read_messages
-from signalbox.jobs.metrics import write_metrics
+from signalbox.jobs.metrics import write_metrics, write_version_metrics
 from signalbox.jobs.submission import Submitted
 from signalbox.jobs.timeout import Alarm
 from signalbox.jobs.usage import Cost, spent
@@ -206,4 +206,5 @@ def work(tools: Tools, event: object, invocation: Invocation) -> dict[str, Any]:
     if messages:
         batch.run(list(messages))
     write_metrics(tools.settings.stack, batch.counts, len(messages), len(batch.jobs))
+    write_version_metrics(tools.settings.stack, tools.function, tools.version, batch.counts)
     return {"batchItemFailures": [{"itemIdentifier": id_} for id_ in unreadable]}
