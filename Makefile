@@ -18,7 +18,7 @@ SPREAD := -n auto --dist loadfile --no-loadscope-reorder
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fix demo up down test test-16 check format lint types template imports security docs bench build requirements clean
+.PHONY: help setup fix demo up down test test-16 test-upgrade check format lint types template imports security docs bench build requirements clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -49,6 +49,11 @@ test: $(READY) ## run every test
 # The oldest that a wheel brings; SIGNALBOX_TEST_DATABASE names any other server, 14 or later.
 test-16: $(READY) ## run the tests that need only a database on PostgreSQL 16
 	@SIGNALBOX_TEST_POSTGRES=16 $(BIN)/python -m pytest $(SPREAD) tests/database tests/properties tests/flow/test_slot_races.py
+
+# Code that still runs while a deploy brings the next schema, or once it was rolled back, is old code: its own tests say
+# whether it works there.
+test-upgrade: $(READY) ## run the last release's tests of the database on the schema of this tree's migrations
+	@$(BIN)/python -m tests.upgrade
 
 check: format lint types template imports ## what CI checks beside the tests
 

@@ -5,7 +5,6 @@ What is deployed is read back through the API by each part; only the deploy itse
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections.abc import Callable, Mapping
@@ -17,13 +16,14 @@ from typing import TYPE_CHECKING
 
 from local.aws import REGION, client
 from local.control import Control
+from local.custom_resources import CustomResource, create
 from local.deploy import deploy, plan
-from local.errors import DeployFailed, LaptopError, PortTaken
+from local.errors import DeployFailed, PortTaken
 from local.home import State
-from local.lambda_service.faults import FunctionUnknown
 from local.lambda_service.front import Front, PortBusy
 from local.lambda_service.service import LambdaService
 from local.lambda_service.settings import ServiceSettings
+from local.log_ins import LogIns, make_log_ins
 from local.outside import ON, SWITCH, Outside
 from local.rules.delivery import Deliveries
 from local.rules.destination import Destinations
@@ -31,11 +31,14 @@ from local.rules.firing import Firing
 from local.stack import Options
 from local.transform import read_template
 from signalbox.errors import SignalboxError
-from signalbox.handoff import LIVE
 from signalbox.packs import registry_of
 
 if TYPE_CHECKING:
     from mypy_boto3_secretsmanager import SecretsManagerClient
+
+
+# Parameters of the template, and whose log-in the secret holds that each names.
+_SECRETS = {"DatabaseSecretArn": "owner", "WriterSecretArn": "writer", "ReaderSecretArn": "reader"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +60,10 @@ def assemble(
     parts.callback(outside.stop)
     outside.start()
     report(f"deploying {options.template.name}")
-    _deploy(options, grounds, outside)
-    service = _service(grounds, front.endpoint, outside)
+    log_ins = make_log_ins(grounds.database)
+    secrets = _store_log_ins(options, grounds, log_ins)
+    to_make = _deploy(options, grounds, outside, secrets)
+    service = _service(grounds, front.endpoint, outside, log_ins, secrets)
     parts.callback(service.stop)
     service.start()
     deliveries = Deliveries(Destinations.at(grounds.moto, service.enqueue))
@@ -66,7 +71,9 @@ def assemble(
     firing = Firing(grounds.moto, deliveries)
     parts.callback(firing.stop)
     front.start(service, Control(service, firing, deliveries, stop))
-    _migrate(service, f"{options.stack}-migrator", report)
+    # Before the clock runs and anybody knows the address: nothing takes traffic until these have been made.
+    for resource in to_make:
+        create(service, resource, report)
     if options.clock:
         firing.start_clock()
     return State(
@@ -88,47 +95,49 @@ def _front(port: int, moto: str) -> Front:
         raise PortTaken(str(error)) from None
 
 
-def _deploy(options: Options, grounds: Grounds, outside: Outside) -> None:
-    given = _parameters(options, grounds, outside)
+def _deploy(options: Options, grounds: Grounds, outside: Outside, secrets: Mapping[str, str]) -> list[CustomResource]:
+    given = _parameters(options, grounds, outside, secrets)
     try:
         planned = plan(options.template, options.stack, given, registry_of)
     except SignalboxError as error:
         raise DeployFailed(f"template {options.template} asks for what this code does not have: {error}") from None
-    deploy(planned, grounds.moto)
+    return deploy(planned, grounds.moto)
 
 
-def _parameters(options: Options, grounds: Grounds, outside: Outside) -> Mapping[str, str]:
+def _store_log_ins(options: Options, grounds: Grounds, log_ins: LogIns) -> dict[str, str]:
+    """A secret for each parameter of the template that asks for one: its ARN."""
+    declared = read_template(options.template).get("Parameters") or {}
+    secrets: SecretsManagerClient = client("secretsmanager", grounds.moto)
+    return {
+        parameter: secrets.create_secret(Name=f"{options.stack}-{user}", SecretString=getattr(log_ins, user))["ARN"]
+        for parameter, user in _SECRETS.items()
+        if parameter in declared
+    }
+
+
+def _parameters(options: Options, grounds: Grounds, outside: Outside, secrets: Mapping[str, str]) -> Mapping[str, str]:
     """What on AWS is there before the stack, as far as the template asks for it, unless the person says otherwise."""
     declared = read_template(options.template).get("Parameters") or {}
-    own: dict[str, str] = {}
-    if "DatabaseSecretArn" in declared:
-        secrets: SecretsManagerClient = client("secretsmanager", grounds.moto)
-        made = secrets.create_secret(Name=f"{options.stack}-database", SecretString=grounds.database)
-        own["DatabaseSecretArn"] = made["ARN"]
+    own = dict(secrets)
     if SWITCH in declared and options.parameters.get(SWITCH, ON) == ON:
         own |= {SWITCH: ON, **outside.furnish(options.stack, grounds.moto)}
     return {**own, **options.parameters}
 
 
-def _service(grounds: Grounds, endpoint: str, outside: Outside) -> LambdaService:
+def _service(
+    grounds: Grounds, endpoint: str, outside: Outside, log_ins: LogIns, secrets: Mapping[str, str]
+) -> LambdaService:
+    known = {arn: getattr(log_ins, _SECRETS[parameter]) for parameter, arn in secrets.items()}
     return LambdaService(
         ServiceSettings(
             moto_endpoint=grounds.moto,
             public_endpoint=endpoint,
             home=grounds.home,
             extra_environment={"SIGNALBOX_DATABASE_URL": grounds.database, **outside.environment},
+            known_secrets={
+                (f"SIGNALBOX_{name}_SECRET_ARN", arn): (f"SIGNALBOX_{name}_URL", dsn)
+                for name in ("DATABASE", "READER")
+                for arn, dsn in known.items()
+            },
         )
     )
-
-
-def _migrate(service: LambdaService, function: str, report: Callable[[str], None]) -> None:
-    try:
-        service.function(function, LIVE)
-    except FunctionUnknown:
-        return report(f"no function {function}: nothing is migrated")
-    report("applying migrations")
-    result = service.invoke(function, b'{"action": "apply"}', qualifier=LIVE)
-    if result.failed:
-        error = json.loads(result.payload)
-        raise LaptopError(f"the migrations failed: {error.get('errorType')}: {error.get('errorMessage')}")
-    return None

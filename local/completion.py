@@ -8,7 +8,7 @@ each kind without its completion: an entry that moto has made unnecessary fails 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +56,10 @@ def _leave_out(_: str, __: str, ___: Properties) -> None:
     """For what the laptop does without: its properties are not asked for, either."""
 
 
+def _leave_to_its_function(_: str, __: str, ___: Properties) -> None:
+    """Which is asked later, with these properties."""
+
+
 COMPLETIONS = (
     Completion(
         "AWS::Lambda::EventInvokeConfig",
@@ -72,6 +76,11 @@ COMPLETIONS = (
         "moto makes buckets without versions: what is overwritten or deleted would be gone",
         _configure_bucket,
         ("VersioningConfiguration",),
+    ),
+    Completion(
+        "Custom::SignalboxMigrations",
+        "moto only notes it, since it can't invoke functions: local/custom_resources.py does, once they are served",
+        _leave_to_its_function,
     ),
     Completion(
         "AWS::S3::BucketPolicy",
@@ -164,6 +173,13 @@ def complete(endpoint: str, template: Template, outputs: Mapping[str, str]) -> N
         if answer := outputs.get(f"{_OUTPUT}{name}"):
             answered = json.loads(answer)
             _BY_TYPE[resource["Type"]].complete(endpoint, answered.get("Id", ""), answered["Properties"])
+
+
+def custom_resources(resources: Template, outputs: Mapping[str, str]) -> Iterator[tuple[str, str, Properties]]:
+    """Name, type and properties of each resource that a function of the stack is to make."""
+    for name, resource in resources.items():
+        if resource["Type"].startswith("Custom::"):
+            yield name, resource["Type"], json.loads(outputs[f"{_OUTPUT}{name}"])["Properties"]
 
 
 def is_completed(resource_type: str) -> bool:

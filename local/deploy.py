@@ -18,6 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from local import completion, transform
 from local.aws import client
 from local.conditions import Decided
+from local.custom_resources import CustomResource
 from local.errors import DeployFailed
 from local.package import BUCKET, Artifact
 from signalbox.errors import ScheduleRefused, TaskUnknown
@@ -61,17 +62,20 @@ def plan(path: Path, stack: str, given: Mapping[str, str], registry_of: Registry
     return planned
 
 
-def deploy(plan: Plan, endpoint: str) -> None:
-    """Create the stack and complete it."""
+def deploy(plan: Plan, endpoint: str) -> list[CustomResource]:
+    """Create the stack and complete it, but for what its own functions are to make: that is answered."""
     _upload(plan, endpoint)
     cloudformation: CloudFormationClient = client("cloudformation", endpoint)
     try:
         _create(cloudformation, plan)
         _require_complete(cloudformation, plan)
-        completion.complete(endpoint, plan.template, _outputs(cloudformation, plan.stack))
+        outputs = _outputs(cloudformation, plan.stack)
+        completion.complete(endpoint, plan.template, outputs)
         _forget_questions(cloudformation, plan)
     except (ClientError, BotoCoreError) as error:
         raise DeployFailed(f"stack {plan.stack} can't be created: {_message(error)}") from None
+    found = completion.custom_resources(plan.resources, outputs)
+    return [CustomResource(plan.stack, name, kind, properties) for name, kind, properties in found]
 
 
 def packs_run(resources: Resources) -> list[str]:

@@ -19,6 +19,7 @@ from local.build import Interpreter, runtime_version
 from local.postgres import EmbeddedPostgres
 from signalbox.packs import ENGINE
 from tests.support.invoke_recorder import InvokeRecorder
+from tests.support.log_ins import log_in
 from tests.support.schema import make_schema
 from tests.support.server_home import lies_in_memory, server_home
 from tests.support.stage import Stage
@@ -64,6 +65,18 @@ def empty_dsn(server: str) -> Iterator[str]:
 
 
 @pytest.fixture
+def writer(dsn: str) -> str:
+    """The test's database for a member of signalbox_writer, as which the functions log in."""
+    return log_in(dsn, "writer")
+
+
+@pytest.fixture
+def reader(dsn: str) -> str:
+    """The same for what only reads."""
+    return log_in(dsn, "reader")
+
+
+@pytest.fixture
 def db(dsn: str) -> Iterator[psycopg.Connection]:
     """A second pair of eyes on the test's database."""
     with psycopg.connect(dsn, autocommit=True) as connection:
@@ -83,9 +96,9 @@ def invokes(monkeypatch: pytest.MonkeyPatch) -> Iterator[InvokeRecorder]:
 
 
 @pytest.fixture
-def stage(dsn: str, invokes: InvokeRecorder) -> Iterator[Stage]:
-    """An engine on the test's database."""
-    with Stage(dsn, invokes) as stage:
+def stage(writer: str, invokes: InvokeRecorder) -> Iterator[Stage]:
+    """An engine on the test's database, logged in as functions are."""
+    with Stage(writer, invokes) as stage:
         yield stage
 
 

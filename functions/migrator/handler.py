@@ -1,4 +1,4 @@
-"""The migrator: brings the schema up to this code, or says what that would take. A deploy invokes it, or a person."""
+"""The migrator: brings the schema up to this code, or says what that would take. Each deploy asks it, or a person."""
 
 import os
 from functools import cache
@@ -6,7 +6,8 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from signalbox.migrator import Migrator
+from signalbox.deploy import is_deploy
+from signalbox.migrator import Migrator, serve_deploy
 
 
 @cache
@@ -15,4 +16,7 @@ def migrator() -> Migrator:
 
 
 def handler(event: object, context: LambdaContext) -> dict[str, Any]:
-    return migrator().act(event, applied_by=f"{context.function_name}/{context.aws_request_id}")
+    applied_by = f"{context.function_name}/{context.aws_request_id}"
+    if is_deploy(event):
+        return serve_deploy(event, migrator, os.environ, applied_by, context.get_remaining_time_in_millis() / 1000)
+    return migrator().act(event, applied_by)

@@ -70,11 +70,16 @@ def variables_of(function: Function, sandbox: Sandbox, settings: ServiceSettings
         "TZ": ":UTC",
         # What was deployed goes before what the laptop adds: so a function can be pointed elsewhere.
         **settings.extra_environment,
+        **_known_secrets(function, settings),
         **function.variables,
         "PYTHONPATH": _python_path(function, sandbox.artefact),
         "AWS_ENDPOINT_URL": settings.public_endpoint,
         **_from_lambda(function, sandbox, settings.region),
     }
+
+
+def _known_secrets(function: Function, settings: ServiceSettings) -> dict[str, str]:
+    return dict(settings.known_secrets[pair] for pair in function.variables.items() if pair in settings.known_secrets)
 
 
 def _refuse_reserved(function: Function) -> None:

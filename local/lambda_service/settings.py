@@ -21,6 +21,8 @@ class ServiceSettings:
     account: str = "123456789012"
     # Added to every function's environment, over its own variables.
     extra_environment: Mapping[str, str] = field(default_factory=dict)
+    # What a function need not ask Secrets Manager for: a variable with a secret's ARN, and the one that spares it that.
+    known_secrets: Mapping[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
     # Waits before the first and the second retry of an asynchronous event: one and two minutes in AWS.
     retry_delays: tuple[float, float] = (1.0, 2.0)
     # The first wait after a throttle; it doubles up to ten times as long. One second to five minutes in AWS.

@@ -29,6 +29,7 @@ ENGINE = {
     "invocation": {"signalbox.jobs.courier"},
     "handoff": {"botocore.exceptions"},
     "lanes": {"botocore.exceptions"},
+    "login": {"botocore.exceptions"},
     "migrations": {"hashlib"},  # only the migrator compares checksums
     "notify_dead_letters": {"botocore.exceptions"},
     "parents": {"graphlib"},  # only jobs that wait for others of their own submit

@@ -35,6 +35,7 @@ CHOICES: Sequence[Mapping[str, Sequence[str]]] = (
         "runpod": ("RunPodSecretArn", "RunPodEndpointId"),
         "stripe": ("StripeSecretArn",),
         "keys": ("DatabaseSecretKeyArn", "ForecastsSecretsKeyArn"),
+        "roles": ("WriterSecretArn", "ReaderSecretArn"),
     },
     {
         "operators": ("OperatorsTopicArn",),

@@ -29,7 +29,7 @@ from tests.support.template import (
 # After so many invocations in one chain, Lambda takes it for a mistake and stops it.
 LAMBDAS_LIMIT = 16
 PACK_ACCESS = {"RunPodAccess", "StripeAccess", "ForecastsAccess"}
-ENGINE_ACCESS = {"FunctionAccess", "TaskAccess", "LaneAccess", "FileAccess", "DeliveryAccess"}
+ENGINE_ACCESS = {"FunctionAccess", "TaskAccess", "LaneAccess", "FileAccess", "DeliveryAccess", "ReaderAccess"}
 WITHOUT_PACKS = {"DeadLetterFunction"}
 POWERTOOLS = {"POWERTOOLS_SERVICE_NAME", "POWERTOOLS_METRICS_NAMESPACE", "POWERTOOLS_LOG_LEVEL"}
 

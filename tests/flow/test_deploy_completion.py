@@ -161,6 +161,14 @@ def _subscription(deployed: Deployed) -> set[str]:
     return set() if deployed.client("sns").list_subscriptions()["Subscriptions"] else {"AWS::SNS::Subscription"}
 
 
+def _custom_resource(deployed: Deployed) -> set[str]:
+    """Whoever had asked the migrator would have it in the log."""
+    groups = deployed.client("logs").describe_log_groups(logGroupNamePrefix="/aws/lambda/signalbox-migrator")[
+        "logGroups"
+    ]
+    return set() if groups else {"Custom::SignalboxMigrations"}
+
+
 # Of any other kind, moto's CloudFormation must know nothing.
 LEFT_OUT: Mapping[str, Callable[[Deployed], set[str]]] = {
     "AWS::Lambda::EventInvokeConfig": _event_invoke_config,
@@ -173,4 +181,5 @@ LEFT_OUT: Mapping[str, Callable[[Deployed], set[str]]] = {
     "AWS::Logs::QueryDefinition": _query_definitions,
     "AWS::SNS::TopicPolicy": _topic_policy,
     "AWS::SNS::Subscription": _subscription,
+    "Custom::SignalboxMigrations": _custom_resource,
 }

@@ -81,7 +81,7 @@ def test_a_killed_stack_is_cleared_away_by_the_next_up(options: Options) -> None
 def test_migrations_that_fail_are_told_and_nothing_stays(options: Options, tmp_path: Path) -> None:
     migrator = text_of("functions/migrator/handler.py").replace("CREATE TABLE", "CREATE TABEL")
     path = write_small_project(tmp_path / "broken", **{"functions/migrator/handler.py": migrator})
-    with pytest.raises(LaptopError, match=r'migrations failed: .*syntax error at or near "TABEL"'):
+    with pytest.raises(LaptopError, match=r'Migrations failed: .*syntax error at or near "TABEL"'):
         up(Options(home=options.home, template=path, port=0), quiet)
     assert belonging_to(options.home) == []
 

@@ -15,6 +15,15 @@ import psycopg
 
 from signalbox import migrations
 from signalbox.packs import Pack
+from signalbox.roles import find_roles
+
+# What tests make beside our schemas is open to the engine's roles, as a DBA would open what jobs are to use.
+OWN_TABLES = """
+GRANT USAGE ON SCHEMA public TO signalbox_writer, signalbox_reader;
+ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO signalbox_writer;
+ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT USAGE ON SEQUENCES TO signalbox_writer;
+ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO signalbox_reader;
+"""
 
 
 def make_schema(dsn: str, packs: Sequence[Pack]) -> None:
@@ -22,5 +31,11 @@ def make_schema(dsn: str, packs: Sequence[Pack]) -> None:
     if command := os.environ.get("SIGNALBOX_TEST_MIGRATE"):
         subprocess.run([*shlex.split(command), dsn, *(pack.name for pack in packs)], check=True)
         return
+    migrate(dsn, packs)
+
+
+def migrate(dsn: str, packs: Sequence[Pack]) -> None:
+    """By this code, with roles as a deploy makes them."""
     with psycopg.connect(dsn, autocommit=True) as connection:
-        migrations.apply(connection, packs, "tests")
+        migrations.apply(connection, packs, "tests", find_roles(connection))
+        connection.execute(OWN_TABLES)

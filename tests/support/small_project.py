@@ -26,13 +26,18 @@ _FILES = {
             return {"greeting": GREETING, "stack": os.environ["SIGNALBOX_STACK"]}
     """,
     "functions/migrator/handler.py": """
-        import os
+        import json, os, urllib.request
         import psycopg
 
         def handler(event, context):
-            with psycopg.connect(os.environ["SIGNALBOX_DATABASE_URL"]) as connection:
-                connection.execute("CREATE TABLE IF NOT EXISTS seen (id serial, event jsonb)")
-            return {"action": event["action"], "applied": [1]}
+            answer = {"Status": "SUCCESS", "Reason": "made the table"}
+            try:
+                with psycopg.connect(os.environ["SIGNALBOX_DATABASE_URL"]) as connection:
+                    connection.execute("CREATE TABLE IF NOT EXISTS seen (id serial, event jsonb)")
+            except psycopg.Error as error:
+                answer = {"Status": "FAILED", "Reason": str(error)}
+            body = json.dumps(answer).encode()
+            urllib.request.urlopen(urllib.request.Request(event["ResponseURL"], body, method="PUT"), timeout=5).close()
     """,
     "layers/greetings/greeting/__init__.py": "GREETING = 'hello'",
     "layers/greetings/greeting/greet.sql": "SELECT 'hello'",
@@ -92,6 +97,9 @@ _FILES = {
             Properties:
               FunctionName: !Sub ${AWS::StackName}-migrator
               CodeUri: functions/migrator
+          Migrations:
+            Type: Custom::SignalboxMigrations
+            Properties: {ServiceToken: !GetAtt MigratorFunction.Arn}
           Inbox: {Type: AWS::SQS::Queue}
           Attic: {Type: AWS::S3::Bucket, Properties: {VersioningConfiguration: {Status: Enabled}}}
           AtticPolicy:

@@ -62,6 +62,8 @@ class Stage:
 
     def __exit__(self, *_: object) -> None:
         self.engine.tools.database.close()
+        if self.engine.tools.reader is not None:
+            self.engine.tools.reader.close()
 
 
 def _with_tasks(engine: Engine, tasks: tuple[Task, ...]) -> Engine:

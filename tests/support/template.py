@@ -34,6 +34,8 @@ VARIANTS: Mapping[str, Mapping[str, str]] = {
     "everything": {
         "DatabaseSecretArn": SECRET,
         "DatabaseSecretKeyArn": KEY,
+        "WriterSecretArn": f"{SECRET}-writer",
+        "ReaderSecretArn": f"{SECRET}-reader",
         "SubnetIds": "subnet-1",
         "SecurityGroupIds": "sg-1",
         "ForecastsPack": "on",

@@ -26,7 +26,8 @@ CA_BUNDLES = ("/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/certs/ca-certificate
 
 
 class Database:
-    """Owns the connection. `locate` gives the DSN, `fresh` asking it to forget one that was refused."""
+    """Owns the connection. `locate` gives the DSN, `fresh` asking it to forget one that was refused; `locate_next` the
+    one that a rotation under way is about to bring."""
 
     def __init__(
         self,
@@ -35,11 +36,13 @@ class Database:
         ca_bundle: str | None = None,
         application: str = "signalbox",
         inspect: Callable[[Connection], None] = lambda _: None,
+        locate_next: Callable[[], str | None] = lambda: None,
     ) -> None:
         self._locate = locate
         self._ca_bundle = ca_bundle
         self._application = application
         self._inspect = inspect
+        self._locate_next = locate_next
         self._connection: Connection | None = None
         self._inspected_at = 0.0
 
@@ -79,14 +82,19 @@ class Database:
 
     def _connect_anew(self, refusal: psycopg.OperationalError) -> Connection:
         """The secret may have been rotated since it was read. What a refused log-in reads like differs from server to
-        proxy, so the secret itself is asked: only another DSN is worth another try."""
-        before, fresh = self._locate(False), self._locate(True)
-        if fresh == before:
-            raise DatabaseUnavailable(_why(refusal)) from None
-        try:
-            return self._connect(fresh)
-        except psycopg.OperationalError as error:
-            raise DatabaseUnavailable(_why(error)) from None
+        proxy, so the secret itself is asked: only another DSN is worth another try. The database gets a new password
+        before the secret does: for that while, the next version is the one that opens it."""
+        tried = {self._locate(False)}
+        for locate in (lambda: self._locate(True), self._locate_next):
+            dsn = locate()
+            if dsn is None or dsn in tried:
+                continue
+            tried.add(dsn)
+            try:
+                return self._connect(dsn)
+            except psycopg.OperationalError as error:
+                refusal = error
+        raise DatabaseUnavailable(_why(refusal)) from None
 
     def _connect(self, dsn: str) -> Connection:
         conninfo = secure(dsn, self._ca_bundle)

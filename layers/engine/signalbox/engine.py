@@ -40,17 +40,21 @@ class Engine:
         def require_current(connection: Connection) -> None:
             migrations.require_current(connection, packs)
 
+        address = DatabaseAddress(settings, clients)
         database = Database(
-            DatabaseAddress(settings, clients),
+            address,
             ca_bundle=settings.ca_bundle,
             application=function or "signalbox",
             inspect=require_current,
+            locate_next=address.next,
         )
         registry = Registry(task for pack in packs for task in pack.tasks)
         catalogue = Catalogue(job_type for pack in packs for job_type in pack.job_types)
         node = environ.get("AWS_LAMBDA_LOG_STREAM_NAME", "")
         log = make_logger(settings.stack)
-        return Engine(Tools(settings, registry, database, clients, log, catalogue, node, function, version), packs)
+        reader = _reader(settings, clients, function or "signalbox")
+        tools = Tools(settings, registry, database, clients, log, catalogue, node, function, version, reader)
+        return Engine(tools, packs)
 
     def archive(self, event: object, invocation: Invocation) -> dict[str, Any]:
         """The archiver's payloads: a task, or one of the operator's operations."""
@@ -93,3 +97,10 @@ class Engine:
             stack = self.tools.settings.stack
             raise PayloadRefused(f"task '{task.name}' is run by {stack}-{task.function}, not by {stack}-{function}")
         return run_task(self.tools, payload, invocation)
+
+
+def _reader(settings: Settings, clients: Clients, application: str) -> Database | None:
+    if not (settings.reader_url or settings.reader_secret_arn):
+        return None
+    address = DatabaseAddress.of_reader(settings, clients)
+    return Database(address, ca_bundle=settings.ca_bundle, application=application, locate_next=address.next)

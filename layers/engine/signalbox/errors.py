@@ -56,6 +56,14 @@ class DatabaseUnavailable(Unavailable):
     """The database can't be reached, or went away."""
 
 
+class MigrationOverdue(Unavailable):
+    """A migration took longer than the migrator has; nothing of it is left."""
+
+
+class AnswerLost(Unavailable):
+    """CloudFormation could not be told how the migrations went."""
+
+
 class MigratorBusy(Unavailable):
     """Another migrator holds the lock."""
 

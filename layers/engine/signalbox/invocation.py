@@ -56,6 +56,7 @@ class Tools:
     node: str = ""  # the execution environment, as its log stream names it
     function: str = ""
     version: str = ""  # of the function, as Lambda numbers it
+    reader: Database | None = None  # a log-in that can only read, where the stack has one
 
     @property
     def handoff(self) -> Handoff:

@@ -11,14 +11,18 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psycopg
 from psycopg import sql
 
 from signalbox.database import Connection
-from signalbox.errors import DatabaseUnavailable, MigrationRefused, MigratorBusy, SchemaMismatch
+from signalbox.errors import DatabaseUnavailable, MigrationOverdue, MigrationRefused, MigratorBusy, SchemaMismatch
 from signalbox.packs import Pack
 from signalbox.queries import load_queries
+
+if TYPE_CHECKING:
+    from signalbox.roles import Roles
 
 SQL = load_queries(__file__)
 _FILE = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
@@ -80,13 +84,22 @@ def plan(connection: Connection, packs: Sequence[Pack]) -> list[Migration]:
     return [migration for pack in packs for migration in _pending(read_migrations(pack), applied.get(pack.name, []))]
 
 
-def apply(connection: Connection, packs: Sequence[Pack], applied_by: str) -> list[Migration]:
-    """Applies what is pending and says what that was. A failure keeps the files before it and nothing of its own."""
+def apply(
+    connection: Connection,
+    packs: Sequence[Pack],
+    applied_by: str,
+    roles: Roles | None = None,
+) -> list[Migration]:
+    """Applies what is pending and says what that was. A failure keeps the files before it and nothing of its own.
+
+    With roles, each migration is the owner's, and what it has made gets its grants in its own transaction.
+    """
     done: list[Migration] = []
     _prepare(connection)
+    _settle(connection, roles)  # what one log-in for all has made before there were roles
     for pack in packs:
         for migration in read_migrations(pack):
-            if _apply_one(connection, pack, migration, applied_by):
+            if _apply_one(connection, pack, migration, applied_by, roles):
                 done.append(migration)
     return done
 
@@ -94,6 +107,12 @@ def apply(connection: Connection, packs: Sequence[Pack], applied_by: str) -> lis
 def versions(connection: Connection) -> dict[str, int]:
     """The version of each pack's schema."""
     return {pack: rows[-1].version for pack, rows in _applied(connection).items()}
+
+
+def ahead_of(connection: Connection, packs: Iterable[Pack]) -> set[str]:
+    """The packs whose schema is newer than this code, as after a roll-back."""
+    found = versions(connection)
+    return {pack.name for pack in packs if found.get(pack.name, 0) > latest_version(pack)}
 
 
 def require_current(connection: Connection, packs: Iterable[Pack]) -> None:
@@ -178,7 +197,14 @@ def _prepare(connection: Connection) -> None:
         connection.execute(SQL["create_record"])
 
 
-def _apply_one(connection: Connection, pack: Pack, migration: Migration, applied_by: str) -> bool:
+def _settle(connection: Connection, roles: Roles | None) -> None:
+    if roles is not None:
+        with connection.transaction():
+            _lock(connection)
+            roles.settle(connection)
+
+
+def _apply_one(connection: Connection, pack: Pack, migration: Migration, applied_by: str, roles: Roles | None) -> bool:
     with connection.transaction():
         _lock(connection)
         # Read under the lock: another migrator may have been here a moment ago.
@@ -187,17 +213,27 @@ def _apply_one(connection: Connection, pack: Pack, migration: Migration, applied
             return False
         try:
             connection.execute(sql.SQL(SQL["create_schema"]).format(pack=sql.Identifier(pack.name)))
+            if roles is not None:
+                roles.become_owner(connection, pack.name)
             connection.execute(migration.sql.encode())
+            connection.execute(SQL["reset_role"])
         except psycopg.errors.LockNotAvailable:
             raise MigratorBusy(
                 f"migration {migration.label} waited {LOCK_WAIT} for a table in use, and changed nothing: try again"
+            ) from None
+        except psycopg.errors.QueryCanceled:
+            raise MigrationOverdue(
+                f"migration {migration.label} took longer than the migrator may, and left nothing behind: split it, or "
+                "apply it from a machine that has the time"
             ) from None
         except psycopg.OperationalError as error:
             raise DatabaseUnavailable(
                 f"the connection broke in migration {migration.label}, which left nothing behind: {error}"
             ) from None
         except psycopg.Error as error:
-            raise MigrationRefused(f"migration {migration.label} failed and left nothing behind: {error}") from error
+            raise MigrationRefused(
+                f"migration {migration.label} failed and left nothing behind: {_why(error)}"
+            ) from None
         record = (
             migration.pack,
             migration.version,
@@ -207,7 +243,15 @@ def _apply_one(connection: Connection, pack: Pack, migration: Migration, applied
             applied_by,
         )
         connection.execute(SQL["record"], record)
+        if roles is not None:
+            roles.settle(connection)
         return True
+
+
+def _why(error: psycopg.Error) -> str:
+    """Without the server's DETAIL, which shows rows."""
+    named = error.diag.constraint_name
+    return f"{error.diag.message_primary or error} ({error.sqlstate}{f', {named}' if named else ''})"
 
 
 def _lock(connection: Connection) -> None:

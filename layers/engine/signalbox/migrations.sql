@@ -29,6 +29,9 @@ CREATE TABLE IF NOT EXISTS signalbox.schema_migrations (
 -- create_schema: a pack's own room
 CREATE SCHEMA IF NOT EXISTS {pack};
 
+-- reset_role: back to the log-in, for what is not the migration's
+RESET ROLE;
+
 -- record: a migration was applied
 INSERT INTO signalbox.schema_migrations (pack, version, name, serves, checksum, applied_by)
 VALUES (%s, %s, %s, %s, %s, %s);

@@ -1,6 +1,7 @@
 -- The engine's schema as all migrations together make it; a test compares the two. Read this, not the migrations.
 
 CREATE SCHEMA signalbox;
+CREATE SCHEMA signalbox_staging;
 
 CREATE TABLE signalbox.schema_migrations (
     pack text NOT NULL,

@@ -7,6 +7,7 @@ writes them, host, port and dbname. RDS-managed secrets leave the host out; then
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from signalbox.clients import Clients
@@ -22,20 +23,37 @@ class DatabaseAddress:
         self._clients = clients
         self._dsn = settings.database_url
 
+    @staticmethod
+    def of_reader(settings: Settings, clients: Clients) -> DatabaseAddress:
+        """The same database by the log-in for what only reads."""
+        reader = replace(settings, database_url=settings.reader_url, database_secret_arn=settings.reader_secret_arn)
+        return DatabaseAddress(reader, clients)
+
     def __call__(self, fresh: bool) -> str:
         if self._dsn is None or (fresh and self._settings.database_url is None):
-            self._dsn = dsn_of(self._read(), self._settings)
+            self._dsn = dsn_of(self._read() or "", self._settings)
         return self._dsn
 
-    def _read(self) -> str:
+    def next(self) -> str | None:
+        """The DSN by the version that a rotation has made and not yet made the current one."""
+        if self._settings.database_url is not None:
+            return None
+        text = self._read("AWSPENDING")
+        return dsn_of(text, self._settings) if text is not None else None
+
+    def _read(self, stage: str = "AWSCURRENT") -> str | None:
+        """None where the secret has no version at that stage."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         arn = self._settings.database_secret_arn or ""
         try:
-            return self._clients.secretsmanager.get_secret_value(SecretId=arn)["SecretString"]
+            return self._clients.secretsmanager.get_secret_value(SecretId=arn, VersionStage=stage)["SecretString"]
         except KeyError:
             raise SettingsRefused(f"secret {arn} holds bytes: store the database's DSN or JSON as text") from None
         except (BotoCoreError, ClientError) as error:
+            code = error.response["Error"]["Code"] if isinstance(error, ClientError) else ""
+            if stage != "AWSCURRENT" and code == "ResourceNotFoundException":
+                return None
             raise Unavailable(f"secret {arn} can't be read: {error}") from None
 
 

@@ -24,6 +24,10 @@ class Settings:
     stack: str
     database_url: str | None = field(default=None, repr=False)  # holds a password
     database_secret_arn: str | None = None
+    reader_url: str | None = field(default=None, repr=False)
+    reader_secret_arn: str | None = None  # of the log-in for what only reads; None: the one log-in does that, too
+    writer_login_secret_arn: str | None = None  # of the log-ins that the migrator is to make
+    reader_login_secret_arn: str | None = None
     database_host: str | None = None  # for secrets that hold only user and password
     database_port: int = 5432
     database_name: str = "postgres"
@@ -57,6 +61,10 @@ class Settings:
             stack=reader.text("STACK") or reader.miss("SIGNALBOX_STACK is not set: it holds the stack's name"),
             database_url=reader.matching("DATABASE_URL", _DSN, "a postgresql:// URL"),
             database_secret_arn=reader.text("DATABASE_SECRET_ARN"),
+            reader_url=reader.matching("READER_URL", _DSN, "a postgresql:// URL"),
+            reader_secret_arn=reader.text("READER_SECRET_ARN"),
+            writer_login_secret_arn=reader.text("WRITER_LOGIN_SECRET_ARN"),
+            reader_login_secret_arn=reader.text("READER_LOGIN_SECRET_ARN"),
             database_host=reader.text("DATABASE_HOST"),
             database_port=reader.number("DATABASE_PORT", 5432, 1, 65535),
             database_name=reader.text("DATABASE_NAME") or "postgres",

@@ -22,6 +22,7 @@ TEXT_MESSAGES = "all but arn:${AWS::Partition}:sns:*:*:*"
 # The parameters with the keys of secrets that are not the stack's.
 KEYS = {
     "SIGNALBOX_DATABASE_SECRET_ARN": "DatabaseSecretKeyArn",
+    "SIGNALBOX_READER_SECRET_ARN": "DatabaseSecretKeyArn",
     "FORECASTS_RUNPOD_SECRET_ARN": "ForecastsSecretsKeyArn",
     "FORECASTS_STRIPE_SECRET_ARN": "ForecastsSecretsKeyArn",
 }
@@ -70,7 +71,10 @@ def topic_and_numbers(place: Place, _: Work) -> list[str | None]:
 
 
 WHERE: Mapping[tuple[str, str], Where] = {
-    ("signalbox.secret", "secretsmanager"): told("SIGNALBOX_DATABASE_SECRET_ARN"),
+    ("signalbox.secret", "secretsmanager"): told("SIGNALBOX_DATABASE_SECRET_ARN", "SIGNALBOX_READER_SECRET_ARN"),
+    ("signalbox.login", "secretsmanager"): told(
+        "SIGNALBOX_WRITER_LOGIN_SECRET_ARN", "SIGNALBOX_READER_LOGIN_SECRET_ARN"
+    ),
     ("signalbox.webhooks.signing_key", "secretsmanager"): lambda *_: [WEBHOOKS],
     ("signalbox.jobs.lanes", "sqs"): lanes,
     ("signalbox.jobs.events", "events"): told("SIGNALBOX_EVENT_BUS"),

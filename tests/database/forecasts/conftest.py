@@ -56,11 +56,11 @@ def aws(moto: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
 
 
 @pytest.fixture
-def stage(dsn: str, aws: Aws, invokes: InvokeRecorder, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+def stage(writer: str, aws: Aws, invokes: InvokeRecorder, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     """An engine with the pack. Lambda is the recorder, the rest of AWS the stand-in."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", invokes.url)
     monkeypatch.setenv("AWS_ENDPOINT_URL", aws.endpoint)
-    with Stage(dsn, invokes, packs="forecasts") as stage:
+    with Stage(writer, invokes, packs="forecasts") as stage:
         yield stage
 
 

@@ -17,7 +17,7 @@ from tests.support.jobs_stage import JobsStage
 from tests.support.lane_stand_in import LaneStandIn
 from tests.support.letters import Letters
 from tests.support.s3_front import S3Front
-from tests.support.stage import Stage
+from tests.support.stage import Stage, as_url
 from tests.support.workshop import Workshop
 
 
@@ -37,12 +37,12 @@ def catalogue() -> Catalogue:
 
 @pytest.fixture
 def jobs_stage(
-    dsn: str, moto: str, invokes: InvokeRecorder, catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
+    writer: str, moto: str, invokes: InvokeRecorder, catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[JobsStage]:
     """Lambda is the recorder, the rest of AWS the stand-in."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", invokes.url)
     monkeypatch.setenv("AWS_ENDPOINT_URL", moto)
-    with JobsStage(dsn, invokes, catalogue) as stage:
+    with JobsStage(writer, invokes, catalogue) as stage:
         yield stage
         stage.drop_lanes()
 
@@ -56,8 +56,8 @@ def lanes(monkeypatch: pytest.MonkeyPatch, invokes: InvokeRecorder) -> Iterator[
 
 
 @pytest.fixture
-def workshop(dsn: str, invokes: InvokeRecorder, db: psycopg.Connection, lanes: LaneStandIn) -> Iterator[Workshop]:
-    with Stage(dsn, invokes) as stage:
+def workshop(writer: str, invokes: InvokeRecorder, db: psycopg.Connection, lanes: LaneStandIn) -> Iterator[Workshop]:
+    with Stage(writer, invokes) as stage:
         yield Workshop(stage, db)
 
 
@@ -68,7 +68,8 @@ def letters(workshop: Workshop) -> Letters:
 
 @pytest.fixture
 def depot(
-    dsn: str,
+    writer: str,
+    reader: str,
     invokes: InvokeRecorder,
     db: psycopg.Connection,
     lanes: LaneStandIn,
@@ -79,5 +80,6 @@ def depot(
     with S3Front(moto) as front:
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3", front.url)
         tables = {"import_tables": "public.*", "export_tables": "public.*"}
-        with Stage(dsn, invokes, jobs_bucket=f"jobs-{uuid4().hex[:12]}", **tables) as stage:
+        bucket = f"jobs-{uuid4().hex[:12]}"
+        with Stage(writer, invokes, jobs_bucket=bucket, reader_url=as_url(reader), **tables) as stage:
             yield Depot(stage, db, moto, front)

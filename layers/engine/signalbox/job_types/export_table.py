@@ -93,7 +93,7 @@ class Export:
     def write(self, key: str, rows: sql.Composable) -> File:
         """Raises, and leaves nothing, where the file can't be written whole."""
         context, gzip = self.context, self.payload.gzip
-        with Upload(context.clients.s3, self.bucket, key, gzip=gzip) as upload, context.db.cursor() as cursor:
+        with Upload(context.clients.s3, self.bucket, key, gzip=gzip) as upload, context.reading.cursor() as cursor:
             with cursor.copy(self._statement(rows)) as copy:
                 for number, row in enumerate(copy, 1):
                     upload.write(bytes(row))
@@ -136,8 +136,8 @@ class Export:
 
 def export_table(context: JobContext) -> Outcome:
     """The file, or one of the files."""
-    with context.db.transaction():
-        prepare(context.db, context.budget)
+    with context.reading.transaction():
+        prepare(context.reading, context.budget)
         export = _begin(context)
         if export.payload.rows_per_file is not None:
             return _write_next(export, Progress(**(context.cursor or {})))
@@ -151,7 +151,7 @@ def _begin(context: JobContext) -> Export:
     bucket = payload.bucket or context.tools.settings.jobs_bucket
     if bucket is None:
         raise Permanent("no bucket: the payload names none, and the stack has none of its own (SIGNALBOX_JOBS_BUCKET)")
-    table = find_table(context.db, payload.table, context.tools.settings.export_tables, "export")
+    table = find_table(context.reading, payload.table, context.tools.settings.export_tables, "export")
     table.check_columns([*(payload.columns or ()), *payload.where])
     if payload.rows_per_file is not None and not table.key:
         raise Permanent(f"{payload.table} has no primary key to make files of so many rows by: leave rows_per_file out")
@@ -187,7 +187,7 @@ def _last_key(export: Export, after: list[str] | None) -> list[str] | None:
     keys = sql.SQL("SELECT {0} FROM {1} {2} ORDER BY {0} OFFSET {3} LIMIT 2").format(
         listed, export.table.identifier, _where(conditions), sql.Literal((export.payload.rows_per_file or 1) - 1)
     )
-    rows = export.context.db.execute(sql.SQL("SELECT {} FROM ({}) AS k").format(texts, keys)).fetchall()
+    rows = export.context.reading.execute(sql.SQL("SELECT {} FROM ({}) AS k").format(texts, keys)).fetchall()
     return list(rows[0]) if len(rows) == 2 else None
 
 

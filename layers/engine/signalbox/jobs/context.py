@@ -47,6 +47,11 @@ class JobContext:
         return self.connection if self.connection is not None else self.tools.database.connection()
 
     @property
+    def reading(self) -> Connection:
+        """For what only reads: of a role that can do nothing else, where the stack has one."""
+        return self.tools.reader.connection() if self.tools.reader is not None else self.db
+
+    @property
     def clients(self) -> Clients:
         return self.tools.clients
 

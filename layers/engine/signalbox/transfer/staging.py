@@ -75,7 +75,7 @@ class Staging:
 
     @staticmethod
     def create(db: Connection, job_id: str, form: Form, target: Target, bad: BadRows) -> Staging:
-        table = sql.Identifier("signalbox", f"import_{job_id.replace('-', '')}")
+        table = sql.Identifier("signalbox_staging", f"import_{job_id.replace('-', '')}")
         columns = [sql.SQL("{} text").format(sql.Identifier(name)) for name in form.staged]
         create = sql.SQL("CREATE UNLOGGED TABLE {} (line bigint, {})")
         db.execute(create.format(table, sql.SQL(", ").join(columns)))

@@ -1,0 +1,150 @@
+-- look: whether the three groups are there, and whether this log-in has the owner's rights as its own
+SELECT count(*) = 3, coalesce(bool_or(pg_has_role(oid, 'USAGE')) FILTER (WHERE rolname = 'signalbox_owner'), false)
+FROM pg_roles WHERE rolname IN ('signalbox_owner', 'signalbox_writer', 'signalbox_reader');
+
+-- make_groups: those that are missing, and this log-in among the owner's members
+DO $$
+DECLARE
+    wanted text;
+BEGIN
+    FOREACH wanted IN ARRAY ARRAY['signalbox_owner', 'signalbox_writer', 'signalbox_reader'] LOOP
+        BEGIN
+            IF to_regrole(wanted) IS NULL THEN
+                EXECUTE format('CREATE ROLE %I NOLOGIN', wanted);
+            END IF;
+        EXCEPTION WHEN duplicate_object OR unique_violation THEN
+            NULL;  -- roles are the cluster's: the migrator of another database was here first
+        END;
+    END LOOP;
+    IF NOT pg_has_role('signalbox_owner', 'USAGE') THEN
+        EXECUTE format('GRANT signalbox_owner TO %I', current_user);
+    END IF;
+END
+$$;
+
+-- settle: each object of our schemas to its owner, and to each group what it may do with it; touches only what is not so yet
+DO $$
+DECLARE
+    rooms constant oid[] := ARRAY(
+        SELECT oid FROM pg_namespace
+        WHERE nspname IN (SELECT pack FROM signalbox.schema_migrations) OR nspname IN ('signalbox', 'signalbox_staging')
+    );
+    staging constant oid := to_regnamespace('signalbox_staging');
+    statement text;
+BEGIN
+    -- The schemas come first: a table's new owner must be allowed to create in its schema. What belongs to others, whom
+    -- this log-in can't speak for, is left alone.
+    FOR statement IN
+        SELECT format('ALTER SCHEMA %I OWNER TO signalbox_owner', nspname) FROM pg_namespace
+        WHERE oid = ANY (rooms) AND nspowner <> 'signalbox_owner'::regrole AND pg_has_role(nspowner, 'USAGE')
+    LOOP
+        EXECUTE statement;
+    END LOOP;
+    -- Not in the staging schema: its tables are of those who are at work there. A sequence goes with its column.
+    FOR statement IN
+        SELECT format('ALTER %s %s OWNER TO signalbox_owner', k.kind, c.oid::regclass)
+        FROM pg_class AS c
+        JOIN (VALUES ('r', 'TABLE'), ('p', 'TABLE'), ('v', 'VIEW'), ('m', 'MATERIALIZED VIEW'), ('f', 'FOREIGN TABLE'),
+            ('S', 'SEQUENCE')) AS k (relkind, kind) ON k.relkind = c.relkind::text
+        WHERE c.relnamespace = ANY (rooms) AND c.relnamespace IS DISTINCT FROM staging
+            AND c.relowner <> 'signalbox_owner'::regrole AND pg_has_role(c.relowner, 'USAGE')
+            AND NOT EXISTS (
+                SELECT FROM pg_depend AS d
+                WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND c.relkind = 'S' AND d.deptype IN ('a', 'i')
+            )
+        UNION ALL
+        SELECT format('ALTER ROUTINE %s OWNER TO signalbox_owner', p.oid::regprocedure)
+        FROM pg_proc AS p
+        WHERE p.pronamespace = ANY (rooms) AND p.prokind IN ('f', 'p')
+            AND p.proowner <> 'signalbox_owner'::regrole AND pg_has_role(p.proowner, 'USAGE')
+    LOOP
+        EXECUTE statement;
+    END LOOP;
+    FOR statement IN
+        SELECT format('GRANT %s ON SCHEMA %I TO signalbox_%s', string_agg(w.privilege, ', '), n.nspname, w.who)
+        FROM pg_namespace AS n
+        JOIN (VALUES ('writer', 'USAGE', false), ('reader', 'USAGE', false), ('writer', 'USAGE', true),
+            ('writer', 'CREATE', true)) AS w (who, privilege, in_staging)
+            ON w.in_staging = (n.oid IS NOT DISTINCT FROM staging)
+        WHERE n.oid = ANY (rooms) AND n.nspowner = 'signalbox_owner'::regrole
+            AND NOT has_schema_privilege('signalbox_' || w.who, n.oid, w.privilege)
+        GROUP BY n.nspname, w.who
+        UNION ALL
+        SELECT format('GRANT %s ON %s TO signalbox_%s', string_agg(w.privilege, ', '), c.oid::regclass, w.who)
+        FROM pg_class AS c
+        JOIN (VALUES ('reader', 'SELECT'), ('writer', 'SELECT'), ('writer', 'INSERT'), ('writer', 'UPDATE'),
+            ('writer', 'DELETE')) AS w (who, privilege)
+            -- The record of migrations is the migrator's, and a view shows.
+            ON w.privilege = 'SELECT'
+            OR (c.relkind IN ('r', 'p', 'f') AND c.oid <> 'signalbox.schema_migrations'::regclass)
+        WHERE c.relnamespace = ANY (rooms) AND c.relnamespace IS DISTINCT FROM staging
+            AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relowner = 'signalbox_owner'::regrole
+            AND NOT has_table_privilege('signalbox_' || w.who, c.oid, w.privilege)
+        GROUP BY c.oid, w.who
+        UNION ALL
+        -- Default privileges know no difference between tables and views.
+        SELECT format('REVOKE INSERT, UPDATE, DELETE ON %s FROM signalbox_writer', c.oid::regclass)
+        FROM pg_class AS c
+        WHERE c.relnamespace = ANY (rooms) AND c.relnamespace IS DISTINCT FROM staging
+            AND (c.relkind IN ('v', 'm') OR c.oid = 'signalbox.schema_migrations'::regclass)
+            AND c.relowner = 'signalbox_owner'::regrole
+            AND has_table_privilege('signalbox_writer', c.oid, 'INSERT, UPDATE, DELETE')
+        UNION ALL
+        SELECT format('GRANT USAGE ON SEQUENCE %s TO signalbox_writer', c.oid::regclass)
+        FROM pg_class AS c
+        WHERE c.relnamespace = ANY (rooms) AND c.relkind = 'S' AND c.relowner = 'signalbox_owner'::regrole
+            AND CASE WHEN c.relkind = 'S' THEN NOT has_sequence_privilege('signalbox_writer', c.oid, 'USAGE') END
+        UNION ALL
+        SELECT format('GRANT EXECUTE ON ROUTINE %s TO signalbox_writer', p.oid::regprocedure)
+        FROM pg_proc AS p
+        WHERE p.pronamespace = ANY (rooms) AND p.prokind IN ('f', 'p') AND p.proowner = 'signalbox_owner'::regrole
+            -- Of its own, not by way of PUBLIC, which is about to lose it.
+            AND NOT EXISTS (SELECT FROM aclexplode(p.proacl) WHERE grantee = 'signalbox_writer'::regrole)
+        UNION ALL
+        -- Whoever may connect may else call it, with the owner's rights where it is SECURITY DEFINER.
+        SELECT format('REVOKE EXECUTE ON ROUTINE %s FROM PUBLIC', p.oid::regprocedure)
+        FROM pg_proc AS p
+        WHERE p.pronamespace = ANY (rooms) AND p.prokind IN ('f', 'p') AND p.proowner = 'signalbox_owner'::regrole
+            AND has_function_privilege('public', p.oid, 'EXECUTE')
+    LOOP
+        EXECUTE statement;
+    END LOOP;
+    -- For what functions of the owner's create while no migrator is near, such as partitions.
+    FOR statement IN
+        SELECT format('ALTER DEFAULT PRIVILEGES FOR ROLE signalbox_owner IN SCHEMA %I GRANT %s', n.nspname, g.what)
+        FROM pg_namespace AS n
+        CROSS JOIN (VALUES ('SELECT, INSERT, UPDATE, DELETE ON TABLES TO signalbox_writer'),
+            ('SELECT ON TABLES TO signalbox_reader'), ('USAGE ON SEQUENCES TO signalbox_writer'),
+            ('EXECUTE ON ROUTINES TO signalbox_writer')) AS g (what)
+        WHERE n.oid = ANY (rooms) AND n.oid IS DISTINCT FROM staging AND NOT EXISTS (
+            SELECT FROM pg_default_acl WHERE defaclrole = 'signalbox_owner'::regrole AND defaclnamespace = n.oid
+        )
+        UNION ALL
+        SELECT 'ALTER DEFAULT PRIVILEGES FOR ROLE signalbox_owner REVOKE EXECUTE ON ROUTINES FROM PUBLIC'
+        WHERE NOT EXISTS (
+            SELECT FROM pg_default_acl WHERE defaclrole = 'signalbox_owner'::regrole AND defaclnamespace = 0
+        )
+    LOOP
+        EXECUTE statement;
+    END LOOP;
+END
+$$;
+
+-- become_owner: to the end of the transaction, so that whatever a migration makes in the schema, and calls, is the owner's
+ALTER SCHEMA {schema} OWNER TO signalbox_owner;
+SET LOCAL ROLE signalbox_owner;
+
+-- find_login: whether there is a role of that name, and one that no secret may give a password: a group, or one of power
+SELECT rolname = current_user OR rolsuper OR rolcreaterole OR NOT rolcanlogin FROM pg_roles WHERE rolname = %s;
+
+-- create_login: with no rights of its own
+CREATE ROLE {login} LOGIN;
+
+-- set_login: what it is a member of, and what ends the work of one whose function has vanished
+ALTER ROLE {login} PASSWORD {verifier};
+ALTER ROLE {login} SET idle_in_transaction_session_timeout = '5min';
+ALTER ROLE {login} SET statement_timeout = '15min';
+GRANT {group} TO {login};
+
+-- keep_reading: a log-in that reads can't be brought to write, whatever else it is granted
+ALTER ROLE {login} SET default_transaction_read_only = on;

@@ -1,0 +1,222 @@
+"""Who may do what in the database: owner, writer and reader, held against every table and function that there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from forecasts.pack import PACK
+from signalbox import migrations
+from signalbox.errors import MigrationRefused
+from signalbox.login import LogIn
+from signalbox.packs import ENGINE, Pack
+from signalbox.roles import Roles, find_roles
+from tests.conftest import new_database
+from tests.support.log_ins import log_in
+from tests.support.schema import make_schema
+
+ROOMS = ("signalbox", "forecasts")
+WRITES = {"SELECT", "INSERT", "UPDATE", "DELETE"}
+ALL = (*sorted(WRITES), "TRUNCATE", "REFERENCES", "TRIGGER")
+
+
+@pytest.fixture(scope="module")
+def settled(server: str) -> Iterator[psycopg.Connection]:
+    """The engine and a pack, as the superuser sees them."""
+    with new_database(server) as dsn:
+        make_schema(dsn, [ENGINE, PACK])
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            yield connection
+
+
+def tables(db: psycopg.Connection) -> list[tuple[str, str, str]]:
+    return db.execute(
+        "SELECT c.oid::regclass::text, c.relkind::text, pg_get_userbyid(c.relowner)::text FROM pg_class AS c "
+        "WHERE c.relnamespace::regnamespace::text = ANY (%s) AND c.relkind IN ('r', 'p', 'v', 'm', 'f')",
+        (list(ROOMS),),
+    ).fetchall()
+
+
+def rights(db: psycopg.Connection, role: str, table: str) -> set[str]:
+    query = "SELECT p FROM unnest(%s::text[]) AS p WHERE has_table_privilege(%s, %s, p)"
+    return {row[0] for row in db.execute(query, (list(ALL), role, table)).fetchall()}
+
+
+def test_each_table_is_the_owners_the_writer_writes_it_and_the_reader_reads_it(settled: psycopg.Connection) -> None:
+    found = tables(settled)
+    assert len(found) > 40
+    for table, kind, owner in found:
+        only_read = kind in "vm" or table == "signalbox.schema_migrations"
+        assert owner == "signalbox_owner", table
+        assert rights(settled, "signalbox_writer", table) == ({"SELECT"} if only_read else WRITES), table
+        assert rights(settled, "signalbox_reader", table) == {"SELECT"}, table
+
+
+def test_each_function_is_the_owners_and_only_the_writer_calls_it(settled: psycopg.Connection) -> None:
+    found = settled.execute(
+        "SELECT oid::regprocedure::text, pg_get_userbyid(proowner)::text, "
+        "has_function_privilege('signalbox_writer', oid, 'EXECUTE'), "
+        "has_function_privilege('signalbox_reader', oid, 'EXECUTE'), has_function_privilege('public', oid, 'EXECUTE') "
+        "FROM pg_proc WHERE pronamespace::regnamespace::text = ANY (%s)",
+        (list(ROOMS),),
+    ).fetchall()
+    assert len(found) > 10
+    assert [row for row in found if row[1:] != ("signalbox_owner", True, False, False)] == []
+
+
+def test_a_function_with_the_owners_rights_says_where_it_looks_for_names(settled: psycopg.Connection) -> None:
+    found = settled.execute(
+        "SELECT oid::regprocedure::text FROM pg_proc WHERE prosecdef AND pronamespace::regnamespace::text = ANY (%s) "
+        "AND NOT coalesce(array_to_string(proconfig, ','), '') LIKE '%%search_path=pg_catalog, pg_temp%%'",
+        (list(ROOMS),),
+    ).fetchall()
+    assert found == []
+
+
+@pytest.mark.parametrize("role", ["writer", "reader"])
+def test_nobody_but_the_owner_makes_anything_in_the_schemas(settled: psycopg.Connection, role: str) -> None:
+    query = "SELECT has_schema_privilege(%s, nspname, 'CREATE') FROM pg_namespace WHERE nspname::text = ANY (%s)"
+    assert settled.execute(query, (f"signalbox_{role}", list(ROOMS))).fetchall() == [(False,), (False,)]
+    staging = settled.execute(query, (f"signalbox_{role}", ["signalbox_staging"])).fetchone()
+    assert staging == (role == "writer",)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE signalbox.mine ()",
+        "ALTER TABLE signalbox.jobs ADD COLUMN mine int",
+        "DROP TABLE signalbox.job_locks",
+        "TRUNCATE signalbox.job_locks",
+        "UPDATE signalbox.schema_migrations SET serves = 99",
+        "CREATE OR REPLACE FUNCTION signalbox.worker_lost() RETURNS jsonb LANGUAGE sql AS 'SELECT NULL::jsonb'",
+        "SET ROLE signalbox_owner",
+    ],
+)
+def test_a_writer_changes_no_schema(writer: str, statement: str) -> None:
+    with psycopg.connect(writer, autocommit=True) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        connection.execute(statement.encode())
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO signalbox.job_locks VALUES ('l', 'w', now(), now())",
+        "DELETE FROM signalbox.job_history",
+        "SELECT signalbox.claim_jobs(gen_random_uuid(), '{}', 'w', 'n', interval '1 s')",
+        "CREATE TABLE signalbox_staging.mine ()",
+    ],
+)
+def test_a_reader_writes_nothing_and_calls_nothing(reader: str, statement: str) -> None:
+    with psycopg.connect(reader, autocommit=True) as connection:
+        assert connection.execute("SELECT count(*) FROM signalbox.jobs").fetchone() == (0,)
+        refused = (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedFunction)
+        with pytest.raises(refused):
+            connection.execute(statement.encode())
+
+
+@pytest.fixture
+def plain(empty_dsn: str) -> Iterator[str]:
+    """An owner without power over roles, in a database of its own."""
+    name = f"plain_{psycopg.conninfo.conninfo_to_dict(empty_dsn)['dbname']}"
+    with psycopg.connect(empty_dsn, autocommit=True) as db:
+        database = sql.Identifier(db.info.dbname)
+        role = sql.Identifier(name)
+        db.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD 'tests'").format(role))
+        db.execute(sql.SQL("GRANT CREATE ON DATABASE {} TO {}").format(database, role))
+        yield make_conninfo(empty_dsn, user=name, password="tests")
+        db.execute(sql.SQL("DROP OWNED BY {}").format(role))
+        db.execute(sql.SQL("DROP ROLE {}").format(role))
+
+
+def test_without_power_over_roles_one_log_in_serves_for_all_and_says_what_a_dba_runs(plain: str) -> None:
+    with psycopg.connect(plain, autocommit=True) as connection:
+        roles = find_roles(connection)
+        assert not roles.apart
+        assert "GRANT signalbox_owner TO " in roles.advice
+        migrations.apply(connection, [ENGINE], "tests", roles)
+        migrations.require_current(connection, [ENGINE])
+        with pytest.raises(MigrationRefused, match="can't be made: role"):
+            roles.keep(connection, LogIn("functions", "p", "writer"))
+
+
+def test_what_one_log_in_made_passes_to_the_owner_once_a_dba_has_made_the_roles(
+    plain: str, empty_dsn: str, db: psycopg.Connection
+) -> None:
+    with psycopg.connect(plain, autocommit=True) as connection:
+        migrations.apply(connection, [ENGINE], "tests", find_roles(connection))
+        with psycopg.connect(empty_dsn, autocommit=True) as dba:
+            grant = sql.SQL("GRANT signalbox_owner TO {}").format(sql.Identifier(connection.info.user))
+            dba.execute(grant)
+        roles = find_roles(connection)
+        assert roles.apart
+        assert migrations.apply(connection, [ENGINE], "tests", roles) == []
+        assert {owner for _, _, owner in tables(connection)} == {"signalbox_owner"}
+    with psycopg.connect(log_in(empty_dsn, "writer"), autocommit=True) as connection:
+        connection.execute("SELECT signalbox.make_partitions('jobs', 1)")
+
+
+def test_a_later_migration_s_table_has_its_grants_with_the_migration_itself(
+    dsn: str, db: psycopg.Connection, tmp_path: Path
+) -> None:
+    (tmp_path / "0001_n.sql").write_text(
+        "-- serves: 1\nCREATE TABLE numbers.n (id serial);\n"
+        "CREATE FUNCTION numbers.next() RETURNS int LANGUAGE sql AS 'SELECT 1';\n"
+    )
+    (tmp_path / "0002_broken.sql").write_text("-- serves: 1\nSELECT 1 / 0;\n")
+    pack = Pack("numbers", (), tmp_path)
+    with pytest.raises(MigrationRefused):
+        migrations.apply(db, [ENGINE, pack], "tests", find_roles(db))
+    with psycopg.connect(log_in(dsn, "writer"), autocommit=True) as writer:
+        writer.execute("INSERT INTO numbers.n DEFAULT VALUES")
+        writer.execute("SELECT numbers.next()")
+    with psycopg.connect(log_in(dsn, "reader"), autocommit=True) as reader:
+        assert reader.execute("SELECT count(*) FROM numbers.n").fetchone() == (1,)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            reader.execute("SELECT numbers.next()")
+
+
+def test_what_the_owners_functions_make_later_has_its_grants_as_well(dsn: str, db: psycopg.Connection) -> None:
+    db.execute("SET ROLE signalbox_owner")
+    db.execute("CREATE TABLE signalbox.made_at_night (n int)")
+    db.execute("RESET ROLE")
+    assert rights(db, "signalbox_writer", "signalbox.made_at_night") == WRITES
+    assert rights(db, "signalbox_reader", "signalbox.made_at_night") == {"SELECT"}
+
+
+def test_applying_again_changes_no_grant(db: psycopg.Connection) -> None:
+    rows = "SELECT xmin::text, oid FROM pg_class UNION ALL SELECT xmin::text, oid FROM pg_proc ORDER BY 2"
+    before = db.execute(rows).fetchall()
+    migrations.apply(db, [ENGINE], "tests", find_roles(db))
+    assert db.execute(rows).fetchall() == before
+
+
+def test_migrators_of_several_databases_in_one_cluster_do_not_trip_over_the_roles(server: str) -> None:
+    faults: list[BaseException] = []
+
+    def migrate(dsn: str) -> None:
+        try:
+            with psycopg.connect(dsn, autocommit=True) as connection:
+                assert find_roles(connection).apart
+        except BaseException as error:
+            faults.append(error)
+
+    with new_database(server) as one, new_database(server) as another:
+        migrators = [Thread(target=migrate, args=(dsn,)) for dsn in (one, another) * 3]
+        for migrator in migrators:
+            migrator.start()
+        for migrator in migrators:
+            migrator.join()
+    assert faults == []
+
+
+@pytest.mark.parametrize("name", ["postgres", "signalbox_owner"])
+def test_a_secret_gives_no_password_to_a_superuser_or_a_group(db: psycopg.Connection, name: str) -> None:
+    with pytest.raises(MigrationRefused, match=f"names '{name}', which is the migrator's own log-in"):
+        Roles(apart=True).keep(db, LogIn(name, "p", "writer"))

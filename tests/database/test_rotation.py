@@ -1,0 +1,188 @@
+"""The database's secret is rotated while functions work: what runs is not cut off, and what starts is not refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import boto3
+import psycopg
+import pytest
+
+from local.moto_process import MotoProcess
+from local.postgres import EmbeddedPostgres
+from signalbox.engine import Engine
+from signalbox.errors import DatabaseUnavailable
+from signalbox.migrator import Migrator
+from tests.support.stage import NOON, Stage
+
+RUN = {"task": "sweep_runs"}
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server that asks for passwords, and its superuser's DSN."""
+    postgres = EmbeddedPostgres(tmp_path_factory.mktemp("postgres"), durable=False)
+    dsn = postgres.start()
+    with psycopg.connect(dsn, autocommit=True) as db:
+        [file] = db.execute("SHOW hba_file").fetchone() or ("",)
+        Path(file).write_text("local all postgres trust\nlocal all all scram-sha-256\n")
+        db.execute("SELECT pg_reload_conf()")
+    yield dsn
+    postgres.stop()
+
+
+@pytest.fixture(scope="module")
+def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    process = MotoProcess(tmp_path_factory.mktemp("moto"))
+    yield process.start()
+    process.stop()
+
+
+@dataclass(frozen=True)
+class Vault:
+    """The functions' secret, and what the migrator makes of it."""
+
+    host: str
+    secrets: Any
+    arn: str
+
+    def environ(self, **more: str) -> dict[str, str]:
+        info = psycopg.conninfo.conninfo_to_dict(self.host)
+        return {
+            "SIGNALBOX_STACK": "signalbox",
+            "SIGNALBOX_DATABASE_SECRET_ARN": self.arn,
+            "SIGNALBOX_DATABASE_HOST": str(info["host"]),
+            **more,
+        }
+
+    def migrate(self) -> dict[str, Any]:
+        owner = {"SIGNALBOX_DATABASE_URL": self.host, "SIGNALBOX_WRITER_LOGIN_SECRET_ARN": self.arn}
+        migrator = Migrator.start(self.environ(**owner))
+        with closing(migrator.database):
+            return migrator.act({"action": "apply"}, "tests")
+
+    def put(self, user: str, password: str, stage: str) -> str:
+        text = json.dumps({"username": user, "password": password})
+        stored = self.secrets.put_secret_value(SecretId=self.arn, SecretString=text, VersionStages=[stage])
+        return str(stored["VersionId"])
+
+    def promote(self, version: str) -> None:
+        """What ends a rotation."""
+        found = self.secrets.describe_secret(SecretId=self.arn)["VersionIdsToStages"]
+        [current] = [one for one, stages in found.items() if "AWSCURRENT" in stages]
+        self.secrets.update_secret_version_stage(
+            SecretId=self.arn, VersionStage="AWSCURRENT", MoveToVersionId=version, RemoveFromVersionId=current
+        )
+
+    def alter(self, user: str, password: str) -> None:
+        with psycopg.connect(self.host, autocommit=True) as db:
+            db.execute(psycopg.sql.SQL("ALTER ROLE {} PASSWORD {}").format(user_of(user), password))
+
+    def engine(self) -> Engine:
+        return Engine.start(self.environ())
+
+
+def user_of(name: str) -> psycopg.sql.Identifier:
+    return psycopg.sql.Identifier(name)
+
+
+@pytest.fixture
+def vault(host: str, moto: str, monkeypatch: pytest.MonkeyPatch) -> Vault:
+    for name, value in {
+        "AWS_ENDPOINT_URL": moto,
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+    }.items():
+        monkeypatch.setenv(name, value)
+    secrets = boto3.client("secretsmanager")
+    text = json.dumps({"username": "first", "password": uuid4().hex})
+    vault = Vault(host, secrets, secrets.create_secret(Name=uuid4().hex, SecretString=text)["ARN"])
+    vault.migrate()
+    return vault
+
+
+def who(engine: Engine) -> tuple[str, int]:
+    row = engine.tools.database.connection().execute("SELECT current_user::text, pg_backend_pid()").fetchone()
+    assert row is not None
+    return row
+
+
+def runs(engine: Engine) -> str:
+    return str(engine.archive(RUN | {"force": True}, Stage.invocation(NOON))["status"])
+
+
+def test_log_ins_that_take_turns_leave_nobody_out(vault: Vault) -> None:
+    warm, cold = vault.engine(), vault.engine()
+    with closing(warm.tools.database), closing(cold.tools.database):
+        before, _ = who(warm), who(cold)
+        pending = vault.put("second", "two", "AWSPENDING")
+        vault.migrate()  # makes the second beside the first
+        with warm.tools.database.connection().transaction():
+            vault.promote(pending)
+            assert runs(warm) == "succeeded"
+        assert who(warm) == before
+        cold.tools.database.close()
+        vault.alter("first", "locked out")  # as when the first is given its next password
+        assert runs(cold) == "succeeded"
+        assert who(cold)[0] == "second"
+
+
+def test_one_log_in_with_a_new_password_is_opened_by_the_next_version_until_it_is_the_current_one(vault: Vault) -> None:
+    warm, cold = vault.engine(), vault.engine()
+    with closing(warm.tools.database), closing(cold.tools.database):
+        before, _ = who(warm), who(cold)
+        cold.tools.database.close()
+        pending = vault.put("first", "fresh", "AWSPENDING")
+        vault.alter("first", "fresh")
+        assert runs(cold) == "succeeded", "the secret is still the old one, and the password no longer"
+        cold.tools.database.close()
+        vault.promote(pending)
+        assert (runs(warm), who(warm)) == ("succeeded", before)
+        assert runs(cold) == "succeeded"
+
+
+def test_a_password_that_no_version_of_the_secret_has_is_told_once(vault: Vault) -> None:
+    vault.alter("first", "by hand")
+    with closing(vault.engine().tools.database) as database:
+        with pytest.raises(DatabaseUnavailable, match="password authentication failed") as caught:
+            database.connection()
+        assert "by hand" not in str(caught.value)
+
+
+def test_the_next_version_of_the_same_log_in_does_not_change_its_password_before_its_time(vault: Vault) -> None:
+    vault.put("first", "too early", "AWSPENDING")
+    vault.migrate()
+    with closing(vault.engine().tools.database) as database:
+        database.connection()
+
+
+def test_the_log_in_of_the_secret_is_one_that_writes_and_ends_what_its_function_left(vault: Vault) -> None:
+    with closing(vault.engine().tools.database) as database:
+        connection = database.connection()
+        assert connection.execute("SHOW statement_timeout").fetchone() == ("15min",)
+        assert connection.execute("SHOW idle_in_transaction_session_timeout").fetchone() == ("5min",)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("CREATE TABLE signalbox.mine ()")
+
+
+def test_no_statement_holds_the_password(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    statements: list[str] = []
+    execute = psycopg.Connection.execute
+
+    def note(self: Any, query: Any, *rest: Any, **options: Any) -> Any:
+        statements.append(query if isinstance(query, str) else query.as_string(self))
+        return execute(self, query, *rest, **options)
+
+    monkeypatch.setattr(psycopg.Connection, "execute", note)
+    pending = vault.put("second", "sesame", "AWSPENDING")
+    vault.promote(pending)
+    vault.migrate()
+    assert any("SCRAM-SHA-256$" in statement for statement in statements)
+    assert not any("sesame" in statement for statement in statements)
