@@ -206,6 +206,5 @@ def work(tools: Tools, event: object, invocation: Invocation) -> dict[str, Any]:
     if messages:
         batch.run(list(messages))
     write_metrics(tools.settings.stack, batch.counts, len(messages), len(batch.jobs))
-    if tools.version:  # a worker that is no function of Lambda's has none
-        write_version_metrics(tools.settings.stack, tools.function, tools.version, batch.counts)
+    write_version_metrics(tools.settings.stack, tools.function, tools.version, batch.counts)
     return {"batchItemFailures": [{"itemIdentifier": id_} for id_ in unreadable]}
