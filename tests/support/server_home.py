@@ -32,6 +32,11 @@ def server_home(factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield Path(folder)
 
 
+def lies_in_memory(server: str) -> bool:
+    """Whether a DSN is of such a server: its socket lies beside its files."""
+    return f"{_MEMORY}/{_PREFIX}" in server
+
+
 def _has_room() -> bool:
     if not _MEMORY.is_dir() or not os.access(_MEMORY, os.W_OK):
         return False

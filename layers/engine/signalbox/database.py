@@ -127,7 +127,7 @@ def _read(dsn: str) -> dict[str, str]:
     except psycopg.ProgrammingError:
         given = {"port": "unknown"}
     misread = "@" in given.get("host", "") + given.get("dbname", "")
-    if misread or not all(port.isdigit() for port in given.get("port", "5432").split(",")):
+    if misread or not all(port.isdigit() for port in given.get("port", "").split(",") if port):
         raise SettingsRefused(
             "the database's DSN can't be read: percent-encode what is special in its user and password (such as / as "
             "%2F), or store the secret as JSON with username and password, which takes them as they are"

@@ -216,17 +216,17 @@ def mend(front: S3Front, dsn: str) -> None:
 @pytest.mark.usefixtures("small_objects")
 @pytest.mark.parametrize("crash", CRASHES)
 def test_after_a_crash_each_record_is_in_exactly_one_object_though_more_have_grown_old_meanwhile(
-    stage: Stage, aws: Aws, db: psycopg.Connection, front: S3Front, crash: Crash
+    stage: Stage, dsn: str, aws: Aws, db: psycopg.Connection, front: S3Front, crash: Crash
 ) -> None:
     log(db, NOON - YEAR - 2 * DAY, 6)  # one object, and half of another
-    crash(front, stage.dsn)
+    crash(front, dsn)
     with pytest.raises((ArchiveUnavailable, psycopg.Error)):
         stage.invoke(TASK)
     assert len(ids(db)) == 6
     planned = [row[0] for row in archives(db)]
     assert len(planned) == 1
 
-    mend(front, stage.dsn)
+    mend(front, dsn)
     log(db, NOON - YEAR - 3 * DAY, 1)  # even one that is older than the others
     log(db, NOON - YEAR - DAY / 2, 3)
     assert stage.invoke(TASK, NOON + DAY)["items"] == 10
@@ -239,13 +239,13 @@ def test_after_a_crash_each_record_is_in_exactly_one_object_though_more_have_gro
 
 @pytest.mark.parametrize("crash", [refuse_to_tell_of_upload, refuse_deletion, refuse_close])
 def test_what_was_uploaded_before_a_crash_is_not_uploaded_again(
-    stage: Stage, db: psycopg.Connection, front: S3Front, crash: Crash
+    stage: Stage, dsn: str, db: psycopg.Connection, front: S3Front, crash: Crash
 ) -> None:
     log(db, NOON - 2 * YEAR, 3)
-    crash(front, stage.dsn)
+    crash(front, dsn)
     with pytest.raises((ArchiveUnavailable, psycopg.Error)):
         stage.invoke(TASK)
-    mend(front, stage.dsn)
+    mend(front, dsn)
     uploads = front.count("PUT")
     assert stage.invoke(TASK, NOON + DAY)["items"] == 3
     assert front.count("PUT") == uploads

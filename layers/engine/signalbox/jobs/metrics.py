@@ -50,7 +50,7 @@ def write_metrics(stack: str, counts: Mapping[tuple[str, str], int], messages: i
 
 def write_version_metrics(stack: str, function: str, version: str, counts: Mapping[tuple[str, str], int]) -> None:
     """By version and for all together, so that a new version can be told from the one that it takes over from."""
-    if not counts:
+    if not (counts and function):  # outside of Lambda there is no function
         return
     metrics = _emitter(stack)
     metrics.add_dimensions(service=stack, function=function)
