@@ -49,7 +49,7 @@ def options(project: Path, tmp_path: Path) -> Iterator[Options]:
 
 def test_a_stack_is_announced_when_it_is_ready_and_says_on_the_way_what_it_does(running: Running) -> None:
     assert running.said[0] == "starting PostgreSQL and the stand-in for AWS"
-    assert running.said[1:3] == ["deploying template.yaml", "applying migrations"]
+    assert running.said[1:3] == ["deploying template.yaml", "Migrations: asking signalbox-migrator"]
     assert sorted(running.state.announcement()) == ["api", "database", "endpoint", "region", "stack"]
 
 

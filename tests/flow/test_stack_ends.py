@@ -119,7 +119,7 @@ def test_a_stack_whose_stand_in_dies_stops_and_says_so(options: Options) -> None
     assert belonging_to(options.home) == []
 
 
-@pytest.mark.parametrize("step", ["starting PostgreSQL", "deploying", "applying"])
+@pytest.mark.parametrize("step", ["starting PostgreSQL", "deploying", "Migrations: asking"])
 def test_a_stack_that_is_interrupted_on_its_way_up_leaves_nothing(options: Options, step: str) -> None:
     script = f"""
 from local.stack import Options, up_attached
