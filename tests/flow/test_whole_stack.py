@@ -66,6 +66,16 @@ def control(stack: State, path: str, body: dict[str, Any] | None = None) -> Any:
         return json.loads(answered.read())
 
 
+def test_functions_log_in_as_the_writer_and_only_the_migrator_as_the_owner(
+    stack: State, ledger: psycopg.Connection
+) -> None:
+    assert invoke(stack, "archiver", {"operation": "examine"})[0] is None
+    assert invoke(stack, "migrator", {"action": "report"})[0] is None
+    sessions = "SELECT DISTINCT application_name, usename::text FROM pg_stat_activity WHERE application_name = ANY (%s)"
+    found = ledger.execute(sessions, ([f"{stack.stack}-archiver", "migrator"],)).fetchall()
+    assert sorted(found) == [("migrator", "postgres"), (f"{stack.stack}-archiver", "functions")]
+
+
 @pytest.mark.parametrize("name", [name for name, event in EVENTS.items() if event.get("task", "poll_data") in TASKS])
 def test_each_event_runs(stack: State, name: str) -> None:
     function = function_of(EVENTS[name], registry_of([])).replace("_", "-")

@@ -40,4 +40,5 @@ def _lines(answer: dict[str, Any]) -> list[str]:
         *(f"applied  {label}" for label in answer["applied"]),
         *(f"pending  {label}" for label in answer["pending"]),
         versions if answer["applied"] or answer["pending"] else f"nothing to apply; {versions}",
+        *([roles["advice"]] if (roles := answer.get("roles", {})).get("advice") else []),
     ]
