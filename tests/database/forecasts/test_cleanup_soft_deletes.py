@@ -149,7 +149,7 @@ def test_what_a_large_one_has_goes_in_batches_before_it(stage: Stage, db: psycop
     furnished(db, "gone", times=2500, deleted_at=LONG_AGO)
     db.execute(
         "CREATE TABLE batches (name text, deleted bigint); "
-        "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+        "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN "
         "INSERT INTO batches SELECT TG_TABLE_NAME, count(*) FROM gone; RETURN NULL; END $$"
     )
     for table in ("notifications", "watchpoints", "organizations"):
