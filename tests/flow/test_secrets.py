@@ -119,12 +119,12 @@ def _found(places: Mapping[str, str], markers: Mapping[str, str]) -> list[str]:
 
 
 def _ask_for_passwords(laptop: JobsLaptop) -> None:
-    """From here on the functions log in as a user of their own, by the secret, and the server wants the password."""
+    """From here on the functions log in by a secret, and the server wants the password."""
     db = laptop.db
-    db.execute(f"CREATE ROLE functions SUPERUSER LOGIN PASSWORD '{PASSWORD}'")
+    db.execute(f"CREATE ROLE known SUPERUSER LOGIN PASSWORD '{PASSWORD}'")
     (path,) = db.execute("SHOW hba_file").fetchone() or ("",)
     rules = Path(path)
-    rules.write_text("local all functions scram-sha-256\n" + rules.read_text())
+    rules.write_text("local all known scram-sha-256\n" + rules.read_text())
     db.execute("SELECT pg_reload_conf()")
     _use_secret(laptop, _secret(laptop.state, PASSWORD))
     client("secretsmanager", laptop.state.endpoint).create_secret(
@@ -134,7 +134,7 @@ def _ask_for_passwords(laptop: JobsLaptop) -> None:
 
 def _secret(state: State, password: str) -> str:
     given = conninfo_to_dict(state.database)
-    fields = {"username": "functions", "password": password, "host": given["host"], "dbname": given["dbname"]}
+    fields = {"username": "known", "password": password, "host": given["host"], "dbname": given["dbname"]}
     return json.dumps(fields)
 
 
@@ -227,7 +227,9 @@ def _fail_outside(laptop: JobsLaptop) -> None:
 
 def _invoke(state: State, function: str, payload: object, kind: str = "RequestResponse") -> None:
     body = json.dumps(payload).encode()
-    asked: Any = {"FunctionName": f"{state.stack}-{function}", "InvocationType": kind, "Payload": body}
+    # What fails for good goes where the alias says; the code that has the secret is the newest.
+    name = f"{state.stack}-{function}" + (":live" if kind == "Event" else "")
+    asked: Any = {"FunctionName": name, "InvocationType": kind, "Payload": body}
     client("lambda", state.endpoint).invoke(**asked)["Payload"].read()
 
 
@@ -235,8 +237,8 @@ def _lose_the_database(laptop: JobsLaptop) -> None:
     """A wrong password, a server that is not there, and a URL that nobody can read."""
     for content in (
         _secret(laptop.state, WRONG_PASSWORD),
-        json.dumps({"username": "functions", "password": WRONG_PASSWORD, "host": "127.0.0.1", "port": 1}),
-        f"postgresql://functions:{HALF_A_PASSWORD}/more@127.0.0.1:1/signalbox",
+        json.dumps({"username": "known", "password": WRONG_PASSWORD, "host": "127.0.0.1", "port": 1}),
+        f"postgresql://known:{HALF_A_PASSWORD}/more@127.0.0.1:1/signalbox",
     ):
         _use_secret(laptop, content)
         _invoke(laptop.state, "archiver", {"task": "prune_history"})
