@@ -7,7 +7,7 @@ from typing import Any
 
 from local.cli.command_parser import CommandParser
 from local.cli.errors import UsageRefused
-from local.cli.job_filter import filters_of
+from local.cli.job_filter import JOBS
 from local.cli.job_order import JobOrder, add_order, give, orderer, show_preview
 from local.cli.options import add_target
 from local.cli.target import choose_target
@@ -34,7 +34,7 @@ def hold(args: Namespace, order: JobOrder) -> int:
         return give(order, args, args.names)
     if len(args.names) != 1:
         raise UsageRefused(f"name one {args.what}; `signalbox {args.command.name} --help` shows examples")
-    if filters_of(args):
+    if JOBS.filters(args):
         raise UsageRefused(f"filters choose jobs: `signalbox {args.command.name} jobs --help`")
     [name] = args.names
     if args.what == "schedule":

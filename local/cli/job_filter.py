@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
-from typing import Any
-
+from local.cli.choice import Choice
 from local.cli.command_parser import CommandParser
-from local.cli.errors import UsageRefused
 from local.cli.options import TIME, instant
 
 STATUSES = ("pending", "queued", "running", "completed", "failed", "cancelled", "paused")
 LANES = ("high", "normal", "low", "heavy")
-# The option's name, and what the operation calls it.
-_NAMES = {
-    "type": "job_type",
-    "status": "status",
-    "lane": "lane",
-    "tenant": "tenant",
-    "group": "group",
-    "tag": "tag",
-    "subject": "subject",
-    "correlation": "correlation",
-    "schedule": "schedule",
-    "parent": "parent",
-    "cap_key": "cap_key",
-    "since": "since",
-    "until": "until",
-}
+JOBS = Choice(
+    "jobs",
+    "a job",
+    "--type",
+    {
+        "type": "job_type",
+        "status": "status",
+        "lane": "lane",
+        "tenant": "tenant",
+        "group": "group",
+        "tag": "tag",
+        "subject": "subject",
+        "correlation": "correlation",
+        "schedule": "schedule",
+        "parent": "parent",
+        "cap_key": "cap_key",
+        "since": "since",
+        "until": "until",
+    },
+    too_wide=("until",),
+)
 
 
 def add_filters(parser: CommandParser) -> None:
@@ -44,20 +46,3 @@ def add_filters(parser: CommandParser) -> None:
     group.add_argument("--cap-key", metavar="KEY", help="with this key for caps")
     group.add_argument("--since", type=instant, metavar=TIME, help="created from then on")
     group.add_argument("--until", type=instant, metavar=TIME, help="created up to then")
-
-
-def filters_of(args: Namespace) -> dict[str, Any]:
-    """Those that were given, as the operations name them."""
-    given = {wanted: getattr(args, option) for option, wanted in _NAMES.items()}
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def require_choice(args: Namespace, ids: list[str]) -> None:
-    """Either ids or filters, and one of the two."""
-    filters = filters_of(args)
-    if ids and filters:
-        raise UsageRefused("name jobs by their ids, or choose them by filters: not both at once")
-    if not ids and not filters.keys() - {"until"}:
-        raise UsageRefused(
-            f"name the ID of a job, or choose some by a filter such as --type; `signalbox {args.command.name} --help`"
-        )

@@ -13,7 +13,7 @@ from typing import Any
 
 from local.cli.command_parser import CommandParser
 from local.cli.errors import CommandFailed, UsageRefused
-from local.cli.job_filter import add_filters, filters_of, require_choice
+from local.cli.job_filter import JOBS, add_filters
 from local.cli.job_table import job_table
 from local.cli.target import Target, choose_target
 from local.cli.terminal import console, print_json, print_lines, say, width_of
@@ -46,7 +46,7 @@ def add_consent(parser: CommandParser) -> None:
 
 def give(order: JobOrder, args: Namespace, ids: list[str]) -> int:
     """Answers the exit code: 1 where a job was refused, or the order was not confirmed."""
-    require_choice(args, ids)
+    JOBS.require(args, ids)
     if ids:
         target = choose_target(args)
         if args.dry_run:
@@ -54,7 +54,7 @@ def give(order: JobOrder, args: Namespace, ids: list[str]) -> int:
         return _told(order, args, target.operate(order.operation, ids=ids, **orderer(args)))
     require_consent(args)
     target = choose_target(args)
-    filters = filters_of(args)
+    filters = JOBS.filters(args)
     if args.dry_run:
         return _preview(order, args, target, filters)
     seen = target.operate(order.operation, dry_run=True, **filters)["dry_run"]

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from datetime import datetime
 from typing import Any
 
+from local.cli.choice import Choice
 from local.cli.command_parser import CommandParser
-from local.cli.errors import UsageRefused
 from local.cli.instant import show_age
 from local.cli.options import TIME, instant
 from local.cli.table import Column, Row
 
 STATUSES = ("pending", "investigating", "resolved", "ignored", "redriven")
-_NAMES = {
-    "type": "job_type",
-    "status": "status",
-    "fingerprint": "fingerprint",
-    "severity": "severity",
-    "source": "source",
-    "tenant": "tenant",
-    "since": "since",
-    "until": "until",
-}
+LETTERS = Choice(
+    "dead letters",
+    "a dead letter",
+    "--fingerprint",
+    {
+        "type": "job_type",
+        "status": "status",
+        "fingerprint": "fingerprint",
+        "severity": "severity",
+        "source": "source",
+        "tenant": "tenant",
+        "since": "since",
+        "until": "until",
+    },
+    too_wide=("until", "status"),
+)
 COLUMNS = (
     Column("id"),
     Column("type"),
@@ -53,22 +58,6 @@ def add_filters(parser: CommandParser) -> None:
     group.add_argument("--tenant", metavar="TENANT", help="of this tenant")
     group.add_argument("--since", type=instant, metavar=TIME, help="that failed from then on")
     group.add_argument("--until", type=instant, metavar=TIME, help="that failed up to then")
-
-
-def filters_of(args: Namespace) -> dict[str, Any]:
-    given = {wanted: getattr(args, option) for option, wanted in _NAMES.items()}
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def require_choice(args: Namespace, ids: list[str]) -> None:
-    filters = filters_of(args)
-    if ids and filters:
-        raise UsageRefused("name dead letters by their ids, or choose them by filters: not both at once")
-    if not ids and not filters.keys() - {"until", "status"}:
-        raise UsageRefused(
-            "name the ID of a dead letter, or choose some by a filter such as --fingerprint; "
-            f"`signalbox {args.command.name} --help` shows examples"
-        )
 
 
 def letter_row(letter: dict[str, Any], clock: datetime) -> Row:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from docs import generate
-from local.cli.parser import build_parser
+from local.cli.errors import UsageRefused
+from local.cli.parser import CommandLine, build_parser
 from signalbox.packs import registry_of
 from tests.support.emitted import gauged_names
 from tests.support.template import ROOT
@@ -51,8 +52,8 @@ def test_the_documents_name_every_metric() -> None:
 @each_document
 def test_each_signalbox_command_is_one_that_the_command_line_takes(path: Path) -> None:
     parser = build_parser()
-    for command in _commands(path, "signalbox "):
-        parser.parse_args(shlex.split(command)[1:])
+    said = {command: _refusal(parser, shlex.split(command)[1:]) for command in _commands(path, "signalbox ")}
+    assert {command: refusal for command, refusal in said.items() if refusal} == {}
 
 
 @each_document
@@ -82,6 +83,14 @@ def _section(name: str) -> str:
     found = re.search(rf"^{name}:\n(.*?)^\w", template, re.MULTILINE | re.DOTALL)
     assert found is not None
     return found[1]
+
+
+def _refusal(parser: CommandLine, words: list[str]) -> str:
+    try:
+        parser.parse_args(words)
+    except UsageRefused as refusal:
+        return str(refusal)
+    return ""
 
 
 def _commands(path: Path, start: str) -> list[str]:

@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Self
+from typing import Any
 
-from local.lambda_service.http_server import HttpServer, Request, Response
+from local.lambda_service.http_server import Request, Response
+from tests.support.stand_in import StandIn
 
 JSON = [("Content-Type", "application/x-amz-json-1.1")]
 
 
-class BusStandIn:
+class BusStandIn(StandIn):
     """Owns a server; `told` holds the details of all events, `buses` where they went."""
 
     def __init__(self) -> None:
         self.told: list[dict[str, Any]] = []
         self.buses: set[str] = set()
         self.refuses = False
-        self._server = HttpServer(0, self._answer)
-
-    @property
-    def url(self) -> str:
-        return f"http://{self._server.address}"
-
-    def __enter__(self) -> Self:
-        self._server.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.stop()
+        super().__init__()
 
     def _answer(self, request: Request) -> Response:
         if self.refuses:

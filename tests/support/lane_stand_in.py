@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from typing import Any, Self
+from typing import Any
 
-from local.lambda_service.http_server import HttpServer, Request, Response
+from local.lambda_service.http_server import Request, Response
+from tests.support.stand_in import StandIn
 
 JSON = [("Content-Type", "application/x-amz-json-1.0")]
 
 
-class LaneStandIn:
+class LaneStandIn(StandIn):
     """Owns a server; `sent` holds (lane, entry) of all that it took, oldest first."""
 
     def __init__(self) -> None:
         self.sent: deque[tuple[str, dict[str, Any]]] = deque()
         self.away: set[str] = set()  # lanes that answer nothing but errors
-        self._server = HttpServer(0, self._answer)
-
-    @property
-    def url(self) -> str:
-        return f"http://{self._server.address}"
-
-    def __enter__(self) -> Self:
-        self._server.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.stop()
+        super().__init__()
 
     def take(self) -> list[dict[str, Any]]:
         """What has come since the last time, as {"lane", "job_id", "delay", "group"}."""

@@ -7,14 +7,15 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
-from local.lambda_service.http_server import HttpServer, Request, Response
+from local.lambda_service.http_server import Request, Response
+from tests.support.stand_in import StandIn
 
 JSON = [("Content-Type", "application/x-amz-json-1.0")]
 
 
-class QueueStandIn:
+class QueueStandIn(StandIn):
     """Owns a server; `sent` holds what it took, of all queues together."""
 
     def __init__(self) -> None:
@@ -23,18 +24,7 @@ class QueueStandIn:
         self.takes: int | None = None  # so many messages, then it refuses every call
         self.fails_once: set[str] = set()  # messages that hold such a text are refused once, each by itself
         self.taken: Callable[[], None] = lambda: None
-        self._server = HttpServer(0, self._answer)
-
-    @property
-    def url(self) -> str:
-        return f"http://{self._server.address}"
-
-    def __enter__(self) -> Self:
-        self._server.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.stop()
+        super().__init__()
 
     def _answer(self, request: Request) -> Response:
         self.calls += 1

@@ -6,18 +6,18 @@ import re
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Self
 
 import urllib3
 
-from local.lambda_service.http_server import HttpServer, Request, Response
+from local.lambda_service.http_server import Request, Response
 from local.stand_ins.faults import Faults
+from tests.support.stand_in import StandIn
 
 FORBIDDEN = b"<Error><Code>AccessDenied</Code><Message>as the test wants it</Message></Error>"
 NOT_PASSED = {"content-length", "transfer-encoding", "connection"}
 
 
-class S3Front:
+class S3Front(StandIn):
     """Owns a server. `requests` is what it was asked, `faults` what it does wrong."""
 
     def __init__(self, endpoint: str) -> None:
@@ -27,18 +27,10 @@ class S3Front:
         self.passed: Callable[[Request], object] = lambda _: None  # after the work is done, before the answer
         self._endpoint = endpoint
         self._pool = urllib3.PoolManager(retries=False)
-        self._server = HttpServer(0, self._answer)
-
-    @property
-    def url(self) -> str:
-        return f"http://{self._server.address}"
-
-    def __enter__(self) -> Self:
-        self._server.start()
-        return self
+        super().__init__()
 
     def __exit__(self, *_: object) -> None:
-        self._server.stop()
+        super().__exit__()
         self._pool.clear()
 
     def count(self, method: str) -> int:

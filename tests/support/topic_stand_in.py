@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Self
 from urllib.parse import parse_qsl
 
-from local.lambda_service.http_server import HttpServer, Request, Response
+from local.lambda_service.http_server import Request, Response
+from tests.support.stand_in import StandIn
 
 XML = [("Content-Type", "text/xml")]
 TOPIC = "arn:aws:sns:us-east-1:123456789012:operators"
@@ -20,29 +20,18 @@ _REFUSED = b"""<ErrorResponse xmlns="http://sns.amazonaws.com/doc/2010-03-31/"><
 <Code>NotFound</Code><Message>Topic does not exist</Message></Error></ErrorResponse>"""
 
 
-class TopicStandIn:
+class TopicStandIn(StandIn):
     """Owns a server; `published` holds the parameters of each call that it took."""
 
     def __init__(self) -> None:
         self.published: deque[dict[str, str]] = deque()
         self.takes: int | None = None  # so many messages, then it refuses
         self.taken: Callable[[], object] = lambda: None
-        self._server = HttpServer(0, self._answer)
-
-    @property
-    def url(self) -> str:
-        return f"http://{self._server.address}"
+        super().__init__()
 
     @property
     def subjects(self) -> list[str]:
         return [message["Subject"] for message in self.published]
-
-    def __enter__(self) -> Self:
-        self._server.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.stop()
 
     def _answer(self, request: Request) -> Response:
         if self.takes is not None and len(self.published) >= self.takes:

@@ -5,17 +5,17 @@ Only names and sizes: what a poll looks at. Buckets in AWS's stand-in serve the 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Self
 from urllib.parse import unquote
 from xml.sax.saxutils import escape
 
 from forecasts.sources.gfs import HOURS
-from local.lambda_service.http_server import HttpServer, Request, Response
+from local.lambda_service.http_server import Request, Response
+from tests.support.stand_in import StandIn
 
 PAGE = 1000
 XML = [("Content-Type", "application/xml")]
@@ -48,7 +48,7 @@ class Files:
             self.sizes[f"CONUS/PrecipRate_00.00/{at:%Y%m%d}/{name}"] = size
 
 
-class _MirrorServer(ABC):
+class _MirrorServer(StandIn):
     """Owns a server; `failing` answers with that status, `garbled` with something that is no listing."""
 
     def __init__(self, files: Files) -> None:
@@ -56,18 +56,7 @@ class _MirrorServer(ABC):
         self.calls: deque[str] = deque()
         self.failing, self.garbled = 0, False
         self.signed = False
-        self._server = HttpServer(0, self._answer)
-
-    def __enter__(self) -> Self:
-        self._server.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.stop()
-
-    @property
-    def url(self) -> str:
-        return f"http://{self._server.address}"
+        super().__init__()
 
     def _answer(self, request: Request) -> Response:
         self.calls.append(request.target)

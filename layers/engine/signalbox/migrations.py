@@ -8,7 +8,8 @@ code that is too old, or a database that is behind, is refused with the reason i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -211,29 +212,12 @@ def _apply_one(connection: Connection, pack: Pack, migration: Migration, applied
         pending = _pending(read_migrations(pack), _applied(connection).get(pack.name, []))
         if migration not in pending:
             return False
-        try:
+        with _told_of(migration):
             connection.execute(sql.SQL(SQL["create_schema"]).format(pack=sql.Identifier(pack.name)))
             if roles is not None:
                 roles.become_owner(connection, pack.name)
             connection.execute(migration.sql.encode())
             connection.execute(SQL["reset_role"])
-        except psycopg.errors.LockNotAvailable:
-            raise MigratorBusy(
-                f"migration {migration.label} waited {LOCK_WAIT} for a table in use, and changed nothing: try again"
-            ) from None
-        except psycopg.errors.QueryCanceled:
-            raise MigrationOverdue(
-                f"migration {migration.label} took longer than the migrator may, and left nothing behind: split it, or "
-                "apply it from a machine that has the time"
-            ) from None
-        except psycopg.OperationalError as error:
-            raise DatabaseUnavailable(
-                f"the connection broke in migration {migration.label}, which left nothing behind: {error}"
-            ) from None
-        except psycopg.Error as error:
-            raise MigrationRefused(
-                f"migration {migration.label} failed and left nothing behind: {_why(error)}"
-            ) from None
         record = (
             migration.pack,
             migration.version,
@@ -246,6 +230,28 @@ def _apply_one(connection: Connection, pack: Pack, migration: Migration, applied
         if roles is not None:
             roles.settle(connection)
         return True
+
+
+@contextmanager
+def _told_of(migration: Migration) -> Iterator[None]:
+    """Whatever the server says of it, in words that say which migration and what to do."""
+    try:
+        yield
+    except psycopg.errors.LockNotAvailable:
+        raise MigratorBusy(
+            f"migration {migration.label} waited {LOCK_WAIT} for a table in use, and changed nothing: try again"
+        ) from None
+    except psycopg.errors.QueryCanceled:
+        raise MigrationOverdue(
+            f"migration {migration.label} took longer than the migrator may, and left nothing behind: split it, or "
+            "apply it from a machine that has the time"
+        ) from None
+    except psycopg.OperationalError as error:
+        raise DatabaseUnavailable(
+            f"the connection broke in migration {migration.label}, which left nothing behind: {error}"
+        ) from None
+    except psycopg.Error as error:
+        raise MigrationRefused(f"migration {migration.label} failed and left nothing behind: {_why(error)}") from None
 
 
 def _why(error: psycopg.Error) -> str:

@@ -10,7 +10,7 @@ from local.cli.command import Example
 from local.cli.command_parser import CommandParser
 from local.cli.errors import UsageRefused
 from local.cli.job_order import add_consent, confirmed, nothing_done, orderer, require_consent
-from local.cli.letter_filter import COLUMNS, KIND_COLUMNS, add_filters, filters_of, kind_row, letter_row, require_choice
+from local.cli.letter_filter import COLUMNS, KIND_COLUMNS, LETTERS, add_filters, kind_row, letter_row
 from local.cli.letter_page import letter_page
 from local.cli.options import TIME_FORMS, add_target, positive
 from local.cli.table import table
@@ -66,7 +66,7 @@ def run(args: Namespace) -> int:
 def _list(args: Namespace) -> int:
     if args.ids:
         raise UsageRefused("`dead-letters list` takes filters; `dead-letters show ID` shows one")
-    filters = filters_of(args)
+    filters = LETTERS.filters(args)
     if "status" not in filters and not args.everything:
         filters["status"] = _OPEN
     target = choose_target(args)
@@ -78,7 +78,7 @@ def _list(args: Namespace) -> int:
         return 0
     rows, clock = found["kinds" if args.kinds else "dead_letters"], datetime.now(UTC)
     if not rows:
-        print("no dead letter matches" if filters_of(args) or args.everything else "no dead letter is open")
+        print("no dead letter matches" if LETTERS.filters(args) or args.everything else "no dead letter is open")
         return 0
     out = console()
     columns, row = (KIND_COLUMNS, kind_row) if args.kinds else (COLUMNS, letter_row)
@@ -89,7 +89,7 @@ def _list(args: Namespace) -> int:
 
 
 def _show(args: Namespace) -> int:
-    if len(args.ids) != 1 or filters_of(args):
+    if len(args.ids) != 1 or LETTERS.filters(args):
         raise UsageRefused("name the ID of one dead letter; `signalbox dead-letters` lists them")
     found = choose_target(args).operate("show_dead_letter", id=args.ids[0])
     if args.json:
@@ -101,10 +101,10 @@ def _show(args: Namespace) -> int:
 
 
 def _decide(args: Namespace) -> int:
-    require_choice(args, args.ids)
+    LETTERS.require(args, args.ids)
     if not args.ids:
         require_consent(args)
-    target, filters = choose_target(args), filters_of(args)
+    target, filters = choose_target(args), LETTERS.filters(args)
     if not args.ids or args.dry_run:
         count = _look(target, args, filters)
         if args.dry_run:

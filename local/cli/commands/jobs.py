@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from local.cli.command import Example
 from local.cli.command_parser import CommandParser
-from local.cli.job_filter import add_filters, filters_of
+from local.cli.job_filter import JOBS, add_filters
 from local.cli.job_table import fetch_jobs, job_table
 from local.cli.options import TIME_FORMS, add_target, positive
 from local.cli.target import choose_target
@@ -32,7 +32,7 @@ def configure(parser: CommandParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    filters = filters_of(args)
+    filters = JOBS.filters(args)
     jobs, following = fetch_jobs(choose_target(args), None if args.all else args.limit, args.before, filters)
     if args.json:
         print_json({"jobs": jobs, "next": following})

@@ -10,7 +10,7 @@ from local.cli.command_parser import CommandParser
 from local.cli.errors import UsageRefused
 from local.cli.instant import show_instant
 from local.cli.job_order import add_consent, confirmed, nothing_done, orderer, require_consent
-from local.cli.letter_filter import add_filters, filters_of, require_choice
+from local.cli.letter_filter import LETTERS, add_filters
 from local.cli.options import TIME_FORMS, add_target, json_object, positive
 from local.cli.target import choose_target
 from local.cli.terminal import print_json, say
@@ -34,13 +34,13 @@ def configure(parser: CommandParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    require_choice(args, args.ids)
+    LETTERS.require(args, args.ids)
     if args.payload is not None and len(args.ids) != 1:
         raise UsageRefused("--payload is for one dead letter: name its ID, and no other")
     if not args.ids:
         require_consent(args)
     target = choose_target(args)
-    order: dict[str, Any] = {"rate_per_minute": args.rate, "payload": args.payload, **filters_of(args)}
+    order: dict[str, Any] = {"rate_per_minute": args.rate, "payload": args.payload, **LETTERS.filters(args)}
     order |= {"ids": args.ids} if args.ids else {}
     if args.dry_run or not args.ids:
         seen = target.operate("redrive", dry_run=True, **order)

@@ -15,16 +15,16 @@ def lead_somewhere(template: Template) -> Iterator[str]:
     """A condition that leaves out what another resource refers to fails the deploy halfway through."""
     known = {*template.resources, *template.parameters}
     for name, resource in template.resources.items():
-        for named in (*_named(resource), *listed(resource.get("DependsOn", []))):
+        for named in (*names_in(resource), *listed(resource.get("DependsOn", []))):
             if named not in known and not named.startswith("AWS::"):
                 yield f"{name}: refers to {named}, which is not there"
 
 
-def _named(value: Any) -> Iterator[str]:
-    """Every name in Ref, GetAtt and Sub."""
+def names_in(value: Any) -> Iterator[str]:
+    """What a value refers to, however deep: every name in Ref, GetAtt and Sub."""
     if isinstance(value, list):
         for part in value:
-            yield from _named(part)
+            yield from names_in(part)
     elif isinstance(value, dict):
         if "Ref" in value:
             yield str(value["Ref"])
@@ -33,4 +33,4 @@ def _named(value: Any) -> Iterator[str]:
         if isinstance(value.get("Fn::Sub"), str):
             yield from _NAMED.findall(value["Fn::Sub"])
         for part in value.values():
-            yield from _named(part)
+            yield from names_in(part)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
-from tests.support.template import ALARM, ALIAS, FUNCTION, RULE, VERSION, Template, referred, statements, text
+from tests.contract.invariants.references import names_in
+from tests.support.template import ALARM, ALIAS, FUNCTION, RULE, VERSION, Template, listed, referred, statements, text
 
 LIVE = "live"
 GROUP = "AWS::CodeDeploy::DeploymentGroup"
 MAPPING, CONFIGURATION = "AWS::Lambda::EventSourceMapping", "AWS::AppConfig::HostedConfigurationVersion"
 # A function's own, and what it is for as long as the function is.
 _OWN = ("AWS::IAM::Role", "AWS::Logs::LogGroup", CONFIGURATION)
-_IN_TEXT = re.compile(r"\$\{([\w:]+)[^}]*\}")
 
 
 def have_an_alias(template: Template) -> Iterator[str]:
@@ -65,12 +64,12 @@ def are_rolled_back_by_alarms(template: Template) -> Iterator[str]:
 def are_published_with_what_they_depend_on(template: Template) -> Iterator[str]:
     """A parameter that only the function's configuration knows changes $LATEST, and no version that anybody invokes."""
     own = {name for kind in _OWN for name in template.of(kind)}
-    counted = {one for configuration in template.of(CONFIGURATION).values() for one in _references(configuration)}
+    counted = {one for configuration in template.of(CONFIGURATION).values() for one in names_in(configuration)}
     for name, function in template.of(FUNCTION).items():
-        needed = {one for one in _references(function) if not one.startswith("AWS::")} - own
+        needed = {one for one in names_in(function) if not one.startswith("AWS::")} - own
         if missing := sorted(needed - counted):
             yield f"{name}: a change of {', '.join(missing)} publishes nothing; add it to Configuration's Content"
-        if not set(template.of(CONFIGURATION)) & set(_references(function.get("Environment"))):
+        if not set(template.of(CONFIGURATION)) & set(names_in(function.get("Environment"))):
             yield f"{name}: the configuration's number is not in its environment"
 
 
@@ -83,8 +82,8 @@ def _invoked(template: Template) -> Iterator[tuple[str, Any]]:
     for name, resource in template.resources.items():
         properties = resource.get("Properties", {})
         for statement in _statements(properties):
-            if "lambda:InvokeFunction" in _list(statement.get("Action")):
-                yield from ((name, resource) for resource in _list(statement.get("Resource")))
+            if "lambda:InvokeFunction" in listed(statement.get("Action")):
+                yield from ((name, resource) for resource in listed(statement.get("Resource")))
 
 
 def _is_function(template: Template, value: Any) -> bool:
@@ -116,22 +115,3 @@ def _versions_watched(template: Template, alarm: str) -> Iterator[str | None]:
             version = template.of(VERSION).get(referred(dimension["Value"]) or "")
             if version:
                 yield referred(version["FunctionName"])
-
-
-def _references(value: Any) -> Iterator[str]:
-    """The logical ids that a value refers to, however deep."""
-    if isinstance(value, list):
-        for one in value:
-            yield from _references(one)
-    elif isinstance(value, dict):
-        if "Fn::Sub" in value and isinstance(value["Fn::Sub"], str):
-            yield from (found.partition(".")[0] for found in _IN_TEXT.findall(value["Fn::Sub"]))
-        elif (named := referred(value)) is not None:
-            yield named
-        else:
-            for one in value.values():
-                yield from _references(one)
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]

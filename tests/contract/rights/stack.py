@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tests.support.template import BUCKET, FUNCTION, QUEUE, Template, referred
+from tests.support.template import BUCKET, FUNCTION, QUEUE, Template, listed, referred
 
 ROLE, POLICIES = "AWS::IAM::Role", ("AWS::IAM::ManagedPolicy", "AWS::IAM::Policy")
 BUS = "AWS::Events::EventBus"
@@ -95,16 +95,12 @@ class Place:
 
     def _rights(self, statement: Mapping[str, Any]) -> Iterator[Right]:
         ways = [f" via {way}" for way in self._ways(statement)] or [""]
-        for action in _list(statement["Action"]):
-            for resource in _list(statement.get("Resource", [])):
+        for action in listed(statement["Action"]):
+            for resource in listed(statement.get("Resource", [])):
                 yield from (Right(action, self.spelled(resource) + way) for way in ways)
-            for resource in _list(statement.get("NotResource", [])):
+            for resource in listed(statement.get("NotResource", [])):
                 yield Right(action, f"all but {self.spelled(resource)}")
 
     def _ways(self, statement: Mapping[str, Any]) -> Iterator[str]:
         via = statement.get("Condition", {}).get("StringEquals", {}).get("kms:ViaService", [])
-        yield from (self.spelled(one).partition(".")[0] for one in _list(via))
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
+        yield from (self.spelled(one).partition(".")[0] for one in listed(via))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any
 from urllib.parse import parse_qsl
 
 import boto3
@@ -13,13 +13,14 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from local.lambda_service.http_server import HttpServer, Request, Response
+from local.lambda_service.http_server import Request, Response
 from signalbox.errors import JobRefused
 from signalbox.job_types import JOB_TYPES
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.lane_stand_in import LaneStandIn
 from tests.support.lost_session import lose_session
 from tests.support.stage import Stage
+from tests.support.stand_in import StandIn
 from tests.support.workshop import Workshop
 
 SENDER = "box@signalbox.example"
@@ -28,25 +29,14 @@ SENT = """<PublishResponse><PublishResult><MessageId>{}</MessageId></PublishResu
 REFUSED = "<ErrorResponse><Error><Code>{}</Code><Message>about a@b.example</Message></Error></ErrorResponse>"
 
 
-class Messengers:
+class Messengers(StandIn):
     """SES and SNS over one socket: keeps what they are asked, and refuses with the codes that lie in `refusals`."""
 
     def __init__(self) -> None:
         self.mails: deque[dict[str, Any]] = deque()
         self.published: deque[dict[str, str]] = deque()
         self.refusals: deque[str] = deque()
-        self._server = HttpServer(0, self._answer)
-
-    @property
-    def url(self) -> str:
-        return f"http://{self._server.address}"
-
-    def __enter__(self) -> Self:
-        self._server.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.stop()
+        super().__init__()
 
     def _answer(self, request: Request) -> Response:
         return self._mail(request) if request.path.startswith("/v2/email") else self._publish(request)

@@ -3,33 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import timedelta
 
 import psycopg
 import pytest
 
-from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.lane_stand_in import LaneStandIn
-from tests.support.stage import Stage
 from tests.support.workshop import Workshop
 
 
-@pytest.fixture
-def lanes(monkeypatch: pytest.MonkeyPatch) -> Iterator[LaneStandIn]:
-    with LaneStandIn() as lanes:
-        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-            monkeypatch.setenv(name, "test")
-        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", lanes.url)
-        yield lanes
-
-
-@pytest.fixture
-def workshop(dsn: str, invokes: InvokeRecorder, db: psycopg.Connection, lanes: LaneStandIn) -> Iterator[Workshop]:
+@pytest.fixture(autouse=True)
+def notes(db: psycopg.Connection) -> None:
+    """What the job note_job writes, a table of the business."""
     db.execute("CREATE TABLE notes (job_id uuid, subject text)")
-    with Stage(dsn, invokes) as stage:
-        yield Workshop(stage, db)
+    db.execute("GRANT SELECT, INSERT ON notes TO signalbox_writer")
 
 
 def test_a_job_is_done_and_everything_about_it_is_known(workshop: Workshop) -> None:
