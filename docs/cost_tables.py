@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from bench import ramp
-from bench.ramp import MARGIN_SECONDS
+from bench.ramp_simulation import MARGIN_SECONDS
 from local.cli.cost_page import dollars, price, quantity, rate
 from local.cost.estimate import Estimate, estimate
 from local.cost.figures import assumed, figures, measured, price_list

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.ramp import TICK, Scene, needs, simulate
+from bench.ramp import needs
 from bench.ramp_limits import Limits
+from bench.ramp_simulation import TICK, Scene, simulate
 from local.cost.figures import figures
 from local.cost.stack import Function, Lane
 
