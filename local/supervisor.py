@@ -18,11 +18,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
-from types import FrameType
 from typing import Any, NoReturn
 
 from local.errors import LaptopError, PortTaken, StackRunning
 from local.home import Home, State
+from local.interrupts import Interrupts
 from local.leftovers import remove_leftovers
 from local.moto_process import MotoProcess
 from local.postgres import EmbeddedPostgres
@@ -40,10 +40,8 @@ def main() -> None:
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     stop = threading.Event()
     threading.Thread(target=_stop_with_input, args=(stop,), daemon=True).start()
-    signal.signal(signal.SIGINT, _interrupt)
-    signal.signal(signal.SIGTERM, _interrupt)
     try:
-        _supervise(options, stop)
+        _supervise(options, stop, Interrupts())
     except KeyboardInterrupt:
         pass  # asked to stop; by now all has stopped
     except LaptopError as refusal:
@@ -54,7 +52,7 @@ def main() -> None:
         _refuse(f"{type(error).__name__}: {error} (log: {Home(options.home).stack_log})", "LaptopError")
 
 
-def _supervise(options: Options, stop: threading.Event) -> None:
+def _supervise(options: Options, stop: threading.Event, interrupts: Interrupts) -> None:
     home = Home(options.home)
     home.make()
     began = time.monotonic()
@@ -66,7 +64,7 @@ def _supervise(options: Options, stop: threading.Event) -> None:
         home.write_supervisor(ProcessRecord.of(os.getpid()))
         parts.callback(home.forget)
         moto = MotoProcess(home.folder)
-        state = _start(options, home, moto, stop, parts)
+        state = _start(options, moto, stop, parts, interrupts)
         home.write_state(state)
         _say(report=f"ready at {state.endpoint} after {time.monotonic() - began:.1f} s")
         _say(ready=asdict(state))
@@ -76,9 +74,12 @@ def _supervise(options: Options, stop: threading.Event) -> None:
                 raise LaptopError("the stand-in for AWS ended by itself, and with it all that was deployed")
 
 
-def _start(options: Options, home: Home, moto: MotoProcess, stop: threading.Event, parts: ExitStack) -> State:
+def _start(
+    options: Options, moto: MotoProcess, stop: threading.Event, parts: ExitStack, interrupts: Interrupts
+) -> State:
     """Each part's end is registered with `parts` before it begins, so that half a stack stops as a whole one does."""
     _refuse_busy_port(options.port)
+    home = Home(options.home)
     if not options.keep:
         shutil.rmtree(home.database, ignore_errors=True)
     _say(report="starting PostgreSQL and the stand-in for AWS")
@@ -86,7 +87,8 @@ def _start(options: Options, home: Home, moto: MotoProcess, stop: threading.Even
     parts.callback(moto.stop)
     parts.callback(postgres.stop)
     with ThreadPoolExecutor() as pool:
-        database, endpoint = pool.submit(postgres.start), pool.submit(moto.start)
+        with interrupts.held():  # the pool waits at its end for the threads that it knows of
+            database, endpoint = pool.submit(postgres.start), pool.submit(moto.start)
         # Imports take as long as the two do, and want nothing of them.
         from local.assembly import Grounds, assemble
 
@@ -127,12 +129,6 @@ def _say(**message: Any) -> None:
 def _stop_with_input(stop: threading.Event) -> None:
     if sys.stdin.readline() != LET_GO:
         os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":
