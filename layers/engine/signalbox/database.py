@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import select
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
 
 from signalbox.errors import DatabaseUnavailable, SettingsRefused
@@ -21,8 +23,47 @@ Connection = psycopg.Connection[TupleRow]
 
 # A warm environment may outlive a deploy: it looks again whether the schema still serves its code.
 INSPECT_AFTER_SECONDS = 60.0
+CANCEL_PATIENCE_SECONDS = 5.0
+_UNDER_WAY = (TransactionStatus.ACTIVE, TransactionStatus.INTRANS, TransactionStatus.INERROR)
 # Where the runtimes and the usual systems keep the public authorities, Amazon's (and so RDS Proxy's) among them.
 CA_BUNDLES = ("/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/cert.pem")
+
+
+class OwnConnection(psycopg.Connection[TupleRow]):
+    """Of functions: each statement commits by itself, or with the transaction that it is in. Nobody ends that one in
+    its middle: a job's effects would be kept without its end."""
+
+    def commit(self) -> None:
+        raise psycopg.ProgrammingError(_NOT_IN_THE_MIDDLE.format("commit"))
+
+    def rollback(self) -> None:
+        raise psycopg.ProgrammingError(_NOT_IN_THE_MIDDLE.format("rollback"))
+
+
+_NOT_IN_THE_MIDDLE = (
+    "{}() is not for this connection, which commits each statement by itself, what is in a transaction() at its end, "
+    "and what a transactional job does together with the job's end: raise an error to undo it"
+)
+
+
+@contextmanager
+def transaction_to_end(db: Connection) -> Iterator[None]:
+    """A transaction whose last statement may have brought the COMMIT along, which saves a round trip."""
+    db.execute("BEGIN")
+    try:
+        yield
+        if db.info.transaction_status != TransactionStatus.IDLE:
+            db.execute("COMMIT")
+    except BaseException:
+        _roll_back(db)
+        raise
+
+
+def _roll_back(db: Connection) -> None:
+    """Where that fails, the connection is broken: the server undoes it, and what went wrong before is what counts."""
+    with suppress(psycopg.Error):
+        if db.info.transaction_status != TransactionStatus.IDLE:
+            db.execute("ROLLBACK")
 
 
 class Database:
@@ -63,6 +104,19 @@ class Database:
         self._inspect(connection)
         self._inspected_at = time.monotonic()
 
+    @property
+    def is_busy(self) -> bool:
+        """Is a statement or a transaction under way on it?"""
+        return self._connection is not None and self._connection.info.transaction_status in _UNDER_WAY
+
+    def abandon(self) -> None:
+        """What is under way on it was given up: a statement that was interrupted, a transaction that nobody ended. The
+        server would finish the one, and keep the other open."""
+        if self._connection is not None and self.is_busy:
+            with suppress(psycopg.Error):
+                self._connection.cancel_safe(timeout=CANCEL_PATIENCE_SECONDS)
+            self.close()
+
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
@@ -98,7 +152,7 @@ class Database:
 
     def _connect(self, dsn: str) -> Connection:
         conninfo = secure(dsn, self._ca_bundle)
-        return psycopg.connect(
+        return OwnConnection.connect(
             conninfo,
             autocommit=True,
             prepare_threshold=None,

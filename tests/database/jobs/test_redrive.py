@@ -177,7 +177,7 @@ def test_an_edited_payload_goes_to_the_job_and_is_checked_first(letters: Letters
 
 def test_the_columns_of_an_edited_payload_follow_it(letters: Letters) -> None:
     letters.db.execute("CREATE TABLE notes (job_id uuid, subject text)")
-    job_id = letters.workshop.submit("note_job", payload={"subject": "one", "then_fail": True}, max_attempts=1).id
+    job_id = letters.workshop.submit("note_job", payload={"subject": "one", "then": "fail"}, max_attempts=1).id
     letters.workshop.work(job_id)
     letters.redrive(letters.of(job_id), payload={"subject": "two"})
     assert letters.workshop.job(job_id)["subject_id"] == "two"

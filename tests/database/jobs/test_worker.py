@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import timedelta
+from typing import Any
 
 import psycopg
 import pytest
@@ -17,6 +19,14 @@ def notes(db: psycopg.Connection) -> None:
     """What the job note_job writes, a table of the business."""
     db.execute("CREATE TABLE notes (job_id uuid, subject text)")
     db.execute("GRANT SELECT, INSERT ON notes TO signalbox_writer")
+
+
+def note(workshop: Workshop, then: str = "complete", **fields: Any) -> str:
+    return workshop.submit("note_job", payload={"then": then}, **fields).id
+
+
+def noted(workshop: Workshop) -> list[str]:
+    return [str(row[0]) for row in workshop.db.execute("SELECT job_id FROM notes")]
 
 
 def test_a_job_is_done_and_everything_about_it_is_known(workshop: Workshop) -> None:
@@ -202,10 +212,52 @@ def test_without_any_time_nothing_is_begun(workshop: Workshop) -> None:
 
 
 def test_what_a_transactional_job_wrote_is_undone_where_it_fails(workshop: Workshop) -> None:
-    good, bad = (workshop.submit("note_job", payload={"then_fail": fails}).id for fails in (False, True))
+    good, bad = note(workshop, "complete"), note(workshop, "fail")
     workshop.work(good, bad)
     assert (workshop.job(good)["status"], workshop.job(bad)["status"]) == ("completed", "pending")
-    assert [str(row[0]) for row in workshop.db.execute("SELECT job_id FROM notes")] == [good]
+    assert noted(workshop) == [good]
+
+
+def test_what_a_transactional_job_wrote_before_it_snoozed_is_kept_with_its_end(workshop: Workshop) -> None:
+    job_id = note(workshop, "snooze")
+    workshop.work(job_id)
+    assert [attempt["status"] for attempt in workshop.attempts(job_id)] == ["snoozed"]
+    assert noted(workshop) == [job_id]
+
+
+@pytest.mark.parametrize(("then", "said"), [("commit", "commit()"), ("roll back", "rollback()")])
+def test_a_transactional_job_can_not_end_its_transaction_before_itself(
+    workshop: Workshop, then: str, said: str
+) -> None:
+    """Its effects would be kept without its end, or its end without its effects."""
+    job_id, beside = note(workshop, then), note(workshop, "complete")
+    workshop.work(job_id, beside)
+    assert f"{said} is not for this connection" in workshop.dead_letter(job_id)["final_error_message"]
+    assert noted(workshop) == [beside]
+
+
+def test_a_transactional_job_is_cut_off_in_the_middle_of_a_statement(workshop: Workshop) -> None:
+    job_id, beside = note(workshop, "hang", timeout=timedelta(milliseconds=200), max_attempts=1), note(workshop)
+    began = time.monotonic()
+    workshop.work(job_id, beside)
+    assert time.monotonic() - began < 30
+    assert workshop.dead_letter(job_id)["failure_reason"] == "timeout"
+    assert noted(workshop) == [beside]
+
+
+def test_what_a_job_left_open_is_undone_and_said_and_the_next_ends_as_ever(workshop: Workshop) -> None:
+    job_id, beside = workshop.obey("begin"), note(workshop)
+    workshop.work(job_id, beside)
+    assert "left a transaction open" in workshop.dead_letter(job_id)["final_error_message"]
+    assert workshop.job(beside)["status"] == "completed"
+    assert noted(workshop) == [beside]
+
+
+def test_a_transactional_job_whose_connection_breaks_is_tried_again(workshop: Workshop) -> None:
+    job_id, beside = note(workshop, "lose the connection"), note(workshop)
+    workshop.work(job_id, beside)
+    assert (workshop.job(job_id)["status"], workshop.job(beside)["status"]) == ("pending", "completed")
+    assert noted(workshop) == [beside]
 
 
 def test_a_late_worker_can_not_finish_a_rescued_job(workshop: Workshop, dsn: str) -> None:

@@ -1,6 +1,10 @@
-"""A job whose effect is a row, and which may fail after writing it."""
+"""A job whose effect is a row, and what may become of it after writing that."""
+
+from datetime import timedelta
+from typing import Literal
 
 from signalbox.jobs.context import JobContext
+from signalbox.jobs.outcome import Snooze
 from signalbox.jobs.payload import JobPayload
 
 
@@ -8,11 +12,24 @@ class NoteJob(JobPayload):
     """What to write down."""
 
     subject: str = "anything"
-    then_fail: bool = False
+    then: Literal["complete", "fail", "snooze", "commit", "roll back", "hang", "lose the connection"] = "complete"
 
 
-def note_job(context: JobContext) -> None:
+def note_job(context: JobContext) -> Snooze | None:
     """Writes one row; the table is the test's."""
-    context.db.execute("INSERT INTO notes (job_id, subject) VALUES (%s, %s)", (context.job.id, context.payload.subject))
-    if context.payload.then_fail:
-        raise RuntimeError("as the payload says")
+    db = context.db
+    db.execute("INSERT INTO notes (job_id, subject) VALUES (%s, %s)", (context.job.id, context.payload.subject))
+    match context.payload.then:
+        case "fail":
+            raise RuntimeError("as the payload says")
+        case "snooze":
+            return Snooze(timedelta(minutes=1), "not yet")
+        case "commit":
+            db.commit()
+        case "roll back":
+            db.rollback()
+        case "hang":
+            db.execute("SELECT pg_sleep(60)")
+        case "lose the connection":
+            db.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+    return None

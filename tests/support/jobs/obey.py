@@ -14,7 +14,7 @@ from signalbox.jobs.payload import JobPayload
 class Obey(JobPayload):
     """In the second version; in the first, `word` was called `order`."""
 
-    word: Literal["complete", "more", "snooze", "cancel", "fail", "fail_for_good", "wait", "hang", "nonsense"]
+    word: Literal["complete", "more", "snooze", "cancel", "fail", "fail_for_good", "wait", "hang", "begin", "nonsense"]
     seconds: int = 0
 
 
@@ -38,8 +38,12 @@ def obey(context: JobContext) -> Outcome | Any:
     }
     if error := errors.get(context.payload.word):
         raise error
+    if context.payload.word == "begin":
+        context.db.execute("BEGIN")
+        context.db.execute("INSERT INTO notes (job_id) VALUES (%s)", (context.job.id,))
     answers = {
         "complete": Completed({"attempt": context.job.attempt}, ["s3://bucket/file"]),
+        "begin": Completed(),
         "snooze": Snooze(delay, "not yet"),
         "cancel": Cancelled("no longer wanted"),
     }

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
+from signalbox.database import transaction_to_end
 from signalbox.errors import JobTypeUnknown
 from signalbox.jobs.catalogue import Known
 from signalbox.jobs.context import JobContext
 from signalbox.jobs.job import Job
+from signalbox.jobs.lease import LeaseLost
+from signalbox.jobs.outcome import Permanent
 from signalbox.jobs.payload import bring_up
 from signalbox.jobs.timeout import Alarm
 from signalbox.jobs.verdict import Verdict, of_answer, of_error
-
-
-class LeaseLost(Exception):
-    """The job was rescued while this worker was at it; what it did in its transaction is undone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,27 +31,22 @@ class Attempt:
     def perform(self, seconds: float) -> Verdict:
         """Never raises but for what ends the process."""
         try:
-            try:
-                self.alarm.begin(seconds)
-                return of_answer(self.known.perform(self.context))
-            finally:
-                self.alarm.end()
+            verdict = self._answer(seconds)
+            if self.context.tools.database.is_busy:
+                raise Permanent(
+                    "the job left a transaction open, and what it wrote there is undone: "
+                    "`with context.db.transaction():` ends it in any case"
+                )
+            return verdict
         except Exception as error:
             return self._failed(error)
 
-    def perform_in_transaction(self, seconds: float, finish: Any) -> Verdict | None:
+    def perform_in_transaction(self, seconds: float, finish: Callable[[Verdict], None]) -> Verdict | None:
         """`finish` records a verdict in the same transaction, so that neither its end nor its effects are ever without
         the other. None where that has been done; else what is to be recorded once the effects are undone."""
-        # One connection from the first statement to the commit: a new one, opened in the place of one that broke, would
-        # record the end of a job whose effects are lost.
-        context = replace(self.context, connection=self.context.db)
         try:
-            with context.db.transaction():
-                try:
-                    self.alarm.begin(seconds)
-                    finish(of_answer(self.known.perform(context)), context.db)
-                finally:
-                    self.alarm.end()
+            with transaction_to_end(self.context.db):
+                finish(self._answer(seconds))
             return None
         except LeaseLost:
             self.context.submitted.clear()
@@ -61,7 +56,16 @@ class Attempt:
             self.context.submitted.clear()
             return self._failed(error)
 
+    def _answer(self, seconds: float) -> Verdict:
+        try:
+            self.alarm.begin(seconds)
+            return of_answer(self.known.perform(self.context))
+        finally:
+            self.alarm.end()
+
     def _failed(self, error: Exception) -> Verdict:
+        for database in filter(None, (self.context.tools.database, self.context.tools.reader)):
+            database.abandon()
         verdict = of_error(self.known.type, self.job, error, random.random())  # noqa: S311
         self.context.log.warning(
             "job.attempt_failed",

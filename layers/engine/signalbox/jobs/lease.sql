@@ -6,7 +6,12 @@ FROM signalbox.claim_jobs(%(ids)s::uuid[], %(token)s, %(worker_id)s, %(node)s, %
 -- finish: end attempts as their verdicts say; whose lease is another's by now is left alone
 SELECT id::text, status, follows FROM signalbox.end_attempts(%(token)s, %(verdicts)s::jsonb);
 
--- complete: end one job that has completed; no array says that its lease is another's by now
-SELECT signalbox.complete_job(
-    %(token)s, %(job)s, %(number)s, %(began_ms)s, %(ended_ms)s, %(cpu_ms)s, %(memory_mb)s, %(result)s, %(output_files)s
+-- complete: end one job that has completed, and commit the transaction at once; refused where its lease is another's
+SELECT coalesce(
+    signalbox.complete_job(
+        %(token)s, %(job)s, %(number)s, %(began_ms)s, %(ended_ms)s, %(cpu_ms)s, %(memory_mb)s, %(result)s,
+        %(output_files)s
+    ),
+    signalbox.refuse_lost_lease(%(job)s)
 )::text[];
+COMMIT;

@@ -19,16 +19,17 @@ from typing import Any
 import psycopg
 
 from signalbox.budget import Budget
+from signalbox.database import Connection
 from signalbox.errors import JobRefused, JobTypeUnknown
 from signalbox.invocation import Invocation, Tools
-from signalbox.jobs.attempt import Attempt, LeaseLost, resolve
+from signalbox.jobs.attempt import Attempt, resolve
 from signalbox.jobs.catalogue import Known
 from signalbox.jobs.context import JobContext, Progress
 from signalbox.jobs.events import Change
 from signalbox.jobs.heartbeat import Heartbeat
 from signalbox.jobs.job import Job
 from signalbox.jobs.lanes import LONGEST_DELAY_SECONDS, Notice
-from signalbox.jobs.lease import Changed, Lease
+from signalbox.jobs.lease import Changed, Lease, LeaseLost
 from signalbox.jobs.message import read_messages
 from signalbox.jobs.metrics import write_metrics, write_version_metrics
 from signalbox.jobs.submission import Submitted
@@ -100,36 +101,38 @@ class Batch:
 
     def _perform(self, job: Job, known: Known, payload: Any, seconds: float) -> None:
         self.begun = True
+        # One connection from a transaction's first statement to its commit: a new one, opened in the place of one that
+        # broke, would record the end of a job whose effects are lost.
+        db = self._recorded() if known.type.transactional else None
         began, cpu = time.monotonic(), spent()[0]
         progress, budget = Progress(), Budget(began + seconds)
         self.heartbeat.working_on(job.id, progress)
-        context = JobContext(job, payload, self.invocation.clock, budget, self.tools, progress, [])
+        context = JobContext(job, payload, self.invocation.clock, budget, self.tools, progress, [], db)
         attempt = Attempt(job, known, context, self.alarm)
-        if known.type.transactional:
-            self._record()
-
+        if db is None:
+            verdict: Verdict | None = attempt.perform(seconds)
+        else:
             changed: list[Changed] = []
 
-            def finish(verdict: Verdict, db: Any) -> None:
-                changed[:] = self._end(job, verdict, db, began, cpu)
-                if not changed:
-                    raise LeaseLost
+            def finish(answer: Verdict) -> None:
+                changed[:] = self._end(job, answer, db, began, cpu)
 
             verdict = attempt.perform_in_transaction(seconds, finish)
             if verdict is None:  # only now is it committed
                 self._follow(changed)
-        else:
-            verdict = attempt.perform(seconds)
         self.submitted += context.submitted
         if verdict is not None:
             self._keep(job, verdict, began, cpu)
 
-    def _end(self, job: Job, verdict: Verdict, db: Any, began: float, cpu: float) -> list[Changed]:
+    def _end(self, job: Job, verdict: Verdict, db: Connection, began: float, cpu: float) -> list[Changed]:
         """Alone, in the job's own transaction."""
-        if verdict.status != "completed":
-            return self.lease.finish(db, [self._record_of(job, verdict, began, cpu)])
-        self.counts[job.job_type, verdict.execution] += 1
-        return self.lease.complete(db, job, verdict, Cost.of(self.claimed_at, began, cpu))
+        if verdict.status == "completed":
+            self.counts[job.job_type, verdict.execution] += 1
+            return self.lease.complete(db, job, verdict, Cost.of(self.claimed_at, began, cpu))
+        changed = self.lease.finish(db, [self._record_of(job, verdict, began, cpu)])
+        if not changed:
+            raise LeaseLost
+        return changed
 
     def _keep(self, job: Job, verdict: Verdict, began: float = 0.0, cpu: float = 0.0) -> None:
         self.records.append(self._record_of(job, verdict, began, cpu))
@@ -146,6 +149,11 @@ class Batch:
             since, until, cpu_ms, memory_mb = Cost.of(self.claimed_at, began, cpu)
             measured = f'"began_ms":{since:.3f},"ended_ms":{until:.3f},"cpu_ms":{cpu_ms:.3f},"memory_mb":{memory_mb},'
         return f'{{"id":"{job.id}","number":{job.execution},{measured}{as_json(verdict)[1:]}'
+
+    def _recorded(self) -> Connection:
+        """The connection, where nothing waits to be recorded."""
+        self._record()
+        return self.tools.database.connection()
 
     def _record(self) -> None:
         if not self.records:

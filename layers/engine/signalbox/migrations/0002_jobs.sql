@@ -817,6 +817,12 @@ BEGIN
     RETURN '{}';
 END $$;
 
+-- An error, so that what the transaction did is not committed by what comes after it in the same message.
+CREATE FUNCTION signalbox.refuse_lost_lease(job uuid) RETURNS uuid[] LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'the lease on job % is another''s by now', job USING ERRCODE = 'SB001';
+END $$;
+
 -- A kind of failure that was thought to be mended has come back: its newest dead letter is open again. One kind that
 -- is open anyway, or that is ignored, stays as it is.
 CREATE FUNCTION signalbox.reopen_dead_letters(returned text[]) RETURNS void LANGUAGE plpgsql AS $$
