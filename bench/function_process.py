@@ -59,6 +59,7 @@ def _environment(address: str) -> dict[str, str]:
     return bare_environment() | {
         "AWS_LAMBDA_RUNTIME_API": address,
         "AWS_LAMBDA_FUNCTION_NAME": "bench",
+        "AWS_LAMBDA_FUNCTION_VERSION": "1",
         "AWS_LAMBDA_LOG_FORMAT": "JSON",
         "AWS_DEFAULT_REGION": "us-east-1",
         "SIGNALBOX_STACK": "bench",

@@ -8,6 +8,7 @@ from dataclasses import fields
 import pytest
 
 from forecasts.settings import ForecastSettings
+from signalbox.database import CONNECT_PATIENCE_SECONDS
 from signalbox.packs import registry_of
 from signalbox.settings import Settings
 from tests.contract.invariants import INVARIANTS, Invariant, name_of, rules
@@ -91,6 +92,13 @@ def test_each_layer_has_a_folder_and_each_folder_a_layer() -> None:
     folders = {f"layers/{path.name}" for path in ROOT.glob("layers/*") if path.is_dir()}
 
     assert _sources("AWS::Serverless::LayerVersion", "ContentUri") == folders
+
+
+def test_a_function_that_waits_for_a_database_to_wake_up_has_time_left_to_work() -> None:
+    timeouts = {name: function["Timeout"] for name, function in deployed().of(FUNCTION).items()}
+
+    assert timeouts
+    assert [name for name, seconds in timeouts.items() if seconds < CONNECT_PATIENCE_SECONDS + 20] == []
 
 
 @each_variant

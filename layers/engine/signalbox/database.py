@@ -24,6 +24,8 @@ Connection = psycopg.Connection[TupleRow]
 # A warm environment may outlive a deploy: it looks again whether the schema still serves its code.
 INSPECT_AFTER_SECONDS = 60.0
 CANCEL_PATIENCE_SECONDS = 5.0
+# An Aurora that has paused takes some 15 seconds to wake up, and 30 after a day.
+CONNECT_PATIENCE_SECONDS = 40
 _UNDER_WAY = (TransactionStatus.ACTIVE, TransactionStatus.INTRANS, TransactionStatus.INERROR)
 # Where the runtimes and the usual systems keep the public authorities, Amazon's (and so RDS Proxy's) among them.
 CA_BUNDLES = ("/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/cert.pem")
@@ -157,7 +159,7 @@ class Database:
             autocommit=True,
             prepare_threshold=None,
             application_name=self._application,
-            connect_timeout=5,
+            connect_timeout=CONNECT_PATIENCE_SECONDS,
             # A server that vanished without a word (a failover, a dropped NAT entry) is noticed within half a minute.
             keepalives_idle=10,
             keepalives_interval=5,
