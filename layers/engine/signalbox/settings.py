@@ -49,6 +49,7 @@ class Settings:
     job_retention_days: int = 30  # of jobs that have completed or were cancelled
     execution_retention_days: int = 30  # of the attempts of jobs that are kept for longer
     dead_letter_retention_days: int = 30  # of the settled ones; then they go to the audit log
+    notification_retention_days: int = 90  # of what people were told in the application, read or not
     max_continuations: int = 100  # of one slot, so that a task that never ends is seen
     budget_margin_seconds: int = 10  # kept back from Lambda's time for the ledger and the answer
     lease_margin_seconds: int = 30  # a lease outlives the function's time by this
@@ -86,6 +87,7 @@ class Settings:
             job_retention_days=reader.number("JOB_RETENTION_DAYS", 30, 1, 3650),
             execution_retention_days=reader.number("EXECUTION_RETENTION_DAYS", 30, 1, 3650),
             dead_letter_retention_days=reader.number("DEAD_LETTER_RETENTION_DAYS", 30, 1, 3650),
+            notification_retention_days=reader.number("NOTIFICATION_RETENTION_DAYS", 90, 1, 3650),
             max_continuations=reader.number("MAX_CONTINUATIONS", 100, 0, 10_000),
             budget_margin_seconds=reader.number("BUDGET_MARGIN_SECONDS", 10, 0, 300),
             lease_margin_seconds=reader.number("LEASE_MARGIN_SECONDS", 30, 1, 3600),

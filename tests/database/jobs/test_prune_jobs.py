@@ -203,3 +203,16 @@ def test_two_at_once_share_the_work(dsn: str, invokes: InvokeRecorder, db: psyco
         answers = at_once(lambda: one.invoke("prune_jobs", now), lambda: other.invoke("prune_jobs", now + DAY))
     assert sum(answer["items"] for answer in answers) == 200
     assert jobs_left(db) == set()
+
+
+def test_what_people_were_told_goes_once_it_is_older_than_it_is_kept_read_or_not(
+    sweeps: Sweeps, db: psycopg.Connection, now: datetime
+) -> None:
+    told = (
+        "INSERT INTO signalbox.notifications (recipient, body, job_id, created_at, read_at) VALUES (%s, '', %s, %s, %s)"
+    )
+    ages = {"old": 91 * DAY, "old and read": 91 * DAY, "kept": 89 * DAY}
+    for recipient, age in ages.items():
+        db.execute(told, (recipient, uuid4(), now - age, now if "read" in recipient else None))
+    assert sweeps.invoke("prune_jobs", now)["items"] == 2
+    assert db.execute("SELECT recipient FROM signalbox.notifications").fetchall() == [("kept",)]

@@ -381,6 +381,8 @@ CREATE TABLE signalbox.notifications (
 COMMENT ON TABLE signalbox.notifications IS
     'What people are told in the application, for it to show. The application sets read_at.';
 CREATE INDEX notifications_of_recipient ON signalbox.notifications (recipient, created_at DESC);
+-- They come in the order of their time and are pruned by it.
+CREATE INDEX notifications_by_time ON signalbox.notifications USING brin (created_at);
 
 CREATE TABLE signalbox.audit_log (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

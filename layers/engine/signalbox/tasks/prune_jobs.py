@@ -1,4 +1,4 @@
-"""Drops what ended long ago, once a night: jobs with their attempts, keys and dependencies, groups, and fine figures.
+"""Drops what ended long ago, once a night: jobs with all that is theirs, groups, notifications, and fine figures.
 
 Jobs go with their partition, once it is old enough as a whole; what lies outside of the partitions, or has outlived
 its own, goes row by row, found by its id and deleted by the time of its end. A job that failed stays while its dead
@@ -27,7 +27,7 @@ _LEAST, _MOST = str(UUID(int=0)), str(UUID(int=(1 << 128) - 1))
 
 
 def prune_jobs(context: Context) -> Done:
-    """Items are the rows that are gone: of jobs, attempts, groups, figures, and what jobs left behind."""
+    """Items are the rows that are gone: of jobs, attempts, groups, notifications, figures, what jobs left behind."""
     items = 0
     for done in _steps(context):
         items += done.items
@@ -52,6 +52,7 @@ def _steps(context: Context) -> Iterator[Done]:
     for leftovers in ("delete_dependencies", "delete_dependents", "delete_keys"):
         yield _delete(context, leftovers, until=gone)
     yield _delete(context, "delete_groups", before=now - kept)
+    yield _delete(context, "delete_notifications", before=now - timedelta(days=settings.notification_retention_days))
     for period, figures_kept, longer in METRICS:
         yield _delete(context, "delete_metrics", before=now - figures_kept, period=period, longer=longer)
 

@@ -84,6 +84,10 @@ WHERE id IN (
     FOR UPDATE OF g SKIP LOCKED
 );
 
+-- delete_notifications: a batch of what people were told long ago
+DELETE FROM signalbox.notifications
+WHERE id IN (SELECT n.id FROM signalbox.notifications AS n WHERE n.created_at < %(before)s LIMIT %(batch)s);
+
 -- delete_metrics: a batch of a period's figures, whole ones of the next longer period only, which is added up from them
 DELETE FROM signalbox.job_metrics
 WHERE period = %(period)s AND (starts_at, job_type, lane) IN (
