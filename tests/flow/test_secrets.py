@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -196,8 +197,9 @@ def _work(laptop: JobsLaptop) -> None:
 
 def _kill_workers(state: State) -> None:
     for process in psutil.Process(state.pid).children(recursive=True):
-        if process.environ().get("AWS_LAMBDA_FUNCTION_NAME") == f"{state.stack}-worker":
-            process.kill()
+        with suppress(psutil.NoSuchProcess):  # others come and go meanwhile
+            if process.environ().get("AWS_LAMBDA_FUNCTION_NAME") == f"{state.stack}-worker":
+                process.kill()
 
 
 def _fail_outside(laptop: JobsLaptop) -> None:

@@ -381,8 +381,6 @@ CREATE TABLE signalbox.notifications (
 COMMENT ON TABLE signalbox.notifications IS
     'What people are told in the application, for it to show. The application sets read_at.';
 CREATE INDEX notifications_of_recipient ON signalbox.notifications (recipient, created_at DESC);
--- They come in the order of their time and are pruned by it.
-CREATE INDEX notifications_by_time ON signalbox.notifications USING brin (created_at);
 
 CREATE TABLE signalbox.audit_log (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -817,12 +815,6 @@ BEGIN
         RETURN coalesce(signalbox.settle_jobs(ARRAY[job]), '{}');
     END IF;
     RETURN '{}';
-END $$;
-
--- An error, so that what the transaction did is not committed by what comes after it in the same message.
-CREATE FUNCTION signalbox.refuse_lost_lease(job uuid) RETURNS uuid[] LANGUAGE plpgsql AS $$
-BEGIN
-    RAISE EXCEPTION 'the lease on job % is another''s by now', job USING ERRCODE = 'SB001';
 END $$;
 
 -- A kind of failure that was thought to be mended has come back: its newest dead letter is open again. One kind that
