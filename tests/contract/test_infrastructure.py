@@ -65,6 +65,14 @@ def environments(variant: str) -> Iterator[dict[str, Any]]:
         yield function["Environment"]["Variables"]
 
 
+def ways_in(template: Template) -> set[tuple[str, str]]:
+    """From which group to which other a connection gets in."""
+    return {
+        (rule["SourceSecurityGroupId"]["Fn::GetAtt"][0], rule["GroupId"]["Fn::GetAtt"][0])
+        for rule in template.of("AWS::EC2::SecurityGroupIngress").values()
+    }
+
+
 def test_each_variant_is_counted() -> None:
     assert set(INFRASTRUCTURE) == set(VARIANTS)
 
@@ -132,6 +140,13 @@ def test_without_a_proxy_the_certificates_of_rds_are_in_a_layer_of_every_functio
         assert variables["SIGNALBOX_CA_BUNDLE"] == ""
 
 
+def test_the_layer_of_certificates_is_left_alone_where_a_proxy_shows_a_public_one() -> None:
+    """Its bundle holds RDS's authorities alone: who has given it already may still take a proxy."""
+    template = deployed_with({**WRITTEN_FOR_AURORA, "DatabaseProxy": "on"})
+    for function in template.of(FUNCTION).values():
+        assert function["Environment"]["Variables"]["SIGNALBOX_CA_BUNDLE"] == ""
+
+
 def test_a_bundle_that_is_named_goes_before_that_of_the_layer() -> None:
     template = deployed_with({**WRITTEN_FOR_AURORA, "CaBundle": "/opt/other.pem"})
     for function in template.of(FUNCTION).values():
@@ -139,14 +154,24 @@ def test_a_bundle_that_is_named_goes_before_that_of_the_layer() -> None:
 
 
 @each_aurora
-def test_only_the_functions_or_the_proxy_reach_the_database(variant: str) -> None:
-    groups = {
-        name: rule["SourceSecurityGroupId"]["Fn::GetAtt"][0]
-        for name, rule in deployed(variant).of("AWS::EC2::SecurityGroupIngress").items()
-    }
-    clients = "DatabaseClientsSecurityGroup"
-    direct, proxied = {"DatabaseIngress": clients}, {"DatabaseIngress": "ProxySecurityGroup", "ProxyIngress": clients}
-    assert groups == (proxied if deployed(variant).of(PROXY) else direct)
+def test_only_the_functions_and_the_proxy_reach_the_database(variant: str) -> None:
+    clients, proxy = "DatabaseClientsSecurityGroup", "ProxySecurityGroup"
+    direct = {(clients, "DatabaseSecurityGroup")}
+    proxied = direct | {(proxy, "DatabaseSecurityGroup"), (clients, proxy)}
+    assert ways_in(deployed(variant)) == (proxied if deployed(variant).of(PROXY) else direct)
+
+
+def test_a_proxy_that_comes_or_goes_cuts_no_function_off() -> None:
+    """Groups are changed before functions are, and what only one of both deploys has is deleted after them."""
+    without, beside = (deployed_with({**WRITTEN_FOR_AURORA, "DatabaseProxy": proxy}) for proxy in ("off", "on"))
+    shared = set(without.resources) & set(beside.resources)
+    moved = [
+        name
+        for name in sorted(shared)
+        if without.resources[name]["Type"].startswith("AWS::EC2::") and without.resources[name] != beside.resources[name]
+    ]
+    assert moved == []
+    assert ways_in(without) < ways_in(beside)
 
 
 def test_the_network_has_an_endpoint_for_all_that_the_code_calls_of_aws_but_mail() -> None:
