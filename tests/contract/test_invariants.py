@@ -87,7 +87,11 @@ GOOD = Template(
             "AWS::AppConfig::HostedConfigurationVersion",
             Content={"Fn::Join": [" ", [{"Ref": "Queue"}, {"Ref": "Layer"}, {"Ref": "Key"}]]},
         ),
-        "One": resource("AWS::Lambda::Version", FunctionName={"Ref": "Worker"}),
+        "One": {
+            **resource("AWS::Lambda::Version", FunctionName={"Ref": "Worker"}),
+            "DeletionPolicy": "Retain",
+            "UpdateReplacePolicy": "Retain",
+        },
         "Live": {
             **resource(
                 "AWS::Lambda::Alias",
@@ -244,6 +248,7 @@ BROKEN: list[tuple[Invariant, str, Any, str]] = [
     (functions.have_a_log_group_with_retention, "Worker.LoggingConfig.LogFormat", "Text", "Worker"),
     (functions.have_a_log_group_with_retention, "Logs.RetentionInDays", None, "Worker"),
     (functions.have_a_log_group_with_retention, "Logs.LogGroupName", "/aws/lambda/other", "Worker"),
+    (functions.lose_no_metrics, "Worker.LoggingConfig.ApplicationLogLevel", "WARN", "Worker"),
     (functions.report_failed_invocations, "Invoke", None, "Worker"),
     (functions.report_failed_invocations, "Invoke.FunctionName", {"Ref": "Other"}, "Worker"),
     (functions.report_failed_invocations, "Invoke.DestinationConfig", None, "Worker"),
@@ -298,6 +303,7 @@ BROKEN: list[tuple[Invariant, str, Any, str]] = [
     (versions.have_an_alias, "Live", None, "Worker"),
     (versions.have_an_alias, "Live.Name", "prod", "Worker"),
     (versions.have_an_alias, "One.FunctionName", {"Ref": "Other"}, "Worker"),
+    (versions.are_kept, "One", resource("AWS::Lambda::Version", FunctionName={"Ref": "Worker"}), "One"),
     (versions.are_invoked_by_their_alias, "Rule.Targets.0.Arn", arn("Worker"), "Rule"),
     (versions.are_invoked_by_their_alias, "Mapping.FunctionName", {"Ref": "Worker"}, "Mapping"),
     (versions.are_invoked_by_their_alias, "Permission.FunctionName", {"Ref": "Worker"}, "Permission"),

@@ -11,7 +11,7 @@ from forecasts.settings import ForecastSettings
 from signalbox.database import CONNECT_PATIENCE_SECONDS
 from signalbox.packs import registry_of
 from signalbox.settings import Settings
-from tests.contract.invariants import INVARIANTS, Invariant, name_of, rules
+from tests.contract.invariants import INVARIANTS, Invariant, functions, name_of, rules
 from tests.support.template import (
     BUCKET,
     FUNCTION,
@@ -21,6 +21,7 @@ from tests.support.template import (
     RULE,
     VARIANTS,
     deployed,
+    deployed_with,
     packs_of,
     referred,
     source,
@@ -48,6 +49,12 @@ each_variant = pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("invariant", INVARIANTS, ids=name_of)
 def test_the_template_keeps_that(invariant: Invariant, variant: str) -> None:
     assert list(invariant(deployed(variant))) == []
+
+
+@pytest.mark.parametrize("level", source()["Parameters"]["LogLevel"]["AllowedValues"])
+def test_at_any_level_of_its_log_a_stack_measures(level: str) -> None:
+    template = deployed_with({**VARIANTS["engine"], "LogLevel": level})
+    assert list(functions.lose_no_metrics(template)) == []
 
 
 @each_variant

@@ -22,6 +22,14 @@ def have_a_log_group_with_retention(template: Template) -> Iterator[str]:
             yield f"{name}: does not log JSON"
 
 
+def lose_no_metrics(template: Template) -> Iterator[str]:
+    """To Lambda a line without a level is INFO, and lines of metrics have none: above INFO it drops them."""
+    for name, function in template.of(FUNCTION).items():
+        level = function.get("LoggingConfig", {}).get("ApplicationLogLevel", "INFO")
+        if level not in ("TRACE", "DEBUG", "INFO"):
+            yield f"{name}: ApplicationLogLevel {text(level)} may drop what its metrics are read from"
+
+
 def report_failed_invocations(template: Template) -> Iterator[str]:
     """The handler's own errors, which a rule's retry policy never sees."""
     configs = template.of("AWS::Lambda::EventInvokeConfig").values()

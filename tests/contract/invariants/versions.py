@@ -27,6 +27,14 @@ def have_an_alias(template: Template) -> Iterator[str]:
             yield f"{name}: its alias points at no version of it"
 
 
+def are_kept(template: Template) -> Iterator[str]:
+    """A version that went with its successor's deploy is none that anybody could go back to by hand."""
+    for name in template.of(VERSION):
+        resource = template.resources[name]
+        if any(resource.get(policy) != "Retain" for policy in ("DeletionPolicy", "UpdateReplacePolicy")):
+            yield f"{name}: DeletionPolicy and UpdateReplacePolicy do not retain it"
+
+
 def are_invoked_by_their_alias(template: Template) -> Iterator[str]:
     """One way past the alias is enough to run a version that was rolled back."""
     for name, invoked in _invoked(template):
