@@ -23,6 +23,7 @@ from tests.support.template import (
     RULE,
     SECRET,
     SECRET_KIND,
+    TOPIC,
     VARIANTS,
     Template,
     deployed,
@@ -44,6 +45,8 @@ INFRASTRUCTURE = {
     "aurora in a vpc": {"DBCluster": 1, "DBInstance": 1, "DBProxy": 1, "Secret": 2},
 }
 COUNTED = ("DBCluster", "DBInstance", "DBProxy", "VPC", "Subnet", "VPCEndpoint", "Secret")
+BOUNDARY, BOUND = "arn:aws:iam::123456789012:policy/boundary", {"Ref": "PermissionsBoundaryArn"}
+IDENTITY = "arn:aws:ses:us-east-1:123456789012:identity/example.com"
 WRITTEN_FOR_AURORA = {"Database": "aurora", "CaBundleLayerArn": CERTIFICATES}
 
 each_variant = pytest.mark.parametrize("variant", VARIANTS)
@@ -168,7 +171,8 @@ def test_a_proxy_that_comes_or_goes_cuts_no_function_off() -> None:
     moved = [
         name
         for name in sorted(shared)
-        if without.resources[name]["Type"].startswith("AWS::EC2::") and without.resources[name] != beside.resources[name]
+        if without.resources[name]["Type"].startswith("AWS::EC2::")
+        and without.resources[name] != beside.resources[name]
     ]
     assert moved == []
     assert ways_in(without) < ways_in(beside)
@@ -210,6 +214,19 @@ def test_an_error_of_the_database_tells_its_log_nothing_of_the_rows(variant: str
     parameters = group["Parameters"]
     assert parameters["log_error_verbosity"] == "terse"
     assert parameters["log_parameter_max_length"] == parameters["log_parameter_max_length_on_error"] == "0"
+
+
+def test_what_a_replaced_database_has_logged_is_kept_for_its_time() -> None:
+    group = deployed("aurora").resources["DatabaseLogGroup"]
+    assert group["UpdateReplacePolicy"] == "Retain"
+    assert group["Properties"]["RetentionInDays"] == {"Ref": "LogRetentionDays"}
+
+
+@each_variant
+def test_every_role_is_bounded_where_the_account_asks_for_it(variant: str) -> None:
+    bounded = deployed_with({**VARIANTS[variant], "PermissionsBoundaryArn": BOUNDARY}).of(ROLE)
+    assert [name for name, role in bounded.items() if role.get("PermissionsBoundary") != BOUND] == []
+    assert not any("PermissionsBoundary" in role for role in deployed(variant).of(ROLE).values())
 
 
 @each_aurora
@@ -298,6 +315,14 @@ def test_the_rules_of_the_template_take_each_variant(variant: str) -> None:
         ({**WRITTEN_FOR_AURORA, "ForecastsPack": "on"}, "a network with a NAT gateway"),
         ({**WRITTEN_FOR_AURORA, "DatabaseRestoreFrom": "one"}, "belong together"),
         ({**WRITTEN_FOR_AURORA, "DatabaseRestoreTime": "2026-03-10T02:29:00Z"}, "belong together"),
+        ({**WRITTEN_FOR_AURORA, "DatabaseProxy": "on", "WriterSecretArn": SECRET}, "the log-ins that the stack makes"),
+        ({**WRITTEN_FOR_AURORA, "DatabaseProxy": "on", "ReaderSecretArn": SECRET}, "the log-ins that the stack makes"),
+        ({"DatabaseSecretArn": SECRET, "SenderAddress": "a@example.com"}, "SenderAddress belong together"),
+        ({"DatabaseSecretArn": SECRET, "SenderIdentityArn": IDENTITY}, "SenderAddress belong together"),
+        (
+            {"DatabaseSecretArn": SECRET, "OperatorsTopicArn": TOPIC, "OperatorsEmail": "a@example.com"},
+            "the topic that the stack makes",
+        ),
         (
             {
                 **WRITTEN_FOR_AURORA,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import fields
 
 import pytest
@@ -34,6 +35,14 @@ LAMBDAS_LIMIT = 16
 PACK_ACCESS = {"RunPodAccess", "StripeAccess", "ForecastsAccess"}
 ENGINE_ACCESS = {"FunctionAccess", "TaskAccess", "LaneAccess", "FileAccess", "DeliveryAccess", "ReaderAccess"}
 WITHOUT_PACKS = {"DeadLetterFunction"}
+# What AWS takes for a name.
+LONGEST_NAMES = (
+    (RULE, "Name", 64),
+    (FUNCTION, "FunctionName", 64),
+    (QUEUE, "QueueName", 80),
+    ("AWS::RDS::DBProxy", "DBProxyName", 63),
+    ("AWS::AppConfig::Application", "Name", 64),
+)
 POWERTOOLS = {"POWERTOOLS_SERVICE_NAME", "POWERTOOLS_METRICS_NAMESPACE", "POWERTOOLS_LOG_LEVEL"}
 
 
@@ -82,6 +91,18 @@ def test_two_stacks_of_one_account_never_share_a_name(kind: str, key: str) -> No
 
     assert names
     assert [name for name in names if not name.startswith("${AWS::StackName}-")] == []
+
+
+def test_the_documents_say_how_long_a_stacks_name_may_be() -> None:
+    """By the resource that leaves it the least; AWS says so only when it has made half of the stack."""
+    left = [
+        longest - len(text(properties[key]).removeprefix("${AWS::StackName}"))
+        for kind, key, longest in LONGEST_NAMES
+        for properties in (*deployed("proxy").of(kind).values(), *deployed().of(kind).values())
+    ]
+    said = re.search(r"name for the stack of (\d+) characters", (ROOT / "docs" / "deploy.md").read_text("utf-8"))
+    assert said is not None
+    assert int(said[1]) == min(left)
 
 
 def test_no_bucket_has_a_name_that_another_account_could_have_taken() -> None:
