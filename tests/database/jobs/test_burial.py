@@ -198,6 +198,57 @@ def test_an_invocation_that_never_began(letters: Letters) -> None:
     assert (row["error_type"], row["total_attempts"]) == ("EventAgeExceeded", 0)
 
 
+def without_database(task: str = "prune_history", **fields: Any) -> dict[str, Any]:
+    """What is left of a rule's event of half an hour ago, for which the database was away each time."""
+    told = {"errorType": "DatabaseUnavailable", "errorMessage": "the database can't be reached"}
+    fired = datetime.now(UTC) - timedelta(minutes=30)
+    return failed_invocation(payload={"task": task, "scheduled_time": fired.isoformat()} | fields, responsePayload=told)
+
+
+def schedule(letters: Letters, task: str = "prune_history", known_for: str = "30 days") -> None:
+    letters.db.execute(
+        "INSERT INTO signalbox.task_schedules VALUES (%s, 'cron(* * * * ? *)', now() - %s::interval)", (task, known_for)
+    )
+
+
+def test_a_slot_that_found_no_database_is_left_to_reconcile_slots(letters: Letters) -> None:
+    schedule(letters)
+    assert bury(letters.workshop.engine, without_database(), without_database()) == []
+    assert letters.all() == []
+
+
+@pytest.mark.parametrize(
+    "fields", [{"params": {}}, {"force": True}, {"scheduled_time": "soon"}, {"scheduled_time": "2026-01-01T00:00:00Z"}]
+)
+def test_what_nobody_would_find_missed_is_buried_though_only_the_database_was_away(
+    letters: Letters, fields: dict[str, Any]
+) -> None:
+    schedule(letters)
+    assert bury(letters.workshop.engine, without_database(**fields)) == []
+    assert one_letter(letters)["error_type"] == "DatabaseUnavailable"
+
+
+def test_a_task_that_is_not_looked_after_is_buried_though_only_the_database_was_away(letters: Letters) -> None:
+    schedule(letters, "sweep_runs", known_for="1 minute")
+    bury(letters.workshop.engine, without_database(), without_database("sweep_runs"))
+    assert len(letters.all()) == 2
+
+
+def test_a_slot_that_has_failed_by_itself_too_is_buried(letters: Letters) -> None:
+    schedule(letters)
+    record = without_database()
+    slot = json.loads(record["body"])["requestPayload"]["scheduled_time"]
+    letters.db.execute(
+        "INSERT INTO signalbox.job_history"
+        " (job_type, slot, reference_time, trigger, status, worker_id, started_at, finished_at, error, ran)"
+        " SELECT 'prune_history', date_trunc('minute', %(slot)s::timestamptz), now(), 'schedule', 'failed', 'w', now(),"
+        " now(), '{}', true",
+        {"slot": slot},
+    )
+    bury(letters.workshop.engine, record)
+    assert one_letter(letters)["job_type"] == "prune_history"
+
+
 def test_one_that_is_no_task_bears_its_function_s_name(letters: Letters) -> None:
     bury(letters.workshop.engine, failed_invocation("signalbox-api", [1, 2]))
     row = one_letter(letters)

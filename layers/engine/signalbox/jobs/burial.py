@@ -2,8 +2,10 @@
 
     read → look at the job → leave it to those who keep it, or write a dead letter
 
-A job that is still alive is none: its message only got lost, as in a time without a database. A message that comes
-twice makes one dead letter, and one that can't be recorded comes back.
+A job that is still alive is none: its message only got lost, as in a time without a database. Nor is a slot that
+found no database at all: reconcile_slots finds it missed, and does as its task's policy says. Else ten minutes without
+a database would leave some sixty dead letters of the tasks of each minute, and wake somebody once all is well. A
+message that comes twice makes one dead letter, and one that can't be recorded comes back.
 """
 
 from __future__ import annotations
@@ -14,12 +16,15 @@ from typing import Any
 
 import psycopg
 
-from signalbox.errors import PayloadRefused, Unavailable
+from signalbox.errors import DatabaseUnavailable, PayloadRefused, Refused, Unavailable
 from signalbox.invocation import Invocation, Tools
 from signalbox.jobs.undelivered import Letter, job_of, read_letter
+from signalbox.payload import TaskPayload, read_payload
 from signalbox.queries import load_queries
+from signalbox.schedule import Schedule
 
 SQL = load_queries(__file__)
+_OF_A_RULE = {"task", "scheduled_time"}
 
 
 def bury(tools: Tools, event: object, _: Invocation) -> dict[str, Any]:
@@ -51,9 +56,32 @@ def _bury_one(tools: Tools, record: Mapping[str, Any]) -> None:
             tools.log.info("message.given_up", extra=fields)
             return
     letter = read_letter(record, tools.settings.stack)
+    if _is_left_to_reconcile_slots(db, letter):
+        ids = {"task": letter.job_type, "scheduled_time": letter.payload["scheduled_time"]}
+        tools.log.info("invocation.given_up", extra={**ids, "message_id": record["messageId"]})
+        return
     if _write(db, letter):
         ids = {"dead_letter_id": letter.id, "source": letter.source, "job_type": letter.job_type}
         tools.log.warning("dead_letter.written", extra={**ids, "error": letter.error_type})
+
+
+def _is_left_to_reconcile_slots(db: psycopg.Connection[Any], letter: Letter) -> bool:
+    """What a rule asked for and no run has tried, of a slot that will be looked for."""
+    asked = letter.payload
+    if letter.error_type != DatabaseUnavailable.__name__ or not isinstance(asked, dict) or set(asked) != _OF_A_RULE:
+        return False
+    found = db.execute(SQL["look_at_task"], {"task": letter.job_type}).fetchone()
+    if found is None:
+        return False
+    schedule, looked_for_since = found
+    try:
+        scheduled = read_payload(TaskPayload, asked).scheduled_time
+        slot = Schedule.parse(schedule).slot_of(scheduled) if scheduled else None
+    except Refused:
+        return False
+    if slot is None or slot < looked_for_since:
+        return False
+    return db.execute(SQL["look_at_slot"], {"task": letter.job_type, "slot": slot}).fetchone() is None
 
 
 def _write(db: psycopg.Connection[Any], letter: Letter) -> bool:

@@ -5,6 +5,13 @@ WITH woken AS (
 )
 SELECT status FROM signalbox.jobs WHERE id = %(id)s::uuid;
 
+-- look_at_task: when a scheduled task is due, and from when on reconcile_slots looks for its slots; none that is not one
+-- A message may lie in its queue for 14 days, and a slot is looked for during seven at most.
+SELECT schedule, greatest(known_since, now() - interval '1 day') FROM signalbox.task_schedules WHERE task = %(task)s;
+
+-- look_at_slot: whether a run of it has begun; one that failed has an error of its own, and reconcile_slots leaves it
+SELECT FROM signalbox.job_history WHERE job_type = %(task)s AND slot = %(slot)s AND ran AND status <> 'succeeded' LIMIT 1;
+
 -- reopen: what was resolved of this kind of failure is open again, unless this is a message that has come before
 SELECT signalbox.reopen_dead_letters(ARRAY[%(fingerprint)s])
 WHERE NOT EXISTS (SELECT FROM signalbox.dead_letter_jobs WHERE id = %(id)s::uuid);
