@@ -20,10 +20,12 @@ class Answer:
     request_id: str
 
     def value(self) -> Any:
-        """What the function returned; raises what it failed with."""
+        """What the function returned; raises what it failed with, or refused to do."""
         content = json.loads(self.content or b"null")
         if self.failed:
             raise _fault(self.function, content)
+        if isinstance(content, dict) and set(content) == {"refused"}:
+            raise _fault(self.function, content["refused"])
         return content
 
 

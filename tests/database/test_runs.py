@@ -10,7 +10,7 @@ import pytest
 
 from signalbox import ledger
 from signalbox.context import Context, Done
-from signalbox.errors import ParamsRefused, PayloadRefused, RunLost, TaskDisabled, TaskUnknown
+from signalbox.errors import ParamsRefused, PayloadRefused, RunLost, SchemaMismatch, TaskDisabled, TaskUnknown
 from signalbox.ledger import Attempt, Ending, RunStatus, Slot, Trigger
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.ledger_rows import abandoned_run, count, runs_of
@@ -251,6 +251,36 @@ def test_a_payload_that_names_no_slot_is_refused_without_a_row(
         stage.send(event)
     assert words in str(caught.value)
     assert count(db, "signalbox.job_history") == 0
+
+
+@pytest.mark.parametrize(
+    ("event", "kind"),
+    [
+        ({"operation": "list_rums"}, "PayloadRefused"),
+        ({"operation": 7}, "PayloadRefused"),
+        ({"operation": "list_runs", "params": {"task": "note_rum"}}, "TaskUnknown"),
+        ({"operation": "show_job", "params": {"id": "seven"}}, "JobUnknown"),
+    ],
+)
+def test_a_mistake_of_an_operator_is_an_answer_and_no_error_of_the_function(
+    stage: Stage, event: object, kind: str
+) -> None:
+    refused = stage.engine.answer(event, stage.invocation())["refused"]
+    assert refused["errorType"] == kind
+    assert refused["errorMessage"]
+
+
+def test_a_task_that_is_refused_is_an_error_so_that_a_rule_s_event_is_not_lost(stage: Stage) -> None:
+    with pytest.raises(TaskUnknown):
+        stage.engine.answer({"task": "note_rum"}, stage.invocation())
+
+
+def test_an_operation_that_finds_another_schema_is_an_error_of_the_function(
+    stage: Stage, db: psycopg.Connection
+) -> None:
+    db.execute("INSERT INTO signalbox.schema_migrations VALUES ('signalbox', 99, 'n', 99, 'c', now(), 'tests')")
+    with pytest.raises(SchemaMismatch):
+        stage.engine.answer({"operation": "list_runs"}, stage.invocation())
 
 
 @pytest.mark.parametrize(
