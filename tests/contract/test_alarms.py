@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from itertools import combinations
 from typing import Any
@@ -285,6 +286,17 @@ def test_every_alarm_tells_the_one_topic(combination: str) -> None:
         for name, alarm in {**alarms(combination), **alarms(combination, COMPOSITE)}.items()
         if alarm.properties.get("OKActions") == [topic]
     } == {"severity-critical", "severity-warning"}
+
+
+def test_a_pager_hears_of_every_critical_alarm_and_of_no_warning() -> None:
+    """By the filter policy that the documents give."""
+    watching = (ROOT / "docs/watching.md").read_text("utf-8")
+    [policy] = [json.loads(block) for block in re.findall(r"```json\n(.+?)```", watching, re.DOTALL)]
+    [[(field, [match])]] = [policy.items()]
+    everything = [*alarms().values(), *alarms(kind=COMPOSITE).values()]
+    paged = {alarm.name for alarm in everything if str(alarm.properties[field]["Fn::Sub"]).startswith(match["prefix"])}
+
+    assert paged == {alarm.name for alarm in everything if alarm.severity == "critical"}
 
 
 @each_combination
