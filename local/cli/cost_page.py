@@ -133,4 +133,6 @@ _SIZES: Mapping[float, str] = {10_000: "10,000", 1_000_000: "million"}
 
 
 def rate(usd: float) -> str:
-    return dollars(usd) if usd >= 1 else f"${usd:.2g}" if usd < 0.001 else f"${usd:.4f}"
+    if usd >= 1:
+        return dollars(usd)
+    return f"${usd:.4f}" if usd >= 0.001 else f"${usd:.7f}".rstrip("0")

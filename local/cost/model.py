@@ -76,10 +76,12 @@ def metrics(work: Work) -> Iterator[Item]:
     known, stack = figures(), work.stack
     by_task = sum(known["run_metrics"] * rule.hours_a_day / 24 for rule in stack.rules)
     always = known["sweep_metrics"] if _fires(stack) else 0
-    of_jobs = known["batch_metrics"] * (1 + work.load.job_types) * work.load.busy_hours / 24
+    hours = min(work.load.busy_hours, work.load.jobs_a_day) / 24
+    of_jobs = known["batch_metrics"] * (1 + work.load.job_types) * hours
     yield item("CloudWatch", "metrics of each task", "metrics", by_task, "the rules")
     yield item("CloudWatch", "metrics of the stack and its lanes", "metrics", always)
-    yield item("CloudWatch", "metrics of job types", "metrics", of_jobs if work.jobs_a_second else 0, "job types")
+    yield item("CloudWatch", "metrics of job types", "metrics", of_jobs, "job types")
+    yield item("CloudWatch", "metrics of the worker's version", "metrics", known["version_metrics"] * hours)
     yield item("CloudWatch", "metrics from filters of logs", "metrics", stack.metrics_from_logs)
 
 
@@ -167,8 +169,10 @@ def commits(work: Work) -> float:
 
 def wal_bytes(work: Work) -> float:
     """In a month, without whole pages."""
-    known = figures()
-    return work.jobs_a_month * (known["submit_wal_bytes"] + known["job_wal_bytes"])
+    known, load = figures(), work.load
+    submitted = known["submit_wal_bytes" if load.submitted_at_once == 1 else "submit_in_bulk_wal_bytes"]
+    done = known["transactional_job_wal_bytes" if load.job_ms is None else "job_wal_bytes"]
+    return work.jobs_a_month * (submitted + done)
 
 
 def stored_gb(work: Work) -> float:

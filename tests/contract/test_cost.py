@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import io
+import json
 import re
+from contextlib import redirect_stdout
 
 from bench import footprint
 from local.cost import model
 from local.cost.figures import assumed, figures, measured, price_list
 from signalbox.jobs import lanes
+from signalbox.jobs.metrics import write_version_metrics
 from signalbox.settings import Settings
 from tests.support.stage import as_url
 from tests.support.template import ROOT
+from tests.support.watched import dashboard, metrics_of_widget
 
 READERS = [*ROOT.glob("local/cost/*.py"), *ROOT.glob("bench/ramp*.py"), *ROOT.glob("docs/*.py")]
 
@@ -46,6 +51,21 @@ def test_the_models_constants_are_the_engines() -> None:
     assert figures()["messages_a_receive"] == lanes.CALL
     assert figures()["calls_at_once"] == lanes.AT_ONCE
     assert Settings(stack="s").job_retention_days == model.DAYS_KEPT
+
+
+def test_a_worker_counts_its_version_s_attempts_in_as_many_metrics_as_the_model_does() -> None:
+    told = io.StringIO()
+    with redirect_stdout(told):
+        write_version_metrics("stack", "stack-worker", "7", {("any_type", "completed"): 1})
+    [directive] = json.loads(told.getvalue())["_aws"]["CloudWatchMetrics"]
+
+    assert len(directive["Dimensions"]) * len(directive["Metrics"]) == figures()["version_metrics"]
+
+
+def test_the_dashboard_shows_too_many_metrics_to_be_free() -> None:
+    shown = {metric for widget in dashboard("least") for metric in metrics_of_widget(widget)}
+
+    assert (len(shown) > 50) == (price_list().prices["dashboards"].free == 0)
 
 
 def test_the_engines_tasks_send_as_many_metrics_as_the_model_counts(dsn: str) -> None:
