@@ -67,5 +67,5 @@ def check_tasks(tasks: list[dict[str, Any]]) -> list[Finding]:
     disabled = [task["name"] for task in tasks if not task["enabled"]]
     if not disabled:
         return [ok("tasks", f"{len(tasks)} registered, none disabled")]
-    advice = "the template's parameter DisabledTasks names them; their rules' runs fail as long as they fire"
+    advice = "the template's parameter DisabledTasks names them; what their rules fire is skipped"
     return [warn("tasks", f"{len(tasks)} registered, disabled: {', '.join(disabled)}", advice)]

@@ -172,6 +172,17 @@ def test_a_slot_that_could_not_overlap_runs_once_the_task_is_free(stage: Stage, 
     assert [answer["status"] for answer in stage.deliver(NOON)] == ["succeeded"]
 
 
+def test_slots_that_came_while_a_task_was_disabled_are_not_missed_once_it_is_on(
+    dsn: str, stage: Stage, db: psycopg.Connection
+) -> None:
+    succeeded_run(db, "catch_all", NOON - 3 * HOUR)
+    with Stage(dsn, stage.invokes, disabled_tasks="catch_all") as other:
+        for age in (2, 1, 0):
+            other.invoke("catch_all", NOON, scheduled_time=(NOON - age * HOUR).isoformat())
+    reconcile(stage)
+    assert missed(db, "catch_all") == []
+
+
 def test_a_task_that_is_disabled_misses_nothing(dsn: str, stage: Stage, db: psycopg.Connection) -> None:
     succeeded_run(db, "reconcile_slots", NOON - 4 * HOUR)
     with Stage(dsn, stage.invokes, disabled_tasks="sweep_runs,catch_all") as other:

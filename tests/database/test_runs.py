@@ -311,6 +311,16 @@ def test_a_task_that_is_disabled_here_is_refused_with_a_row(
     assert [row["status"] for row in runs_of(db, "note_run")] == ["failed"]
 
 
+def test_what_a_rule_fires_for_a_task_that_is_disabled_here_is_skipped_and_no_error(
+    dsn: str, invokes: InvokeRecorder, db: psycopg.Connection
+) -> None:
+    with Stage(dsn, invokes, disabled_tasks="note_run") as stage:
+        answer = stage.invoke("note_run", scheduled_time=NOON.isoformat())
+    assert (answer["status"], answer["reason"]) == ("skipped", "the task is disabled in this stack")
+    [row] = runs_of(db, "note_run")
+    assert (row["status"], row["id"], row["ran"]) == ("skipped", answer["run_id"], False)
+
+
 def test_the_poller_takes_its_params_beside_the_usual_fields(stage: Stage, db: psycopg.Connection) -> None:
     invocation = stage.invocation()
     answer = stage.engine.poll({"force_retry": True, "backfill_hours": 6, "limit": None}, invocation)

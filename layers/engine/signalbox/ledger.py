@@ -20,6 +20,7 @@ from signalbox.queries import load_queries
 from signalbox.registry import Overlap, Task
 
 SQL = load_queries(__file__)
+HELD = "the task is disabled in this stack"  # the reason of slots that came while it was
 
 
 class RunStatus(StrEnum):
@@ -134,6 +135,22 @@ def record(connection: Connection, slot: Slot, claim: Claim, worker_id: str, end
             "nothing more was recorded for it"
         )
     return int(row[0])
+
+
+def record_held(connection: Connection, slot: Slot, attempt: Attempt) -> Claim:
+    """A skipped row for a slot whose task is switched off. That slot is decided, and is not missed later."""
+    [[run_id]] = connection.execute(
+        SQL["record_held"],
+        {
+            "job_type": slot.task.name,
+            "slot": slot.instant,
+            "reference_time": attempt.reference_time,
+            "trigger": attempt.trigger,
+            "worker_id": attempt.worker_id,
+            "reason": HELD,
+        },
+    ).fetchall()
+    return Claim(int(run_id), RunStatus.SKIPPED, HELD)
 
 
 def record_refusal(
