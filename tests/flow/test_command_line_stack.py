@@ -172,17 +172,18 @@ def test_the_demo_shows_what_happened_and_leaves_nothing(scratch: Signalbox, fol
 
 
 def test_a_run_that_fails_makes_the_demo_fail_and_programs_are_told(scratch: Signalbox, folder: Path) -> None:
-    ran = scratch("demo", "--json", "--parameter", "DisabledTasks=sweep_runs")
+    ran = scratch("demo", "--json", "--parameter", "StripePrices=none")
     assert ran.code == 1
     answer = json.loads(ran.out)
     assert (answer["at"], len(answer["fired"])) == (AT.isoformat(), 31)
     assert {"job_type", "slot", "status", "items", "duration_ms"} <= answer["runs"][0].keys()
-    assert {run["error"]["type"] for run in answer["runs"] if run["status"] == "failed"} == {"TaskDisabled"}
+    failed = {run["error"]["type"] for run in answer["runs"] if run["status"] == "failed"}
+    assert failed == {"SettingsRefused", "WorkerLost"}  # the latter is the sample's own
     failures = answer["failures"]
-    assert any("sweep_runs for 2026-01-05T02:27Z failed: TaskDisabled" in failure for failure in failures)
-    assert "function archiver failed with TaskDisabled: 3 invocations" in failures
-    assert "1 event ended among the dead letters" in failures
-    assert "signalbox: demo: sweep_runs for 2026-01-05T02:27Z failed" in ran.err
+    assert any("sync_stripe for 2026-01-05T00:00Z failed: SettingsRefused" in failure for failure in failures)
+    assert "function archiver failed with SettingsRefused: 48 invocations" in failures
+    assert "16 events ended among the dead letters" in failures
+    assert "sync_stripe for 2026-01-05T00:00Z failed" in ran.err
     assert_nothing_left(folder)
 
 
