@@ -12,7 +12,7 @@ RETURNING CASE WHEN changed THEN known_since ELSE least(known_since, (
 
 -- list_slots: the slots that have had a run, are known to have had none, or were held; a refused request is none of these
 SELECT DISTINCT slot FROM signalbox.job_history
-WHERE job_type = %(task)s AND slot > %(since)s AND slot <= %(until)s 
+WHERE job_type = %(task)s AND slot > %(since)s AND slot <= %(until)s
     AND (ran OR status = 'missed' OR (status = 'skipped' AND reason = %(held)s));
 
 -- record_missed: one row a slot, however many reconcilers look
