@@ -14,12 +14,18 @@ _TIMEOUTS = {"statement_timeout": "15min", "idle_in_transaction_session_timeout"
 
 
 def check_migrations(target: Target) -> list[Finding]:
-    report = target.invoke("migrator", {"action": "report"}).value()
+    return [judge_migrations(target.invoke("migrator", {"action": "report"}).value())]
+
+
+def judge_migrations(report: Mapping[str, Any]) -> Finding:
     versions = ", ".join(f"{pack} at {version}" for pack, version in report["versions"].items()) or "no schema yet"
+    if "fault" in report:
+        advice = "the functions go on as long as the schema serves them, as after a roll-back"
+        return warn("migrations", f"{versions}; {report['fault']}", advice)
     if report["pending"]:
         pending = ", ".join(report["pending"])
-        return [fail("migrations", f"{versions}; pending: {pending}", "`signalbox migrate` applies them")]
-    return [ok("migrations", f"{versions}, none pending")]
+        return fail("migrations", f"{versions}; pending: {pending}", "`signalbox migrate` applies them")
+    return ok("migrations", f"{versions}, none pending")
 
 
 def check_ledger(target: Target) -> list[Finding]:

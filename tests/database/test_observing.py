@@ -154,3 +154,13 @@ def test_examine_says_how_the_database_stands(stage: Stage, db: psycopg.Connecti
     assert examined["locks"] == {"held": 0, "expired": 1}
     assert examined["runs"] == {"running": 1, "failed_last_day": 1, "missed_last_day": 1}
     assert examined["database"]["latency_ms"] > 0
+
+
+def test_code_that_was_rolled_back_still_says_how_the_database_stands(stage: Stage, db: psycopg.Connection) -> None:
+    newer = latest_version(ENGINE) + 1
+    db.execute(
+        "INSERT INTO signalbox.schema_migrations VALUES ('signalbox', %s, 'newer', 1, 'c', now(), 'tests')", (newer,)
+    )
+    schema = stage.operate("examine")["schema"]
+    assert (schema["versions"], schema["pending"]) == ({"signalbox": newer}, [])
+    assert "the database is newer than this code" in schema["fault"]

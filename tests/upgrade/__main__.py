@@ -26,6 +26,11 @@ CHOICE = [
     "--ignore=tests/database/jobs/test_deliver_webhook.py",
     "--ignore=tests/database/jobs/test_deliver_notification.py",
     "--ignore=tests/database/jobs/test_lanes.py",
+    # It compares the whole of what a migrator says, which names every schema that is newer.
+    "--deselect=tests/database/test_deploy_request.py::"
+    "test_the_migrator_of_a_roll_back_is_content_with_a_newer_schema_that_serves_it",
+    # The doctor of that release takes a newer schema for a fault; the one of this tree does not.
+    "--deselect=tests/database/test_observing.py::test_examine_says_how_the_database_stands",
 ]
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg import sql
@@ -108,6 +108,15 @@ def apply(
 def versions(connection: Connection) -> dict[str, int]:
     """The version of each pack's schema."""
     return {pack: rows[-1].version for pack, rows in _applied(connection).items()}
+
+
+def report(connection: Connection, packs: Sequence[Pack]) -> dict[str, Any]:
+    """Even of a database that this code may not migrate, as after a roll-back, and then with the reason."""
+    found = versions(connection)
+    try:
+        return {"pending": [migration.label for migration in plan(connection, packs)], "versions": found}
+    except MigrationRefused as refusal:
+        return {"pending": [], "versions": found, "fault": str(refusal)}
 
 
 def ahead_of(connection: Connection, packs: Iterable[Pack]) -> set[str]:

@@ -15,7 +15,7 @@ from signalbox import deploy, migrations
 from signalbox.clients import Clients
 from signalbox.database import Connection, Database
 from signalbox.deploy import Answer
-from signalbox.errors import MigrationOverdue, MigrationRefused, Unavailable
+from signalbox.errors import MigrationOverdue, Unavailable
 from signalbox.log import Logger, make_logger
 from signalbox.login import LogIn, read_logins
 from signalbox.packs import Pack, load_packs
@@ -56,7 +56,7 @@ class Migrator:
         action = read_payload(MigratorPayload, event).action
         connection = self.database.connection()
         if action == "report":
-            return {"action": action, "applied": [], **self._report(connection)}
+            return {"action": action, "applied": [], **migrations.report(connection, self.packs)}
         answer: dict[str, Any] = {"action": action, "applied": []}
         if action == "apply":
             applied, roles = self._apply(connection, applied_by)
@@ -102,15 +102,6 @@ class Migrator:
             yield from read_logins(self.clients, arn, "writer")
         if arn := self.settings.reader_login_secret_arn:
             yield from read_logins(self.clients, arn, "reader")
-
-    def _report(self, connection: Connection) -> dict[str, Any]:
-        """Even of a database that this code may not touch, and then with the reason."""
-        versions = migrations.versions(connection)
-        try:
-            pending = [migration.label for migration in migrations.plan(connection, self.packs)]
-        except MigrationRefused as refusal:
-            return {"pending": [], "versions": versions, "fault": str(refusal)}
-        return {"pending": pending, "versions": versions}
 
 
 def serve_deploy(

@@ -28,10 +28,7 @@ def examine(engine: Engine, _: Examine, __: Invocation) -> dict[str, Any]:
     return {
         "database": {"server_version": version, "name": name, "latency_ms": latency_ms},
         "timeouts": {"statement_timeout": statement, "idle_in_transaction_session_timeout": idle},
-        "schema": {
-            "versions": migrations.versions(connection),
-            "pending": [migration.label for migration in migrations.plan(connection, engine.packs)],
-        },
+        "schema": migrations.report(connection, engine.packs),
         "locks": {"held": held, "expired": expired},
         "runs": {"running": running, "failed_last_day": failed, "missed_last_day": missed},
         "tasks": {

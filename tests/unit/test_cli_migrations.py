@@ -1,0 +1,28 @@
+"""What doctor says of the schema, by what the migrator reports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from local.cli.checks_database import judge_migrations
+
+
+@pytest.mark.parametrize(
+    ("report", "verdict", "detail"),
+    [
+        ({"pending": []}, "ok", "signalbox at 5, none pending"),
+        ({"pending": ["signalbox/0006_more"]}, "fail", "signalbox at 5; pending: signalbox/0006_more"),
+        ({"pending": [], "fault": "the database is newer"}, "warn", "signalbox at 5; the database is newer"),
+    ],
+)
+def test_a_schema_is_judged_by_what_it_lacks_and_what_the_code_does_not_know(
+    report: dict[str, Any], verdict: str, detail: str
+) -> None:
+    finding = judge_migrations({"versions": {"signalbox": 5}, **report})
+    assert (finding.verdict, finding.detail) == (verdict, detail)
+
+
+def test_a_database_without_a_schema_is_told_of() -> None:
+    assert "no schema yet" in judge_migrations({"versions": {}, "pending": ["signalbox/0001_ledger"]}).detail
