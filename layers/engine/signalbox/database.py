@@ -15,7 +15,7 @@ from pathlib import Path
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
-from psycopg.rows import TupleRow
+from psycopg.rows import TupleRow, tuple_row
 
 from signalbox.errors import DatabaseUnavailable, SettingsRefused
 
@@ -33,7 +33,15 @@ CA_BUNDLES = ("/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/certs/ca-certificate
 
 class OwnConnection(psycopg.Connection[TupleRow]):
     """Of functions: each statement commits by itself, or with the transaction that it is in. Nobody ends that one in
-    its middle: a job's effects would be kept without its end."""
+    its middle: a job's effects would be kept without its end. Nor does anybody make it wait for a commit(), which
+    nobody would give: the ends of a whole batch would be lost."""
+
+    def set_autocommit(self, value: bool) -> None:
+        if not value:
+            raise psycopg.ProgrammingError(
+                "autocommit stays on: `with db.transaction():` is for what is to be committed together"
+            )
+        super().set_autocommit(value)
 
     def commit(self) -> None:
         raise psycopg.ProgrammingError(_NOT_IN_THE_MIDDLE.format("commit"))
@@ -117,6 +125,15 @@ class Database:
         if self._connection is not None and self.is_busy:
             with suppress(psycopg.Error):
                 self._connection.cancel_safe(timeout=CANCEL_PATIENCE_SECONDS)
+            self.close()
+
+    def hand_back(self) -> None:
+        """What whoever used it has set on it for himself is not for the next one."""
+        connection = self._connection
+        if connection is None:
+            return
+        connection.row_factory, connection.cursor_factory = tuple_row, psycopg.Cursor
+        if (connection.isolation_level, connection.read_only, connection.deferrable) != (None, None, None):
             self.close()
 
     def close(self) -> None:

@@ -236,6 +236,14 @@ def test_a_transactional_job_can_not_end_its_transaction_before_itself(
     assert noted(workshop) == [beside]
 
 
+def test_a_transactional_job_that_commits_in_words_is_told_so(workshop: Workshop) -> None:
+    """Nobody can hold it back, but it must not look as if all were well."""
+    job_id, beside = note(workshop, "commit in words"), note(workshop, "complete")
+    workshop.work(job_id, beside)
+    assert "ended its transaction by itself" in workshop.dead_letter(job_id)["final_error_message"]
+    assert workshop.job(beside)["status"] == "completed"
+
+
 def test_a_transactional_job_is_cut_off_in_the_middle_of_a_statement(workshop: Workshop) -> None:
     job_id, beside = note(workshop, "hang", timeout=timedelta(milliseconds=200), max_attempts=1), note(workshop)
     began = time.monotonic()

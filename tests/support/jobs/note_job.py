@@ -12,7 +12,9 @@ class NoteJob(JobPayload):
     """What to write down."""
 
     subject: str = "anything"
-    then: Literal["complete", "fail", "snooze", "commit", "roll back", "hang", "lose the connection"] = "complete"
+    then: Literal[
+        "complete", "fail", "snooze", "commit", "roll back", "commit in words", "hang", "lose the connection"
+    ] = "complete"
 
 
 def note_job(context: JobContext) -> Snooze | None:
@@ -28,6 +30,8 @@ def note_job(context: JobContext) -> Snooze | None:
             db.commit()
         case "roll back":
             db.rollback()
+        case "commit in words":
+            db.execute("COMMIT")
         case "hang":
             db.execute("SELECT pg_sleep(60)")
         case "lose the connection":

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from signalbox.database import transaction_to_end
+from psycopg.pq import TransactionStatus
+
+from signalbox.database import Database, transaction_to_end
 from signalbox.errors import JobTypeUnknown
 from signalbox.jobs.catalogue import Known
 from signalbox.jobs.context import JobContext
 from signalbox.jobs.job import Job
 from signalbox.jobs.lease import LeaseLost
-from signalbox.jobs.outcome import Permanent
+from signalbox.jobs.outcome import Permanent, Transient
 from signalbox.jobs.payload import bring_up
 from signalbox.jobs.timeout import Alarm
 from signalbox.jobs.verdict import Verdict, of_answer, of_error
@@ -33,6 +35,7 @@ class Attempt:
         try:
             verdict = self._answer(seconds)
             if self.context.tools.database.is_busy:
+                self.alarm.raise_again()  # it may be what the job caught in the middle of a statement
                 raise Permanent(
                     "the job left a transaction open, and what it wrote there is undone: "
                     "`with context.db.transaction():` ends it in any case"
@@ -46,7 +49,13 @@ class Attempt:
         the other. None where that has been done; else what is to be recorded once the effects are undone."""
         try:
             with transaction_to_end(self.context.db):
-                finish(self._answer(seconds))
+                verdict = self._answer(seconds)
+                if self.context.db.info.transaction_status == TransactionStatus.IDLE:
+                    raise Permanent(
+                        "the job has ended its transaction by itself, so that its effects were kept without its end: "
+                        "a transactional job executes no COMMIT or ROLLBACK"
+                    )
+                finish(verdict)
             return None
         except LeaseLost:
             self.context.submitted.clear()
@@ -60,11 +69,16 @@ class Attempt:
         try:
             self.alarm.begin(seconds)
             return of_answer(self.known.perform(self.context))
+        except SystemExit as error:  # of a script that has become a job: no reason to take the worker along
+            raise Transient(f"the job called for the end of its process: SystemExit({error.code!r})") from error
         finally:
             self.alarm.end()
+            for database in self._databases():
+                database.hand_back()
 
     def _failed(self, error: Exception) -> Verdict:
-        for database in filter(None, (self.context.tools.database, self.context.tools.reader)):
+        self.alarm.end()  # it may have rung just there
+        for database in self._databases():
             database.abandon()
         verdict = of_error(self.known.type, self.job, error, random.random())  # noqa: S311
         self.context.log.warning(
@@ -72,6 +86,9 @@ class Attempt:
             extra={**self.job.ids, "error": (verdict.error or {}).get("type"), "becomes": verdict.status},
         )
         return verdict
+
+    def _databases(self) -> Iterator[Database]:
+        return filter(None, (self.context.tools.database, self.context.tools.reader))
 
 
 def resolve(known: Known, job: Job) -> Any:

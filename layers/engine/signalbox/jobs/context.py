@@ -14,6 +14,7 @@ from signalbox.jobs.job import Job
 from signalbox.jobs.outcome import JobCancelled
 from signalbox.jobs.submission import NewJob, Submitted, submit
 from signalbox.log import Logger
+from signalbox.storable import clean
 
 if TYPE_CHECKING:
     from signalbox.invocation import Tools
@@ -71,8 +72,8 @@ class JobContext:
 
     def report(self, percent: int, message: str | None = None) -> None:
         """Says how far the job is; the next heartbeat writes it down."""
-        self.progress.percent = min(100, max(0, percent))
-        self.progress.message = message
+        self.progress.percent = min(100, max(0, int(percent)))
+        self.progress.message = None if message is None else clean(str(message))
 
     def check_cancelled(self) -> None:
         """Raises where somebody has asked for the job to be cancelled: to be called where stopping does no harm."""

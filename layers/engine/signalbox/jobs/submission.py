@@ -27,6 +27,7 @@ from signalbox.jobs.lanes import Notice
 from signalbox.jobs.parents import Dependency, edges_of, hold_parents, refuse_circles, wait_for_parents
 from signalbox.jobs.payload import MOST_BYTES, check_payload
 from signalbox.queries import load_queries
+from signalbox.storable import fault_of_json, holds_nul
 
 SQL = load_queries(__file__)
 COPY_FROM = 200  # jobs; below that one INSERT is as fast
@@ -195,8 +196,10 @@ def _unstorable(job: NewJob, text: str) -> str | None:
     if len(text) > MOST_BYTES // 4 and len(text.encode()) > MOST_BYTES:  # a character has four bytes at most
         return f"its payload has more than {MOST_BYTES // 1000} kB; put the data into S3 and their key into the payload"
     texts = (job.tenant, job.cap_key, job.group, job.name, job.idempotency_key, job.correlation_id, *job.tags)
-    if "\\u0000" in text or "\0" in "".join(filter(None, texts)):
+    if holds_nul(text) or "\0" in "".join(filter(None, texts)):
         return "it holds a NUL character, which PostgreSQL can't store"
+    if job.metadata is not None and (fault := fault_of_json(job.metadata)):
+        return f"its metadata are no JSON that PostgreSQL can store: {fault}"
     return None
 
 

@@ -29,12 +29,15 @@ from signalbox.jobs.outcome import (
     Transient,
 )
 from signalbox.jobs.retry_policy import next_delay
+from signalbox.storable import clean, fault_of_json
 
 # What differs between two failures of one kind: ids, numbers, quoted values.
 _VARYING = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|0x[0-9a-fA-F]+|\d+|'[^']*'|\"[^\"]*\"")
 # Of a kind that the same job would meet again.
 _PERMANENT = (Permanent, Refused, NotImplementedError, psycopg.DataError, psycopg.ProgrammingError)
 PARK = timedelta(minutes=5)
+LONGEST_WAIT = timedelta(days=366)  # as for a submit's delay
+WAIT = timedelta(seconds=30)  # of who is rate-limited and was not told for how long
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,22 +65,53 @@ RELEASED = Verdict("pending", "released", counts="not")
 
 
 def of_answer(answer: Any) -> Verdict:
-    """What the function returned."""
+    """What the function returned. Raises Permanent for what could not be recorded: it would be the same each time, and
+    the ends of the whole batch are recorded together."""
     if answer is None:
         return COMPLETED
     match answer:
         case Completed():
-            files = tuple(answer.output_files) or None
-            return Verdict("completed", "completed", result=answer.result, output_files=files)
+            return Verdict("completed", "completed", result=_json("result", answer.result),
+                           output_files=_files(answer.output_files))  # fmt: skip
         case More():
-            return Verdict("pending", "continued", counts="anew", cursor=answer.cursor, percent=answer.percent,
-                           message=answer.message)  # fmt: skip
+            return Verdict("pending", "continued", counts="anew", cursor=_json("cursor", answer.cursor),
+                           percent=_share(answer.percent), message=_text(answer.message))  # fmt: skip
         case Snooze():
-            return Verdict("pending", "snoozed", counts="not", delay=answer.delay, message=answer.reason)
+            return Verdict("pending", "snoozed", counts="not", delay=_delay(answer.delay), message=_text(answer.reason))
         case Cancelled():
-            return Verdict("cancelled", "cancelled", error={"type": "Cancelled", "message": answer.reason})
+            return Verdict("cancelled", "cancelled", error={"type": "Cancelled", "message": _text(answer.reason)})
     kind = type(answer).__name__
     raise Permanent(f"a job answered a {kind}: Completed, More, Snooze, Cancelled or nothing was expected")
+
+
+def _json(what: str, value: Any) -> Any:
+    if value is not None and (fault := fault_of_json(value)):
+        raise Permanent(f"a job answered a {what} that is no JSON which PostgreSQL can store: {fault}")
+    return value
+
+
+def _files(names: Any) -> tuple[str, ...] | None:
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names or ()):
+        raise Permanent("a job answered output_files that are no sequence of texts")
+    return tuple(map(clean, names or ())) or None
+
+
+def _share(percent: Any) -> int | None:
+    return None if percent is None else min(100, max(0, int(percent)))
+
+
+def _text(words: Any) -> str | None:
+    return None if words is None else clean(str(words))
+
+
+def _delay(delay: Any) -> timedelta:
+    if not isinstance(delay, timedelta):
+        raise Permanent(f"a job answered Snooze with a {type(delay).__name__}: a timedelta was expected")
+    return _bounded(delay)
+
+
+def _bounded(delay: timedelta) -> timedelta:
+    return min(LONGEST_WAIT, max(timedelta(0), delay))
 
 
 def of_error(job_type: JobType, job: Job, error: BaseException, chance: float) -> Verdict:
@@ -87,7 +121,8 @@ def of_error(job_type: JobType, job: Job, error: BaseException, chance: float) -
         case JobCancelled():
             return Verdict("cancelled", "cancelled", error=told)
         case RateLimited():
-            return Verdict("pending", "throttled", counts="not", delay=error.retry_after, error=told)
+            asked = _wait(error.retry_after)
+            return Verdict("pending", "throttled", counts="not", delay=WAIT if asked is None else asked, error=told)
         case _ if isinstance(error, _PERMANENT):
             return _failed(job_type, told, "permanent", "failed")
     timed_out = isinstance(error, JobTimedOut)
@@ -95,9 +130,16 @@ def of_error(job_type: JobType, job: Job, error: BaseException, chance: float) -
     if job.attempt >= job.max_attempts:
         return _failed(job_type, told, "timeout" if timed_out else "exhausted", execution)
     delay = next_delay(job_type.retry, job.attempt, chance)
-    if isinstance(error, Transient) and error.retry_after is not None:
-        delay = max(delay, error.retry_after)
+    if isinstance(error, Transient):
+        delay = max(delay, _wait(error.retry_after) or delay)
     return Verdict("pending", execution, delay=delay, error=told)
+
+
+def _wait(asked: Any) -> timedelta | None:
+    """How long an error asks for. What is no time is none: a mistake in how a job fails must not hide that it did."""
+    if isinstance(asked, int | float) and 0 <= asked <= LONGEST_WAIT.total_seconds():
+        return timedelta(seconds=asked)  # as Retry-After has it
+    return _bounded(asked) if isinstance(asked, timedelta) else None
 
 
 def parked(error: BaseException) -> Verdict:

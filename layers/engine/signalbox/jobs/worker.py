@@ -14,13 +14,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 
 from signalbox.budget import Budget
 from signalbox.database import Connection
-from signalbox.errors import JobRefused, JobTypeUnknown
+from signalbox.errors import DatabaseUnavailable, JobRefused, JobTypeUnknown
 from signalbox.invocation import Invocation, Tools
 from signalbox.jobs.attempt import Attempt, resolve
 from signalbox.jobs.catalogue import Known
@@ -28,10 +28,12 @@ from signalbox.jobs.context import JobContext, Progress
 from signalbox.jobs.events import Change
 from signalbox.jobs.heartbeat import Heartbeat
 from signalbox.jobs.job import Job
+from signalbox.jobs.job_type import JobType
 from signalbox.jobs.lanes import LONGEST_DELAY_SECONDS, Notice
 from signalbox.jobs.lease import Changed, Lease, LeaseLost
 from signalbox.jobs.message import read_messages
 from signalbox.jobs.metrics import write_metrics, write_version_metrics
+from signalbox.jobs.outcome import Permanent
 from signalbox.jobs.submission import Submitted
 from signalbox.jobs.timeout import Alarm
 from signalbox.jobs.usage import Cost, spent
@@ -40,8 +42,25 @@ from signalbox.jobs.verdict import CANCELLED, RELEASED, Verdict, as_json, of_err
 # What has ended is recorded at the latest after so long, or so many: a crash makes the rest run again.
 RECORD_AFTER_SECONDS = 1.0
 RECORD_AT_MOST = 1000
+# So long an end is recorded anew where the database is away, as in a restart or a failover: else what has been done
+# would be done again once the leases have run out.
+RECORD_FOR_SECONDS, RECORD_EACH_SECONDS = 30.0, 0.5
+# What one job's end can cause.
+RECORD_FAULTS = (
+    psycopg.DataError,
+    psycopg.IntegrityError,
+    psycopg.errors.RaiseException,
+    psycopg.errors.ProgramLimitExceeded,
+)
 # A job is not begun with less of its own time left than this share: it would only be cut off.
 LEAST_SHARE = 0.5
+
+
+class Record(NamedTuple):
+    """What end_attempts takes of one job."""
+
+    job: Job
+    text: str
 
 
 @dataclass(slots=True)
@@ -57,8 +76,9 @@ class Batch:
     claimed_at: float = 0.0  # monotonic
     recorded_at: float = 0.0
     jobs: dict[str, Job] = field(default_factory=dict)
+    ahead: dict[str, Job] = field(default_factory=dict)  # of them, those that were not begun
     delays: dict[str, float] = field(default_factory=dict)  # of those that are to be sent again
-    records: list[str] = field(default_factory=list)
+    records: list[Record] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
     followers: list[str] = field(default_factory=list)  # jobs that waited for these
@@ -73,12 +93,15 @@ class Batch:
         claimed = self.lease.claim(self.tools.database.connection(), ids)
         self.claimed_at = self.recorded_at = time.monotonic()
         self.jobs = {job.id: job for job in claimed}
+        self.ahead = self.jobs.copy()
         self._note((job.id, "running") for job in claimed)
         try:
             with self.heartbeat, self.alarm:
                 for job in claimed:
                     self._attempt(job)
         finally:
+            # Those that something has kept from their turn, which is none of their fault.
+            self.records += [self._record_of(job, RELEASED) for job in self.ahead.values()]
             self._record()
             self._carry(ids)
 
@@ -104,6 +127,7 @@ class Batch:
         # One connection from a transaction's first statement to its commit: a new one, opened in the place of one that
         # broke, would record the end of a job whose effects are lost.
         db = self._recorded() if known.type.transactional else None
+        del self.ahead[job.id]
         began, cpu = time.monotonic(), spent()[0]
         progress, budget = Progress(), Budget(began + seconds)
         self.heartbeat.working_on(job.id, progress)
@@ -127,19 +151,21 @@ class Batch:
     def _end(self, job: Job, verdict: Verdict, db: Connection, began: float, cpu: float) -> list[Changed]:
         """Alone, in the job's own transaction."""
         if verdict.status == "completed":
+            changed = self.lease.complete(db, job, verdict, Cost.of(self.claimed_at, began, cpu))
             self.counts[job.job_type, verdict.execution] += 1
-            return self.lease.complete(db, job, verdict, Cost.of(self.claimed_at, began, cpu))
-        changed = self.lease.finish(db, [self._record_of(job, verdict, began, cpu)])
+            return changed
+        changed = self.lease.finish(db, [self._record_of(job, verdict, began, cpu).text])
         if not changed:
             raise LeaseLost
         return changed
 
     def _keep(self, job: Job, verdict: Verdict, began: float = 0.0, cpu: float = 0.0) -> None:
+        self.ahead.pop(job.id, None)
         self.records.append(self._record_of(job, verdict, began, cpu))
         if len(self.records) >= RECORD_AT_MOST or time.monotonic() - self.recorded_at > RECORD_AFTER_SECONDS:
             self._record()
 
-    def _record_of(self, job: Job, verdict: Verdict, began: float, cpu: float) -> str:
+    def _record_of(self, job: Job, verdict: Verdict, began: float = 0.0, cpu: float = 0.0) -> Record:
         """The verdict with what was measured, in milliseconds since the claim."""
         self.counts[job.job_type, verdict.execution] += 1
         if verdict.status == "pending":
@@ -148,7 +174,7 @@ class Batch:
         if began:
             since, until, cpu_ms, memory_mb = Cost.of(self.claimed_at, began, cpu)
             measured = f'"began_ms":{since:.3f},"ended_ms":{until:.3f},"cpu_ms":{cpu_ms:.3f},"memory_mb":{memory_mb},'
-        return f'{{"id":"{job.id}","number":{job.execution},{measured}{as_json(verdict)[1:]}'
+        return Record(job, f'{{"id":"{job.id}","number":{job.execution},{measured}{as_json(verdict)[1:]}')
 
     def _recorded(self) -> Connection:
         """The connection, where nothing waits to be recorded."""
@@ -159,13 +185,53 @@ class Batch:
         if not self.records:
             return
         records, self.records = self.records, []
-        try:
-            changed = self.lease.finish(self.tools.database.connection(), records)
-        except psycopg.OperationalError:
-            # The connection may have broken in the middle of a job: a new one records what the server has not.
-            changed = self.lease.finish(self.tools.database.connection(), records)
-        self._follow(changed)
+        until = min(time.monotonic() + RECORD_FOR_SECONDS, self.invocation.ends_at - RECORD_EACH_SECONDS)
+        self._follow(self._finish(records, until))
         self.recorded_at = time.monotonic()
+
+    def _finish(self, records: Sequence[Record], until: float) -> list[Changed]:
+        """What has changed. One end that the database does not take leaves the others what they are."""
+        try:
+            return self._finish_together(records, until)
+        except RECORD_FAULTS as error:
+            if len(records) == 1:
+                return self._fail_unrecorded(records[0], error)
+        middle = len(records) // 2
+        return self._finish(records[:middle], until) + self._finish(records[middle:], until)
+
+    def _finish_together(self, records: Sequence[Record], until: float) -> list[Changed]:
+        """Again and again where the database is away, or a job has left the connection as nobody can use it."""
+        texts = [record.text for record in records]
+        broke = False
+        while True:
+            try:
+                return self.lease.finish(self.tools.database.connection(), texts)
+            except RECORD_FAULTS:
+                raise
+            except (psycopg.OperationalError, psycopg.InternalError, DatabaseUnavailable):
+                if broke and time.monotonic() > until:
+                    raise
+                self.tools.database.close()
+            if broke:
+                time.sleep(RECORD_EACH_SECONDS)
+            broke = True
+
+    def _fail_unrecorded(self, record: Record, error: psycopg.Error) -> list[Changed]:
+        """Not in all of the server's words: they may hold what the job answered."""
+        job, kind = record.job, type(error).__name__
+        told = Permanent(f"what became of the job can't be recorded: {kind}: {error.diag.message_primary}")
+        self.tools.log.error("job.not_recorded", extra={**job.ids, "error": kind})
+        verdict = of_error(self._type_of(job), job, told, 0)
+        try:
+            return self.lease.finish(self.tools.database.connection(), [self._record_of(job, verdict).text])
+        except RECORD_FAULTS:  # so its lease runs out, and rescue_jobs tells of it
+            return []
+
+    def _type_of(self, job: Job) -> JobType:
+        try:
+            return self.tools.catalogue.find(job.job_type).type
+        except JobTypeUnknown:
+            return JobType(job.job_type, "unknown", "")
 
     def _follow(self, changed: Sequence[Changed]) -> None:
         """What is to be carried for what has been recorded."""
@@ -212,7 +278,11 @@ def work(tools: Tools, event: object, invocation: Invocation) -> dict[str, Any]:
     )
     batch = Batch(tools, lease, invocation, Heartbeat(tools.database, lease.token))
     if messages:
-        batch.run(list(messages))
+        try:
+            batch.run(list(messages))
+        except BaseException:
+            tools.database.close()  # whatever has been done to it
+            raise
     write_metrics(tools.settings.stack, batch.counts, len(messages), len(batch.jobs))
     write_version_metrics(tools.settings.stack, tools.function, tools.version, batch.counts)
     return {"batchItemFailures": [{"itemIdentifier": id_} for id_ in unreadable]}

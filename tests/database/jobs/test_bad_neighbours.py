@@ -1,0 +1,134 @@
+"""Whatever a job answers, raises or leaves behind: the others of its batch, and those after it, come to their ends."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from threading import Timer
+
+import psycopg
+import pytest
+
+from signalbox.jobs import timeout
+from signalbox.jobs.job_type import JobType
+from tests.support.jobs import TEST_JOB_TYPES
+from tests.support.jobs.misbehave import DEEDS, ODD, UNRECORDABLE
+from tests.support.lane_stand_in import LaneStandIn
+from tests.support.stage import Stage
+from tests.support.workshop import Workshop
+
+MISBEHAVE = JobType("misbehave", "harms", "tests.support.jobs.misbehave", timeout=timedelta(milliseconds=300))
+
+
+@pytest.fixture
+def workshop(stage: Stage, db: psycopg.Connection, lanes: LaneStandIn) -> Workshop:
+    db.execute("CREATE TABLE notes (job_id uuid, subject text)")
+    db.execute("GRANT SELECT, INSERT ON notes TO signalbox_writer")
+    return Workshop(stage, db, (*TEST_JOB_TYPES, MISBEHAVE))
+
+
+@pytest.mark.parametrize("deed", UNRECORDABLE | ODD)
+def test_one_bad_job_harms_neither_its_batch_nor_the_next(
+    workshop: Workshop, deed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timeout, "AGAIN_AFTER_SECONDS", 0.1)
+    before, bad = workshop.obey("complete"), misbehaving(workshop, deed)
+    beside, following = [workshop.obey("complete"), note(workshop)], [workshop.obey("complete"), note(workshop)]
+    assert workshop.work(before, bad, *beside) == {"batchItemFailures": []}
+    assert statuses(workshop, before, *beside) == ["completed"] * 3
+    assert workshop.job(bad)["status"] != "running"
+    workshop.work(*following)
+    assert statuses(workshop, *following) == ["completed"] * 2
+    assert noted(workshop) == 2
+
+
+@pytest.mark.parametrize("deed", UNRECORDABLE)
+def test_an_answer_that_can_not_be_recorded_is_a_failure_that_says_so(workshop: Workshop, deed: str) -> None:
+    bad = misbehaving(workshop, deed)
+    workshop.work(bad)
+    letter = workshop.dead_letter(bad)
+    assert (letter["failure_reason"], letter["error_type"]) == ("permanent", "Permanent")
+    assert re.search("a job answered|can't be recorded", letter["final_error_message"])
+
+
+def test_a_setting_that_a_job_has_left_behind_does_not_keep_ends_from_being_recorded(workshop: Workshop) -> None:
+    before, bad = workshop.obey("complete"), misbehaving(workshop, "no time for statements")
+    assert workshop.work(before, bad) == {"batchItemFailures": []}
+    assert statuses(workshop, before, bad) == ["completed"] * 2
+
+
+def test_a_text_that_only_looks_like_a_nul_is_a_result(workshop: Workshop) -> None:
+    job_id = misbehaving(workshop, "nothing wrong")
+    workshop.work(job_id)
+    assert workshop.job(job_id)["result"] == "\\u0000"
+
+
+def test_a_time_out_that_a_job_catches_comes_again(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timeout, "AGAIN_AFTER_SECONDS", 0.1)
+    job_id, began = misbehaving(workshop, "every error caught"), time.monotonic()
+    workshop.work(job_id)
+    assert time.monotonic() - began < 30
+
+
+def test_a_time_out_that_is_caught_in_a_statement_is_what_is_told(workshop: Workshop) -> None:
+    job_id = misbehaving(workshop, "an error caught in a statement")
+    workshop.work(job_id)
+    assert [attempt["status"] for attempt in workshop.attempts(job_id)] == ["timeout"]
+
+
+def test_what_the_end_of_the_process_keeps_from_its_turn_is_given_back_unharmed(workshop: Workshop) -> None:
+    before, bad, beside = workshop.obey("complete"), misbehaving(workshop, "interrupted"), note(workshop)
+    with pytest.raises(KeyboardInterrupt):
+        workshop.work(before, bad, beside)
+    assert statuses(workshop, before, bad, beside) == ["completed", "running", "pending"]
+    assert workshop.job(beside)["attempts"] == 0
+
+
+def test_ends_outlast_a_while_without_the_database(workshop: Workshop) -> None:
+    """Else all of the batch would be done again, once its lease has run out."""
+    before, bad, beside = workshop.obey("complete"), misbehaving(workshop, "nothing wrong"), workshop.obey("complete")
+    with away(workshop.db):
+        workshop.work(before, bad, beside)
+    assert statuses(workshop, before, bad, beside) == ["completed"] * 3
+
+
+def misbehaving(workshop: Workshop, deed: str) -> str:
+    return workshop.submit("misbehave", payload={"deed": deed}).id
+
+
+def note(workshop: Workshop) -> str:
+    return workshop.submit("note_job").id
+
+
+def noted(workshop: Workshop) -> int:
+    return len(workshop.db.execute("SELECT FROM notes").fetchall())
+
+
+def statuses(workshop: Workshop, *ids: str) -> list[str]:
+    return [workshop.job(id_)["status"] for id_ in ids]
+
+
+@contextmanager
+def away(db: psycopg.Connection) -> Iterator[None]:
+    """Once the job has been begun, nobody but the test has a way in for a second."""
+    [name] = db.execute("SELECT quote_ident(current_database())").fetchone() or ("",)
+
+    back = Timer(1, lambda: db.execute(f"GRANT CONNECT ON DATABASE {name} TO PUBLIC".encode()))
+
+    def leave(_: object) -> None:
+        db.execute(f"REVOKE CONNECT ON DATABASE {name} FROM PUBLIC".encode())
+        db.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        back.start()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(DEEDS, "nothing wrong", leave)
+        try:
+            yield
+        finally:
+            back.join()
