@@ -48,10 +48,10 @@ def _report(error: Exception, words: list[str]) -> int:
         import traceback
 
         traceback.print_exc()
-    print(f"signalbox: {explain(error)}", file=sys.stderr)
-    if "--json" in words:  # of what was mistyped there are no options to ask
-        from local.cli.terminal import print_json
+    from local.cli.terminal import print_json, say
 
+    say(f"signalbox: {explain(error)}")
+    if "--json" in words:  # of what was mistyped there are no options to ask
         print_json({"error": as_value(error)})
     return _MISTYPED if isinstance(error, UsageRefused) else 1
 

@@ -34,6 +34,7 @@ class Row:
 
 def table(columns: Sequence[Column], rows: Sequence[Row], width: int) -> list[Text]:
     """The lines of a table for a terminal of that width."""
+    rows = [Row([cell.replace("\n", " ") for cell in row.cells], row.note) for row in rows]
     widths = [max([len(column.name), *(len(row.cells[at]) for row in rows)]) for at, column in enumerate(columns)]
     heads = _line([column.name for column in columns], columns, widths)
     lines = [Text(heads.plain.rstrip(), style="bold")]

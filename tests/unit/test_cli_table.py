@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from local.cli.table import Column, Row, table
+from local.cli.terminal import console, print_lines, say
 
 COLUMNS = [Column("task"), Column("items", right=True)]
 LONG = "TaskDisabled: task 'sweep_runs' is disabled in this stack: take it out of SIGNALBOX_DISABLED_TASKS to run it"
@@ -34,6 +37,19 @@ def test_a_long_note_stands_below_its_row_whole_and_within_the_width() -> None:
 
 def test_a_note_of_several_lines_never_tears_the_row() -> None:
     assert plain([Row(["poll", "7"], "one\ntwo")])[1:] == ["poll      7", "      one two"]
+
+
+def test_a_cell_of_several_lines_never_tears_the_table() -> None:
+    assert plain([Row(["po\nll", "7"])])[1:] == ["po ll      7"]
+
+
+def test_what_others_have_named_does_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """A job's name may hold what clears the screen, or writes to the clipboard."""
+    print_lines(console(), table(COLUMNS, [Row(["\x1b[2Jpoll\x9b", "7"], "\x1b]52;c;eA==\x07")], 80))
+    say("\x1b[31mred")
+    told = capsys.readouterr()
+    assert told.out.splitlines()[1] == "?[2Jpoll?      7  ?]52;c;eA=="
+    assert told.err == "?[31mred\n"
 
 
 def test_a_status_has_its_colour_and_no_line_ends_in_blanks() -> None:

@@ -5,8 +5,9 @@ Checked to the last field, because a misspelt `reference_time` that were quietly
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -121,10 +122,28 @@ def fault_of(model: type[BaseModel], fault: dict[str, Any]) -> str:
     """One line for one fault, without the value: it may be a secret."""
     field = ".".join(str(part) for part in fault["loc"])
     if fault["type"] == "extra_forbidden":
-        return f"field '{field}' is not known{nearest(field, model.model_fields)}"
+        names = _names_beside(model, fault["loc"])
+        return f"field '{field}' is not known{nearest(str(fault['loc'][-1]), names) if names else ''}"
     if fault["type"] == "missing":
         return f"field '{field}' is missing"
     return f"field '{field}': {fault['msg'].removeprefix('Value error, ')}"
+
+
+def _names_beside(model: type[BaseModel], place: Sequence[int | str]) -> Sequence[str]:
+    """Of the model whose field the last part of the place is, however deep it lies; none where that can't be told."""
+    found: type[BaseModel] | None = model
+    for name in place[:-1]:
+        if isinstance(name, str) and found is not None:
+            field = found.model_fields.get(name)
+            found = _model_in(field.annotation) if field else None
+    return list(found.model_fields) if found is not None else []
+
+
+def _model_in(annotation: object) -> type[BaseModel] | None:
+    """The model itself, or that of a list's items."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(_model_in, get_args(annotation))), None)
 
 
 def _holds_nul(value: object) -> bool:

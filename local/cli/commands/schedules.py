@@ -24,7 +24,7 @@ EXAMPLES = (
         """--payload '{"task": "prune_history"}'""",
         "each night, by the clocks of Berlin",
     ),
-    Example("""schedules create poll run_task --every 10m --payload '{"task": "poll_data"}'""", "every ten minutes"),
+    Example("""schedules create sweep run_task --every 10m --payload '{"task": "sweep_runs"}'""", "every ten minutes"),
     Example("schedules pause nightly --reason 'month end'", "it submits nothing until it is resumed"),
     Example("schedules resume nightly", "from its next time on"),
     Example("schedules delete nightly", "for good; jobs that it has submitted stay"),

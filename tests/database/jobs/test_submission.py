@@ -136,7 +136,7 @@ def test_ids_ascend(db: psycopg.Connection) -> None:
         ({"lane": "heavy"}, "may not run in lane 'heavy'; allowed are high, low, normal"),
         ({"priority": 0}, "priority 0 is not between 1 (first) and 10"),
         ({"priority": 11}, "priority 11"),
-        ({"timeout": timedelta(seconds=331)}, "within its worker's 0:05:30"),
+        ({"timeout": timedelta(seconds=331)}, "331 s is not above zero and within the 330 s of lane 'normal'"),
         ({"timeout": timedelta(0)}, "is not above zero"),
         ({"max_attempts": 0}, "max_attempts 0 is not between 1 and 100"),
         ({"tenant": "a\0b"}, "NUL"),

@@ -215,12 +215,19 @@ def _unreachable(job_type: JobType, job: NewJob) -> str | None:
 
 def _unending(job_type: JobType, job: NewJob) -> str | None:
     timeout = job_type.timeout if job.timeout is None else job.timeout
-    longest = LONGEST[_lane(job_type, job)]
+    lane = _lane(job_type, job)
+    longest = LONGEST[lane]
     if not timedelta(0) < timeout <= longest:
-        return f"a time-out of {timeout} is not above zero and within its worker's {longest}"
+        return (
+            f"a time-out of {_seconds(timeout)} is not above zero and within the {_seconds(longest)} of lane '{lane}'"
+        )
     if job.max_attempts is not None and not 1 <= job.max_attempts <= 100:
         return f"max_attempts {job.max_attempts} is not between 1 and 100"
     return None
+
+
+def _seconds(length: timedelta) -> str:
+    return f"{length.total_seconds():g} s"
 
 
 def _waiting(job: NewJob) -> str | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from psycopg import Rollback
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from signalbox.engine import Engine
 from signalbox.errors import JobRefused
@@ -28,6 +28,11 @@ class Waiting(Payload):
     on_failure: Literal["fail", "cancel", "proceed"] = "fail"
 
 
+def _by_id(given: object) -> object:
+    """An id or a ref alone is a job that has to succeed. No union: its faults would be told for each of its kinds."""
+    return {"job": given} if isinstance(given, str) else given
+
+
 class JobToBe(Payload):
     """One job. Only its type is needed, and what its payload asks for."""
 
@@ -43,7 +48,7 @@ class JobToBe(Payload):
     cap_key: str | None = Field(None, max_length=200)
     group: str | None = Field(None, max_length=200)
     parent_id: str | None = None
-    depends_on: list[str | Waiting] = Field(default_factory=list, max_length=1000)
+    depends_on: list[Annotated[Waiting, BeforeValidator(_by_id)]] = Field(default_factory=list, max_length=1000)
     max_attempts: int | None = None
     timeout_seconds: float | None = Field(None, gt=0, le=900)
     name: str | None = Field(None, max_length=200)
@@ -99,8 +104,7 @@ def new_job(job: JobToBe, ids: Mapping[str, str], by: str | None) -> NewJob:
     )
 
 
-def _dependency(given: str | Waiting, ids: Mapping[str, str]) -> Dependency:
-    wanted = Waiting(job=given) if isinstance(given, str) else given
+def _dependency(wanted: Waiting, ids: Mapping[str, str]) -> Dependency:
     return Dependency(ids.get(wanted.job, wanted.job), wanted.type, wanted.on_failure)
 
 
