@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from threading import Timer
 
 import psycopg
 import pytest
 
+from signalbox.errors import DatabaseUnavailable
 from signalbox.jobs import timeout
 from signalbox.jobs.job_type import JobType
 from tests.support.jobs import TEST_JOB_TYPES
@@ -87,12 +88,28 @@ def test_what_the_end_of_the_process_keeps_from_its_turn_is_given_back_unharmed(
     assert workshop.job(beside)["attempts"] == 0
 
 
-def test_ends_outlast_a_while_without_the_database(workshop: Workshop) -> None:
+def test_ends_outlast_a_while_without_the_database(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else all of the batch would be done again, once its lease has run out."""
-    before, bad, beside = workshop.obey("complete"), misbehaving(workshop, "nothing wrong"), workshop.obey("complete")
+    with ExitStack() as while_at_work:
+        monkeypatch.setitem(DEEDS, "nothing wrong", lambda _: while_at_work.enter_context(away(workshop.db)))
+        jobs = workshop.obey("complete"), misbehaving(workshop, "nothing wrong"), workshop.obey("complete")
+        workshop.work(*jobs)
+    assert statuses(workshop, *jobs) == ["completed"] * 3
+
+
+def test_messages_wait_in_their_worker_for_a_database_that_is_away(workshop: Workshop) -> None:
+    """Those that come back are hidden for most of an hour."""
+    jobs = workshop.obey("complete"), note(workshop)
     with away(workshop.db):
-        workshop.work(before, bad, beside)
-    assert statuses(workshop, before, bad, beside) == ["completed"] * 3
+        assert workshop.work(*jobs) == {"batchItemFailures": []}
+    assert statuses(workshop, *jobs) == ["completed"] * 2
+
+
+def test_a_database_that_stays_away_is_told_in_time(workshop: Workshop) -> None:
+    job_id = workshop.obey("complete")
+    with away(workshop.db), pytest.raises(DatabaseUnavailable):
+        workshop.work(job_id, seconds=0.6)
+    assert workshop.job(job_id)["status"] == "queued"
 
 
 def misbehaving(workshop: Workshop, deed: str) -> str:
@@ -113,22 +130,16 @@ def statuses(workshop: Workshop, *ids: str) -> list[str]:
 
 @contextmanager
 def away(db: psycopg.Connection) -> Iterator[None]:
-    """Once the job has been begun, nobody but the test has a way in for a second."""
+    """Nobody but the test has a way in for a second."""
     [name] = db.execute("SELECT quote_ident(current_database())").fetchone() or ("",)
-
     back = Timer(1, lambda: db.execute(f"GRANT CONNECT ON DATABASE {name} TO PUBLIC".encode()))
-
-    def leave(_: object) -> None:
-        db.execute(f"REVOKE CONNECT ON DATABASE {name} FROM PUBLIC".encode())
-        db.execute(
-            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
-        back.start()
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(DEEDS, "nothing wrong", leave)
-        try:
-            yield
-        finally:
-            back.join()
+    db.execute(f"REVOKE CONNECT ON DATABASE {name} FROM PUBLIC".encode())
+    db.execute(
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    back.start()
+    try:
+        yield
+    finally:
+        back.join()

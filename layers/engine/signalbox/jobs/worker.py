@@ -11,10 +11,10 @@ from __future__ import annotations
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 
@@ -42,9 +42,10 @@ from signalbox.jobs.verdict import CANCELLED, RELEASED, Verdict, as_json, of_err
 # What has ended is recorded at the latest after so long, or so many: a crash makes the rest run again.
 RECORD_AFTER_SECONDS = 1.0
 RECORD_AT_MOST = 1000
-# So long an end is recorded anew where the database is away, as in a restart or a failover: else what has been done
-# would be done again once the leases have run out.
-RECORD_FOR_SECONDS, RECORD_EACH_SECONDS = 30.0, 0.5
+# So long a worker waits for a database that is away, as in a restart or a failover. A message that comes back without
+# having been looked at is hidden for six times the function's time-out, and what has been done and is not recorded is
+# done again once its lease has run out.
+PATIENCE_SECONDS, AGAIN_SECONDS = 30.0, 0.5
 # What one job's end can cause.
 RECORD_FAULTS = (
     psycopg.DataError,
@@ -54,6 +55,9 @@ RECORD_FAULTS = (
 )
 # A job is not begun with less of its own time left than this share: it would only be cut off.
 LEAST_SHARE = 0.5
+
+
+Found = TypeVar("Found")
 
 
 class Record(NamedTuple):
@@ -90,7 +94,7 @@ class Batch:
         return self.invocation.ends_at - self.tools.settings.budget_margin_seconds
 
     def run(self, ids: Sequence[str]) -> None:
-        claimed = self.lease.claim(self.tools.database.connection(), ids)
+        claimed = self._patiently(self._patience, lambda db: self.lease.claim(db, ids))
         self.claimed_at = self.recorded_at = time.monotonic()
         self.jobs = {job.id: job for job in claimed}
         self.ahead = self.jobs.copy()
@@ -185,27 +189,25 @@ class Batch:
         if not self.records:
             return
         records, self.records = self.records, []
-        until = min(time.monotonic() + RECORD_FOR_SECONDS, self.invocation.ends_at - RECORD_EACH_SECONDS)
-        self._follow(self._finish(records, until))
+        self._follow(self._finish(records, self._patience))
         self.recorded_at = time.monotonic()
 
     def _finish(self, records: Sequence[Record], until: float) -> list[Changed]:
         """What has changed. One end that the database does not take leaves the others what they are."""
         try:
-            return self._finish_together(records, until)
+            return self._patiently(until, lambda db: self.lease.finish(db, [record.text for record in records]))
         except RECORD_FAULTS as error:
             if len(records) == 1:
                 return self._fail_unrecorded(records[0], error)
         middle = len(records) // 2
         return self._finish(records[:middle], until) + self._finish(records[middle:], until)
 
-    def _finish_together(self, records: Sequence[Record], until: float) -> list[Changed]:
+    def _patiently(self, until: float, act: Callable[[Connection], list[Found]]) -> list[Found]:
         """Again and again where the database is away, or a job has left the connection as nobody can use it."""
-        texts = [record.text for record in records]
         broke = False
         while True:
             try:
-                return self.lease.finish(self.tools.database.connection(), texts)
+                return act(self.tools.database.connection())
             except RECORD_FAULTS:
                 raise
             except (psycopg.OperationalError, psycopg.InternalError, DatabaseUnavailable):
@@ -213,8 +215,12 @@ class Batch:
                     raise
                 self.tools.database.close()
             if broke:
-                time.sleep(RECORD_EACH_SECONDS)
+                time.sleep(AGAIN_SECONDS)
             broke = True
+
+    @property
+    def _patience(self) -> float:
+        return min(time.monotonic() + PATIENCE_SECONDS, self.invocation.ends_at - AGAIN_SECONDS)
 
     def _fail_unrecorded(self, record: Record, error: psycopg.Error) -> list[Changed]:
         """Not in all of the server's words: they may hold what the job answered."""
