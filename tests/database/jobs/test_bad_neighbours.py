@@ -7,14 +7,17 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
+from functools import partial
 from threading import Timer
 
 import psycopg
 import pytest
 
 from signalbox.errors import DatabaseUnavailable
-from signalbox.jobs import timeout
+from signalbox.jobs import timeout, worker
+from signalbox.jobs.heartbeat import Heartbeat
 from signalbox.jobs.job_type import JobType
+from signalbox.jobs.parents import Dependency
 from tests.support.jobs import TEST_JOB_TYPES
 from tests.support.jobs.misbehave import DEEDS, ODD, UNRECORDABLE
 from tests.support.lane_stand_in import LaneStandIn
@@ -86,6 +89,27 @@ def test_what_the_end_of_the_process_keeps_from_its_turn_is_given_back_unharmed(
         workshop.work(before, bad, beside)
     assert statuses(workshop, before, bad, beside) == ["completed", "running", "pending"]
     assert workshop.job(beside)["attempts"] == 0
+
+
+def test_ends_are_known_while_a_long_job_is_at_work(
+    workshop: Workshop, lanes: LaneStandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever waits for them is sent all the same, once the batch has ended."""
+    before, seen = workshop.obey("complete"), []
+
+    def look(_: object) -> None:
+        while workshop.job(before)["status"] == "running":
+            time.sleep(0.01)
+        seen.append(workshop.job(before)["status"])
+
+    monkeypatch.setitem(DEEDS, "nothing wrong", look)
+    monkeypatch.setattr(worker, "Heartbeat", partial(Heartbeat, interval=0.02))
+    long = workshop.submit("misbehave", payload={"deed": "nothing wrong"}, timeout=timedelta(seconds=20)).id
+    child = workshop.submit(depends_on=[Dependency(before)]).id
+    workshop.work(before, long)
+    assert seen == ["completed"]
+    assert statuses(workshop, long, child) == ["completed", "pending"]
+    assert [notice["job_id"] for notice in lanes.take()] == [child]
 
 
 def test_ends_outlast_a_while_without_the_database(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import uuid
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Self
 
@@ -29,6 +30,7 @@ class Heartbeat:
         self._database, self._token, self._interval = database, token, interval
         self._over = threading.Event()
         self._at_work: tuple[str, Progress] | None = None
+        self.also: Callable[[Connection], None] = lambda _: None  # done with each beat, on its connection
         self.unwanted: frozenset[str] = frozenset()  # of the batch's jobs, those that somebody wants to be cancelled
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
@@ -50,6 +52,7 @@ class Heartbeat:
                 connection = connection or self._database.open_another()
                 try:
                     self._beat(connection)
+                    self.also(connection)
                 except psycopg.Error:
                     connection.close()
                     connection = None

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from threading import Lock
 from typing import Any, NamedTuple, TypeVar
 
 import psycopg
@@ -39,7 +40,8 @@ from signalbox.jobs.timeout import Alarm
 from signalbox.jobs.usage import Cost, spent
 from signalbox.jobs.verdict import CANCELLED, RELEASED, Verdict, as_json, of_error, parked
 
-# What has ended is recorded at the latest after so long, or so many: a crash makes the rest run again.
+# What has ended is recorded with the first job that ends after so long, with so many, or by the heartbeat, whichever is
+# first: a crash makes the rest run again.
 RECORD_AFTER_SECONDS = 1.0
 RECORD_AT_MOST = 1000
 # So long a worker waits for a database that is away, as in a restart or a failover. A message that comes back without
@@ -83,6 +85,8 @@ class Batch:
     ahead: dict[str, Job] = field(default_factory=dict)  # of them, those that were not begun
     delays: dict[str, float] = field(default_factory=dict)  # of those that are to be sent again
     records: list[Record] = field(default_factory=list)
+    changed: list[Changed] = field(default_factory=list)  # what the heartbeat has recorded
+    lock: Lock = field(default_factory=Lock)  # on these two, which the heartbeat's thread takes and gives
     notices: list[Notice] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
     followers: list[str] = field(default_factory=list)  # jobs that waited for these
@@ -98,6 +102,7 @@ class Batch:
         self.claimed_at = self.recorded_at = time.monotonic()
         self.jobs = {job.id: job for job in claimed}
         self.ahead = self.jobs.copy()
+        self.heartbeat.also = self._record_beside
         self._note((job.id, "running") for job in claimed)
         try:
             with self.heartbeat, self.alarm:
@@ -165,7 +170,9 @@ class Batch:
 
     def _keep(self, job: Job, verdict: Verdict, began: float = 0.0, cpu: float = 0.0) -> None:
         self.ahead.pop(job.id, None)
-        self.records.append(self._record_of(job, verdict, began, cpu))
+        record = self._record_of(job, verdict, began, cpu)
+        with self.lock:
+            self.records.append(record)
         if len(self.records) >= RECORD_AT_MOST or time.monotonic() - self.recorded_at > RECORD_AFTER_SECONDS:
             self._record()
 
@@ -186,11 +193,29 @@ class Batch:
         return self.tools.database.connection()
 
     def _record(self) -> None:
-        if not self.records:
+        with self.lock:
+            records, self.records = self.records, []
+            changed, self.changed = self.changed, []
+        self._follow(changed)
+        if records:
+            self._follow(self._finish(records, self._patience))
+            self.recorded_at = time.monotonic()
+
+    def _record_beside(self, db: Connection) -> None:
+        """By the heartbeat: while a long job is at work, those before it would else not be known to have ended, and
+        be done again with it."""
+        with self.lock:
+            records, self.records = self.records, []
+        if not records:
             return
-        records, self.records = self.records, []
-        self._follow(self._finish(records, self._patience))
-        self.recorded_at = time.monotonic()
+        try:
+            changed = self.lease.finish(db, [record.text for record in records])
+        except BaseException:
+            with self.lock:
+                self.records[:0] = records
+            raise
+        with self.lock:
+            self.changed += changed
 
     def _finish(self, records: Sequence[Record], until: float) -> list[Changed]:
         """What has changed. One end that the database does not take leaves the others what they are."""
