@@ -111,8 +111,8 @@ def _facts(found: _Facts, clock: datetime) -> Iterator[tuple[str, Any]]:
 
 
 def _progress(job: _Facts) -> str:
-    if job["status"] != "running" and not job["progress_message"]:
-        return ""
+    if job["status"] == "completed" or (job["status"] != "running" and not job["progress_message"]):
+        return ""  # the words of a last but one piece, beside the whole's result, would contradict it
     unwell = f", {job['health_status']}" if job["health_status"] not in (None, "HEALTHY") else ""
     return f"{job['progress_percent']} %{unwell} {job['progress_message'] or ''}".rstrip()
 

@@ -109,6 +109,12 @@ def test_a_column_that_says_nothing_is_left_out() -> None:
     assert "tenant" in job_table([ROW | {"tenant": "acme"}], 120, CLOCK)[0].plain
 
 
+def test_a_page_of_a_job_that_has_ended_well_tells_its_result_and_not_how_far_its_last_piece_had_been() -> None:
+    told = {"progress_percent": 100, "progress_message": "3738 rows"}
+    assert "3738 rows" not in page(job=JOB | told | {"status": "completed", "result": {"rows": 5000}})
+    assert "3738 rows" in page(job=JOB | told | {"status": "failed"})
+
+
 def test_a_page_says_what_is_known_and_is_silent_about_the_rest() -> None:
     text = page()
     assert text.startswith(f"job {ID} of deliver_webhook is pending\n")

@@ -399,7 +399,7 @@ def test_a_payload_that_makes_no_sense_is_refused_when_it_is_submitted(
         ({"table": "public.peple"}, "there is no table public.peple"),
         ({"table": "signalbox.jobs"}, "SIGNALBOX_IMPORT_TABLES"),
         ({"table": "pg_catalog.pg_class"}, "SIGNALBOX_IMPORT_TABLES"),
-        ({"key": "not/there"}, "404"),
+        ({"key": "not/there"}, "S3 answers 404: there is no such object"),
         ({"bucket": "no-such-bucket-here"}, "404"),
         ({"bucket": "No Bucket"}, "no such name"),
         ({"columns": {"nme": "name"}}, "no column 'nme'; did you mean 'name'?"),

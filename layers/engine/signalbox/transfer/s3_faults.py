@@ -29,7 +29,7 @@ def s3_faults(what: str) -> Iterator[None]:
 
 def _judge(what: str, answer: Any) -> JobFailed:
     status, code = answer["ResponseMetadata"]["HTTPStatusCode"], answer["Error"].get("Code", "")
-    told = f"{what}: S3 answers {status} {code}"
+    told = f"{what}: S3 answers {status}" + (f" {code}" if code != str(status) else "")  # a HEAD's code is its status
     if code == "SlowDown" or status == 429:
         return RateLimited(told)
     if status >= 500 or status == 408 or code in _PASSING:
@@ -39,4 +39,6 @@ def _judge(what: str, answer: Any) -> JobFailed:
     if status == 403:
         # A policy does not mend itself within the minutes of the retries; once it is mended, a redrive goes on.
         return Permanent(f"{told}: let the worker's role do it, then redrive the dead letter")
+    if status == 404:
+        return Permanent(f"{told}: there is no such object, or bucket")
     return Permanent(told)
