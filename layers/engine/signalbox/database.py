@@ -117,7 +117,7 @@ class Database:
     @property
     def is_busy(self) -> bool:
         """Is a statement or a transaction under way on it?"""
-        return self._connection is not None and self._connection.info.transaction_status in _UNDER_WAY
+        return self._connection is not None and self._connection.pgconn.transaction_status in _UNDER_WAY
 
     def abandon(self) -> None:
         """What is under way on it was given up: a statement that was interrupted, a transaction that nobody ended. The
