@@ -33,6 +33,7 @@ ENGINE = {
     "migrations": {"hashlib"},  # only the migrator compares checksums
     "notify_dead_letters": {"botocore.exceptions"},
     "parents": {"graphlib"},  # only jobs that wait for others of their own submit
+    "redelivery": {"botocore.exceptions"},
     "redrive": {"botocore.exceptions"},
     "registry": {"difflib"},  # only a misspelt name
     "runs": {"signalbox.backfills"},  # only a backfill's run

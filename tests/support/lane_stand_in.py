@@ -17,6 +17,7 @@ class LaneStandIn(StandIn):
 
     def __init__(self) -> None:
         self.sent: deque[tuple[str, dict[str, Any]]] = deque()
+        self.hidden: deque[tuple[str, int]] = deque()  # (lane, seconds) of messages whose visibility was set
         self.away: set[str] = set()  # lanes that answer nothing but errors
         super().__init__()
 
@@ -50,6 +51,9 @@ class LaneStandIn(StandIn):
             depth = sum(name == lane for name, _ in self.sent)
             counts = dict(zip(names, (depth, 0, 0), strict=True))
             return _ok({"Attributes": {f"ApproximateNumberOfMessages{name}": str(n) for name, n in counts.items()}})
+        if action == "ChangeMessageVisibilityBatch":
+            self.hidden.extend((lane, entry["VisibilityTimeout"]) for entry in asked["Entries"])
+            return _ok({"Successful": [{"Id": entry["Id"]} for entry in asked["Entries"]], "Failed": []})
         self.sent.extend((lane, entry) for entry in asked["Entries"])
         taken = [{"Id": entry["Id"], "MessageId": entry["Id"], "MD5OfMessageBody": ""} for entry in asked["Entries"]]
         return _ok({"Successful": taken, "Failed": []})

@@ -15,6 +15,7 @@ PREFIXES = {"sesv2": "ses"}  # where it is not the client's name
 # {operation: actions}; the rest is called as its operation is.
 DIFFERENT: Mapping[str, tuple[str, ...]] = {
     "lambda:Invoke": ("lambda:InvokeFunction",),
+    "sqs:ChangeMessageVisibilityBatch": ("sqs:ChangeMessageVisibility",),
     "sqs:SendMessageBatch": ("sqs:SendMessage",),
     # S3 says of what is not there that it is forbidden, to those who may not list.
     "s3:HeadObject": ("s3:GetObject", "s3:ListBucket"),

@@ -51,6 +51,12 @@ def lanes(place: Place, _: Work) -> list[str]:
     return [f"{names[f'${{AWS::StackName}}-{lane}']}.Arn" for lane in Lane]
 
 
+def queues_of_its_own(place: Place) -> list[str]:
+    """Those that it gets its messages from."""
+    mappings = place.template.of(MAPPING).values()
+    return [place.arn(one["EventSourceArn"]) for one in mappings if _invoked(place, one["FunctionName"])]
+
+
 def functions_of_its_tasks(_: Place, work: Work) -> list[str]:
     """A run goes on in its task's own function."""
     return sorted({f"{FUNCTIONS}{task.function}:live" for task in work.tasks})
@@ -77,6 +83,7 @@ WHERE: Mapping[tuple[str, str], Where] = {
     ),
     ("signalbox.webhooks.signing_key", "secretsmanager"): lambda *_: [WEBHOOKS],
     ("signalbox.jobs.lanes", "sqs"): lanes,
+    ("signalbox.jobs.redelivery", "sqs"): lambda place, _: queues_of_its_own(place),
     ("signalbox.jobs.events", "events"): told("SIGNALBOX_EVENT_BUS"),
     ("signalbox.runs._continue", "lambda"): functions_of_its_tasks,
     ("signalbox.backfills", "lambda"): functions_of_tasks,
@@ -189,11 +196,9 @@ def _of_its_shape(place: Place) -> Iterator[Right]:
         if referred(config["FunctionName"]) == place.function:
             queue = place.arn(config["DestinationConfig"]["OnFailure"]["Destination"])
             yield from _rights(place, Method("sqs", "send_message"), queue)
-    for mapping in place.template.of(MAPPING).values():
-        if _invoked(place, mapping["FunctionName"]):
-            queue = place.arn(mapping["EventSourceArn"])
-            yield from (Right(action, queue) for action in READING)
-            yield from (Right("kms:Decrypt", f"{key} via {way}") for key, way in _keys(place, queue))
+    for queue in queues_of_its_own(place):
+        yield from (Right(action, queue) for action in READING)
+        yield from (Right("kms:Decrypt", f"{key} via {way}") for key, way in _keys(place, queue))
 
 
 def _invoked(place: Place, target: object) -> bool:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from datetime import timedelta
 from functools import partial
-from threading import Timer
 
 import psycopg
 import pytest
@@ -21,6 +19,7 @@ from signalbox.jobs.parents import Dependency
 from tests.support.jobs import TEST_JOB_TYPES
 from tests.support.jobs.misbehave import DEEDS, ODD, UNRECORDABLE
 from tests.support.lane_stand_in import LaneStandIn
+from tests.support.outage import away
 from tests.support.stage import Stage
 from tests.support.workshop import Workshop
 
@@ -150,20 +149,3 @@ def noted(workshop: Workshop) -> int:
 
 def statuses(workshop: Workshop, *ids: str) -> list[str]:
     return [workshop.job(id_)["status"] for id_ in ids]
-
-
-@contextmanager
-def away(db: psycopg.Connection) -> Iterator[None]:
-    """Nobody but the test has a way in for a second."""
-    [name] = db.execute("SELECT quote_ident(current_database())").fetchone() or ("",)
-    back = Timer(1, lambda: db.execute(f"GRANT CONNECT ON DATABASE {name} TO PUBLIC".encode()))
-    db.execute(f"REVOKE CONNECT ON DATABASE {name} FROM PUBLIC".encode())
-    db.execute(
-        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
-        "WHERE datname = current_database() AND pid <> pg_backend_pid()"
-    )
-    back.start()
-    try:
-        yield
-    finally:
-        back.join()

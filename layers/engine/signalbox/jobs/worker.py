@@ -35,6 +35,7 @@ from signalbox.jobs.lease import Changed, Lease, LeaseLost
 from signalbox.jobs.message import read_messages
 from signalbox.jobs.metrics import write_metrics, write_version_metrics
 from signalbox.jobs.outcome import Permanent
+from signalbox.jobs.redelivery import bring_back
 from signalbox.jobs.submission import Submitted
 from signalbox.jobs.timeout import Alarm
 from signalbox.jobs.usage import Cost, spent
@@ -311,8 +312,10 @@ def work(tools: Tools, event: object, invocation: Invocation) -> dict[str, Any]:
     if messages:
         try:
             batch.run(list(messages))
-        except BaseException:
+        except BaseException as error:
             tools.database.close()  # whatever has been done to it
+            if isinstance(error, psycopg.OperationalError | DatabaseUnavailable):
+                bring_back(tools.clients, event, invocation.ends_at, tools.log)
             raise
     write_metrics(tools.settings.stack, batch.counts, len(messages), len(batch.jobs))
     write_version_metrics(tools.settings.stack, tools.function, tools.version, batch.counts)

@@ -1,0 +1,26 @@
+"""A database that is away for a while: nobody but the test has a way in, and who had one has lost it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Timer
+
+import psycopg
+
+
+@contextmanager
+def away(db: psycopg.Connection) -> Iterator[None]:
+    """For a second at least; at the end it is back."""
+    [name] = db.execute("SELECT quote_ident(current_database())").fetchone() or ("",)
+    back = Timer(1, lambda: db.execute(f"GRANT CONNECT ON DATABASE {name} TO PUBLIC".encode()))
+    db.execute(f"REVOKE CONNECT ON DATABASE {name} FROM PUBLIC".encode())
+    db.execute(
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    back.start()
+    try:
+        yield
+    finally:
+        back.join()
