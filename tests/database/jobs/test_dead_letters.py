@@ -32,12 +32,15 @@ def test_a_failed_job_has_a_dead_letter_that_says_why(letters: Letters) -> None:
     assert [entry["status"] for entry in row["execution_history"]] == ["failed"]
 
 
-def test_neither_is_there_without_the_other(letters: Letters) -> None:
+def test_neither_is_there_without_the_other_and_the_attempt_counts_once(
+    letters: Letters, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Until rescue_jobs tells of the job, once its lease has run out."""
     job_id = letters.workshop.obey("fail_for_good")
     letters.db.execute("ALTER TABLE signalbox.dead_letter_jobs ADD CONSTRAINT full_up CHECK (false) NOT VALID")
-    with pytest.raises(psycopg.errors.CheckViolation):
-        letters.workshop.work(job_id)
+    letters.workshop.work(job_id)
     assert letters.workshop.job(job_id)["status"] == "running"
+    assert '"AttemptsFailed":[1.0]' in capsys.readouterr().out
     assert letters.all() == []
 
 

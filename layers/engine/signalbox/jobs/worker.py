@@ -67,6 +67,7 @@ class Record(NamedTuple):
     """What end_attempts takes of one job."""
 
     job: Job
+    execution: str
     text: str
 
 
@@ -186,7 +187,8 @@ class Batch:
         if began:
             since, until, cpu_ms, memory_mb = Cost.of(self.claimed_at, began, cpu)
             measured = f'"began_ms":{since:.3f},"ended_ms":{until:.3f},"cpu_ms":{cpu_ms:.3f},"memory_mb":{memory_mb},'
-        return Record(job, f'{{"id":"{job.id}","number":{job.execution},{measured}{as_json(verdict)[1:]}')
+        text = f'{{"id":"{job.id}","number":{job.execution},{measured}{as_json(verdict)[1:]}'
+        return Record(job, verdict.execution, text)
 
     def _recorded(self) -> Connection:
         """The connection, where nothing waits to be recorded."""
@@ -253,6 +255,7 @@ class Batch:
         job, kind = record.job, type(error).__name__
         told = Permanent(f"what became of the job can't be recorded: {kind}: {error.diag.message_primary}")
         self.tools.log.error("job.not_recorded", extra={**job.ids, "error": kind})
+        self.counts[job.job_type, record.execution] -= 1
         verdict = of_error(self._type_of(job), job, told, 0)
         try:
             return self.lease.finish(self.tools.database.connection(), [self._record_of(job, verdict).text])
@@ -317,6 +320,7 @@ def work(tools: Tools, event: object, invocation: Invocation) -> dict[str, Any]:
             if isinstance(error, psycopg.OperationalError | DatabaseUnavailable):
                 bring_back(tools.clients, event, invocation.ends_at, tools.log)
             raise
-    write_metrics(tools.settings.stack, batch.counts, len(messages), len(batch.jobs))
-    write_version_metrics(tools.settings.stack, tools.function, tools.version, batch.counts)
+    counts = +batch.counts  # without what was taken back
+    write_metrics(tools.settings.stack, counts, len(messages), len(batch.jobs))
+    write_version_metrics(tools.settings.stack, tools.function, tools.version, counts)
     return {"batchItemFailures": [{"itemIdentifier": id_} for id_ in unreadable]}
