@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from bench import ramp
-from bench.ramp_simulation import MARGIN_SECONDS
+from bench.ramp_simulation import MARGIN_SECONDS, simulate
 from local.cli.cost_page import dollars, price, quantity, rate
 from local.cost.estimate import Estimate, estimate
 from local.cost.figures import assumed, figures, measured, price_list
@@ -120,7 +120,7 @@ def scale_burst() -> str:
     burst = replace(scene, rate=0.0, burst=100_000, seconds=1.0)
     rows = []
     for times in (1, 10):
-        found = ramp.simulate(replace(burst, lane=replace(burst.lane, concurrency=times * burst.lane.concurrency)))
+        found = simulate(replace(burst, lane=replace(burst.lane, concurrency=times * burst.lane.concurrency)))
         rows.append(
             f"| {times * burst.lane.concurrency} | {found.most_workers} | {found.drained_seconds or 0:,.0f} s | "
             f"{found.limited_by} |"

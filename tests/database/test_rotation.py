@@ -19,6 +19,7 @@ from local.postgres import EmbeddedPostgres
 from signalbox.engine import Engine
 from signalbox.errors import DatabaseUnavailable
 from signalbox.migrator import Migrator
+from tests.support.aws import speak_to
 from tests.support.stage import NOON, Stage
 
 RUN = {"task": "sweep_runs"}
@@ -94,13 +95,7 @@ def user_of(name: str) -> psycopg.sql.Identifier:
 
 @pytest.fixture
 def vault(host: str, moto: str, monkeypatch: pytest.MonkeyPatch) -> Vault:
-    for name, value in {
-        "AWS_ENDPOINT_URL": moto,
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-    }.items():
-        monkeypatch.setenv(name, value)
+    speak_to(moto, monkeypatch)
     secrets = boto3.client("secretsmanager")
     text = json.dumps({"username": "first", "password": uuid4().hex})
     vault = Vault(host, secrets, secrets.create_secret(Name=uuid4().hex, SecretString=text)["ARN"])
@@ -159,8 +154,9 @@ def test_a_password_that_no_version_of_the_secret_has_is_told_once(vault: Vault)
 def test_the_next_version_of_the_same_log_in_does_not_change_its_password_before_its_time(vault: Vault) -> None:
     vault.put("first", "too early", "AWSPENDING")
     vault.migrate()
-    with closing(vault.engine().tools.database) as database:
-        database.connection()
+    engine = vault.engine()
+    with closing(engine.tools.database):
+        assert who(engine)[0] == "first"
 
 
 def test_the_log_in_of_the_secret_is_one_that_writes_and_ends_what_its_function_left(vault: Vault) -> None:

@@ -7,7 +7,17 @@ from functools import cache
 from typing import Any
 from uuid import uuid4
 
+import pytest
+
 from local.aws import client
+
+
+def speak_to(moto: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every client of this process, the code's own among them."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", moto)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
 
 
 class Aws:

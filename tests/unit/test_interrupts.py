@@ -56,5 +56,7 @@ def test_after_a_beginning_that_failed_requests_interrupt_again(interrupts: Inte
 
 
 def test_without_a_request_a_beginning_just_goes_on(interrupts: Interrupts) -> None:
+    begun: list[str] = []
     with interrupts.held():
-        pass
+        begun.append("whole")
+    assert begun == ["whole"]

@@ -20,7 +20,7 @@ from signalbox.queries import load_queries
 from signalbox.registry import Overlap, Task
 
 SQL = load_queries(__file__)
-HELD = "the task is disabled in this stack"  # the reason of slots that came while it was
+DISABLED = "the task is disabled in this stack"  # the reason of slots that came while it was
 
 
 class RunStatus(StrEnum):
@@ -137,20 +137,20 @@ def record(connection: Connection, slot: Slot, claim: Claim, worker_id: str, end
     return int(row[0])
 
 
-def record_held(connection: Connection, slot: Slot, attempt: Attempt) -> Claim:
-    """A skipped row for a slot whose task is switched off. That slot is decided, and is not missed later."""
+def record_disabled(connection: Connection, slot: Slot, attempt: Attempt) -> Claim:
+    """A skipped row for a slot whose task is disabled. That slot is decided, and is not missed later."""
     [[run_id]] = connection.execute(
-        SQL["record_held"],
+        SQL["record_disabled"],
         {
             "job_type": slot.task.name,
             "slot": slot.instant,
             "reference_time": attempt.reference_time,
             "trigger": attempt.trigger,
             "worker_id": attempt.worker_id,
-            "reason": HELD,
+            "reason": DISABLED,
         },
     ).fetchall()
-    return Claim(int(run_id), RunStatus.SKIPPED, HELD)
+    return Claim(int(run_id), RunStatus.SKIPPED, DISABLED)
 
 
 def record_refusal(

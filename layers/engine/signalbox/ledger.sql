@@ -10,7 +10,7 @@ SELECT signalbox.end_run(
     %(error)s
 );
 
--- record_held: a skipped row for a slot whose task is switched off, one each time that its event comes
+-- record_disabled: a skipped row for a slot whose task is disabled, one each time that its event comes
 INSERT INTO signalbox.job_history
     (job_type, slot, reference_time, trigger, worker_id, started_at, finished_at, status, reason, ran)
 SELECT %(job_type)s, %(slot)s, %(reference_time)s, %(trigger)s, %(worker_id)s, now(), now(), 'skipped', %(reason)s, false

@@ -73,8 +73,8 @@ def run_task(tools: Tools, payload: TaskPayload, invocation: Invocation, *, cont
     Who has it not continue asks for the next step by themselves where the answer says `more`."""
     run = _resolve(tools, payload, invocation, continues)
     try:
-        if _is_held(run):
-            return _leave(run, ledger.record_held(tools.database.connection(), run.slot, run.attempt))
+        if _is_disabled(run):
+            return _leave(run, ledger.record_disabled(tools.database.connection(), run.slot, run.attempt))
         params = _accept(run)
         claim = _claim(run)
         if claim.status is not RunStatus.RUNNING:
@@ -92,8 +92,8 @@ def _resolve(tools: Tools, payload: TaskPayload, invocation: Invocation, continu
     return Run(tools, invocation, payload, task, now, slot, TaskMetrics(tools.settings.stack, task.name), continues)
 
 
-def _is_held(run: Run) -> bool:
-    """Its rule fires as before: were that an error, a task that is switched off would ring alarms until it is on."""
+def _is_disabled(run: Run) -> bool:
+    """Its rule fires as before: were that an error, a disabled task would ring alarms until it is on."""
     return run.payload.trigger is Trigger.SCHEDULE and run.task.name in run.tools.settings.disabled_tasks
 
 

@@ -60,13 +60,18 @@ def are_rolled_back_by_alarms(template: Template) -> Iterator[str]:
         named = [referred(alarm["Name"]) for alarm in stops.get("Alarms", []) if stops.get("Enabled")]
         if not named:
             yield f"{name}: stops on no alarm"
-        for alarm in named:
-            if alarm not in template.of(ALARM):
-                yield f"{name}: alarm {alarm} is not of this template"
-            elif function not in set(_versions_watched(template, alarm)):
-                yield f"{name}: alarm {alarm} does not see the new version of {function}"
+        yield from (f"{name}: alarm {alarm} {fault}" for alarm in named if (fault := _blind(template, alarm, function)))
         if "DEPLOYMENT_STOP_ON_ALARM" not in group.get("AutoRollbackConfiguration", {}).get("Events", []):
             yield f"{name}: is stopped, and not rolled back"
+
+
+def _blind(template: Template, alarm: str | None, function: str | None) -> str | None:
+    """Why the alarm would not stop a deploy of the function."""
+    if alarm is None or alarm not in template.of(ALARM):
+        return "is not of this template"
+    if function in set(_versions_watched(template, alarm)):
+        return None
+    return f"does not see the new version of {function}"
 
 
 def are_published_with_what_they_depend_on(template: Template) -> Iterator[str]:

@@ -13,7 +13,7 @@ from local.moto_process import MotoProcess
 from local.stand_ins.runpod import KEY, RunPodStandIn
 from signalbox.packs import ENGINE
 from tests.conftest import new_database
-from tests.support.aws import Aws, shared_client
+from tests.support.aws import Aws, shared_client, speak_to
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.queue_stand_in import QueueStandIn
 from tests.support.schema import make_schema
@@ -40,13 +40,7 @@ def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def aws(moto: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
     """Queues and buckets of the test's own; the pack finds them by its settings, as it does when deployed."""
-    for name, value in {
-        "AWS_ENDPOINT_URL": moto,
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-    }.items():
-        monkeypatch.setenv(name, value)
+    speak_to(moto, monkeypatch)
     aws = Aws(moto)
     for name, value in aws.settings().items():
         monkeypatch.setenv(name, value)

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from signalbox.context import Context, Done
 from signalbox.errors import SignalboxError
-from signalbox.ledger import HELD, Trigger
+from signalbox.ledger import DISABLED, Trigger
 from signalbox.payload import Payload
 from signalbox.queries import load_queries
 from signalbox.registry import CatchUp, Overlap, Task
@@ -59,7 +59,7 @@ def missing(expected: Iterable[datetime], present: Iterable[datetime]) -> list[d
 
 def _record_missed(context: Context, task: Task) -> int:
     since, until = _window(context, task), context.now - GRACE
-    values = {"task": task.name, "since": since, "until": until, "held": HELD}
+    values = {"task": task.name, "since": since, "until": until, "disabled": DISABLED}
     present = context.db.execute(SQL["list_slots"], values).fetchall()
     expected = Schedule.parse(task.schedule or "").between(since, until)
     slots = missing(expected, (row[0].astimezone(UTC) for row in present))

@@ -10,10 +10,10 @@ RETURNING CASE WHEN changed THEN known_since ELSE least(known_since, (
     SELECT min(slot) FROM signalbox.job_history WHERE job_type = %(task)s AND trigger = 'schedule'
 )) END;
 
--- list_slots: the slots that have had a run, are known to have had none, or were held; a refused request is none of these
+-- list_slots: the slots that have had a run, are known to have had none, or came while the task was disabled; a refused request is none of these
 SELECT DISTINCT slot FROM signalbox.job_history
 WHERE job_type = %(task)s AND slot > %(since)s AND slot <= %(until)s
-    AND (ran OR status = 'missed' OR (status = 'skipped' AND reason = %(held)s));
+    AND (ran OR status = 'missed' OR (status = 'skipped' AND reason = %(disabled)s));
 
 -- record_missed: one row a slot, however many reconcilers look
 INSERT INTO signalbox.job_history
