@@ -1,14 +1,7 @@
-"""Makes the schema that tests run on: by this code's migrations, or by those of other code.
-
-SIGNALBOX_TEST_MIGRATE names a command that is given a DSN and the names of packs, and migrates that database. So the
-suite of a release runs on the schema of the code that comes after it (`make test-upgrade`).
-"""
+"""Makes the schema that tests run on."""
 
 from __future__ import annotations
 
-import os
-import shlex
-import subprocess
 from collections.abc import Sequence
 
 import psycopg
@@ -27,15 +20,7 @@ ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO signalbox_re
 
 
 def make_schema(dsn: str, packs: Sequence[Pack]) -> None:
-    """Migrate a fresh database."""
-    if command := os.environ.get("SIGNALBOX_TEST_MIGRATE"):
-        subprocess.run([*shlex.split(command), dsn, *(pack.name for pack in packs)], check=True)
-        return
-    migrate(dsn, packs)
-
-
-def migrate(dsn: str, packs: Sequence[Pack]) -> None:
-    """By this code, with roles as a deploy makes them."""
+    """Migrate a fresh database, with roles as a deploy makes them."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         migrations.apply(connection, packs, "tests", find_roles(connection))
         connection.execute(OWN_TABLES)
