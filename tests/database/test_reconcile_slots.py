@@ -92,7 +92,7 @@ def test_a_refused_request_does_not_stand_for_a_run(stage: Stage, db: psycopg.Co
 def test_a_slot_whose_retry_met_another_slot_at_work_is_caught_up(stage: Stage, db: psycopg.Connection) -> None:
     failed_run(db, "catch_alone", NOON)
     abandoned_run(db, "catch_alone", NOON + HOUR, lease=HOUR, whole_task=True)
-    assert stage.invoke("catch_alone", NOON)["status"] == "missed"
+    assert stage.invoke("catch_alone", scheduled_time=NOON.isoformat())["status"] == "missed"
     db.execute("DELETE FROM signalbox.job_locks")
     reconcile(stage)
     assert [payload["task"] for payload in stage.invokes.payloads] == ["catch_alone"]

@@ -117,7 +117,10 @@ def test_a_slot_that_another_worker_holds_is_skipped(stage: Stage, db: psycopg.C
 
     answer = stage.invoke("note_run", NOON)
 
-    assert (answer["status"], answer["reason"]) == ("skipped", "the slot is being run by another worker")
+    assert (answer["status"], answer["reason"]) == (
+        "skipped",
+        "the slot is being run by another worker: see `signalbox history --task note_run --status running`",
+    )
     assert count(db, "effects") == 0
     assert count(db, "signalbox.job_locks") == 1
 
@@ -133,8 +136,8 @@ def test_a_slot_is_missed_while_another_slot_of_a_task_that_forbids_it_is_at_wor
     earlier = NOON - timedelta(minutes=15)
     abandoned_run(db, "note_alone", earlier, lease=timedelta(minutes=1), whole_task=True)
 
-    answer = stage.invoke("note_alone", NOON)
-    assert answer["status"] == "missed"
+    assert stage.invoke("note_alone", NOON)["status"] == "skipped", "who asks by hand is told, and misses nothing"
+    assert stage.invoke("note_alone", scheduled_time=NOON.isoformat())["status"] == "missed"
     assert count(db, "effects") == 0
     assert count(db, "signalbox.job_locks") == 2
 
@@ -303,12 +306,18 @@ def test_params_that_a_task_does_not_take_leave_one_failed_row_however_often_the
     assert (row["status"], row["error"]["type"]) == ("failed", "ParamsRefused")
 
 
-def test_a_task_that_is_disabled_here_is_refused_with_a_row(
+def test_disabled_task_is_refused_to_a_backfill_with_a_row(
     dsn: str, invokes: InvokeRecorder, db: psycopg.Connection
 ) -> None:
     with Stage(dsn, invokes, disabled_tasks="note_run") as stage, pytest.raises(TaskDisabled, match="is disabled"):
-        stage.invoke("note_run")
+        stage.invoke("note_run", origin={"trigger": "backfill"})
     assert [row["status"] for row in runs_of(db, "note_run")] == ["failed"]
+
+
+def test_disabled_task_runs_by_hand_to_its_end(dsn: str, invokes: InvokeRecorder, db: psycopg.Connection) -> None:
+    with Stage(dsn, invokes, disabled_tasks="note_run") as stage:
+        assert stage.invoke("note_run")["status"] == "succeeded"
+        assert stage.invoke("note_run", force=True, origin={"trigger": "continuation"})["status"] == "succeeded"
 
 
 def test_what_a_rule_fires_for_a_task_that_is_disabled_here_is_skipped_and_no_error(

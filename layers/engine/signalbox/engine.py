@@ -88,6 +88,8 @@ class Engine:
         params = fields.get("params", {})
         if beside and isinstance(params, dict):  # anything else is refused below
             fields["params"] = params | beside
+        if not fields.keys() & {"force", "scheduled_time", "origin"}:
+            fields["force"] = True  # by hand: the slot's own poll has succeeded already, as a rule
         return self._run({"task": "poll_data"} | fields, "poller", invocation)
 
     def work(self, event: object, invocation: Invocation) -> dict[str, Any]:

@@ -97,14 +97,20 @@ def _is_disabled(run: Run) -> bool:
     return run.payload.trigger is Trigger.SCHEDULE and run.task.name in run.tools.settings.disabled_tasks
 
 
+def check_enabled(tools: Tools, task: str) -> None:
+    """Refuse a task that is disabled in this stack."""
+    if task in tools.settings.disabled_tasks:
+        raise TaskDisabled(
+            f"task '{task}' is disabled in this stack: take it out of the parameter DisabledTasks "
+            f"(SIGNALBOX_DISABLED_TASKS); by hand, `signalbox invoke {task}` runs it all the same"
+        )
+
+
 def _accept(run: Run) -> BaseModel | None:
     """The checked params. What is refused from here on concerns a slot, so the ledger gets a row for it."""
     try:
-        if run.task.name in run.tools.settings.disabled_tasks:
-            raise TaskDisabled(
-                f"task '{run.task.name}' is disabled in this stack: take it out of the parameter DisabledTasks "
-                "(SIGNALBOX_DISABLED_TASKS) to run it"
-            )
+        if run.payload.trigger not in (Trigger.MANUAL, Trigger.CONTINUATION):
+            check_enabled(run.tools, run.task.name)
         return check_params(run.task, run.payload.params)
     except (Refused, ImportError) as error:
         connection, request_id = run.tools.database.connection(), run.invocation.request_id

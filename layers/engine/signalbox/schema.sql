@@ -330,8 +330,12 @@ BEGIN
     ) THEN
         because := 'the slot is being run by another worker';
     ELSE
-        verdict := 'missed';
+        -- A run by hand misses nothing: the person sees the answer.
+        verdict := CASE why WHEN 'manual' THEN 'skipped' ELSE 'missed' END;
         because := 'another slot of the task is being run, and its runs may not overlap';
+    END IF;
+    IF done IS NULL THEN
+        because := because || format(': see `signalbox history --task %s --status running`', of_task);
     END IF;
     DELETE FROM signalbox.job_locks WHERE id = ANY (wanted) AND worker_id = by_worker;
     -- Missed anew: the row takes its place behind the runs that the slot has had since.

@@ -25,6 +25,7 @@ from local.stand_ins.runpod import RunPodStandIn
 from signalbox.errors import ParamsRefused, SettingsRefused
 from tests.support.aws import Aws
 from tests.support.forecast_rows import forecast_run
+from tests.support.ledger_rows import abandoned_run
 from tests.support.stage import NOON, Stage
 from tests.support.upstream import BucketListing, Files, IndexPages
 
@@ -53,8 +54,8 @@ class World:
         return self.bucket.files
 
     def poll(self, at: datetime = NOON, *, seconds: float = 60, **event: Any) -> dict[str, Any]:
-        """One poll, as if the slot had none before."""
-        answer = self.stage.engine.poll({"force": True} | event, Stage.invocation(at, seconds))
+        """One poll by hand."""
+        answer = self.stage.engine.poll(event, Stage.invocation(at, seconds))
         assert answer["status"] == "succeeded"
         return answer
 
@@ -579,6 +580,28 @@ def test_a_poller_who_saw_other_radar_files_can_not_take_an_instant_that_is_used
     forecast_run(world.db, first, model="nowcast", radar_timestamp=second, external_id="x")
     candidate = forecast_runs.Candidate("nowcast", second, ("a",), second)
     assert forecast_runs.open_run(world.db, candidate, NOON) is None
+
+
+def test_poll_by_hand_runs_though_its_slot_has_succeeded(world: World) -> None:
+    def poll(**event: Any) -> str:
+        answer = world.stage.engine.poll(event, Stage.invocation(NOON + 5 * MINUTE))
+        return str(answer["status"])
+
+    assert poll(scheduled_time=NOON.isoformat()) == "succeeded"
+    assert poll(force_retry=True, backfill_hours=48) == "succeeded"
+    assert poll(reference_time=NOON.isoformat()) == "succeeded"
+    assert poll(force=False) == "skipped"
+    assert poll(scheduled_time=NOON.isoformat()) == "skipped"
+
+
+@pytest.mark.parametrize("at_work", [NOON, NOON - 15 * MINUTE])
+def test_poll_by_hand_says_that_another_is_at_work(world: World, at_work: datetime) -> None:
+    abandoned_run(world.db, "poll_data", at_work, lease=HOUR, whole_task=True)
+    answer = world.stage.engine.poll({}, Stage.invocation(NOON))
+    assert (answer["status"], answer["reason"].partition(": ")[2]) == (
+        "skipped",
+        "see `signalbox history --task poll_data --status running`",
+    )
 
 
 def test_force_retry_triggers_the_windows_failed_runs_anew_and_no_others(world: World) -> None:

@@ -65,6 +65,7 @@ def run_task(context: JobContext) -> Outcome:
 
 def _refuse_unfit(context: JobContext) -> None:
     task, settings = context.tools.registry.find(context.payload.task), context.tools.settings
+    runs.check_enabled(context.tools, task.name)
     if task.function != "archiver":
         # Its permissions and ways out are its function's own, and a job that only hands over would end before the work.
         raise PayloadRefused(

@@ -10,11 +10,10 @@ from signalbox import backfills
 from signalbox.backfills import Backfill, Order
 from signalbox.budget import Budget
 from signalbox.engine import Engine
-from signalbox.errors import TaskDisabled
 from signalbox.invocation import Invocation
 from signalbox.payload import Instant, Payload
 from signalbox.row import as_json
-from signalbox.runs import check_params
+from signalbox.runs import check_enabled, check_params
 
 
 class CreateBackfill(Payload):
@@ -93,8 +92,7 @@ def cancel_backfill(engine: Engine, params: CancelBackfill, _: Invocation) -> di
 
 def _order(engine: Engine, params: CreateBackfill) -> Order:
     task = engine.tools.registry.find(params.task)
-    if task.name in engine.tools.settings.disabled_tasks:
-        raise TaskDisabled(f"task '{task.name}' is disabled in this stack, so its slots can't be run again")
+    check_enabled(engine.tools, task.name)
     check_params(task, params.params)
     return Order(
         task=task,
