@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from tests.support.lane_stand_in import LaneStandIn
+from tests.support.letters import Letters
 from tests.support.workshop import Workshop
 
 
@@ -148,6 +149,43 @@ def test_throttling_and_snoozing_spend_no_attempt(workshop: Workshop) -> None:
             assert (job["status"], job["attempts"], job["executions"]) == ("pending", 0, turn)
             workshop.make_due(job_id)
         assert [attempt["status"] for attempt in workshop.attempts(job_id)] == [execution] * 4
+
+
+def test_job_that_is_throttled_for_ever_is_dead_lettered(workshop: Workshop, letters: Letters) -> None:
+    job_id = workshop.obey("wait", 30)
+    workshop.work(job_id)
+    job = workshop.job(job_id)
+    assert (job["throttles"], job["throttled_since"]) == (1, job["updated_at"])
+    workshop.db.execute("UPDATE signalbox.jobs SET throttles = 998")
+    for _ in range(2):
+        workshop.make_due(job_id)
+        workshop.work(job_id)
+    letter = workshop.dead_letter(job_id)
+    assert (letter["failure_reason"], letter["error_type"]) == ("exhausted", "RateLimited")
+    assert "rate-limited 1000 times" in letter["final_error_message"]
+    letters.redrive(str(letter["id"]))
+    assert (workshop.job(job_id)["throttles"], workshop.job(job_id)["throttled_since"]) == (0, None)
+
+
+def test_job_in_too_many_pieces_is_dead_lettered_with_its_cursor(workshop: Workshop) -> None:
+    job_id = workshop.obey("more")
+    workshop.work(job_id)
+    assert workshop.job(job_id)["pieces"] == 1
+    workshop.db.execute("UPDATE signalbox.jobs SET pieces = 9999")
+    workshop.work(job_id)
+    assert (workshop.job(job_id)["status"], workshop.job(job_id)["cursor"]) == ("failed", 1)
+    assert "work is left after 10000 pieces" in workshop.dead_letter(job_id)["final_error_message"]
+
+
+def test_retry_counts_its_wait_from_the_time_it_was_due(workshop: Workshop) -> None:
+    job_id = workshop.obey("fail")
+    workshop.work(job_id)
+    [[due]] = workshop.db.execute(
+        "UPDATE signalbox.jobs SET updated_at = now() - interval '94 s', scheduled_for = now() - interval '90 s' "
+        "RETURNING scheduled_for"
+    ).fetchall()
+    workshop.work(job_id)
+    assert workshop.attempts(job_id)[1]["queued_at"] == due
 
 
 def test_a_long_job_goes_on_from_its_cursor_piece_by_piece(workshop: Workshop, lanes: LaneStandIn) -> None:

@@ -18,7 +18,7 @@ from signalbox.jobs.lease import LeaseLost
 from signalbox.jobs.outcome import Permanent, Transient
 from signalbox.jobs.payload import bring_up
 from signalbox.jobs.timeout import Alarm
-from signalbox.jobs.verdict import Verdict, of_answer, of_error
+from signalbox.jobs.verdict import Verdict, check_pieces, of_answer, of_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,9 @@ class Attempt:
     def _answer(self, seconds: float) -> Verdict:
         try:
             self.alarm.begin(seconds)
-            return of_answer(self.known.perform(self.context))
+            answer = self.known.perform(self.context)
+            check_pieces(self.known.type, self.job, answer, self.context.now)
+            return of_answer(answer)
         except SystemExit as error:  # of a script that has become a job: no reason to take the worker along
             raise Transient(f"the job called for the end of its process: SystemExit({error.code!r})") from error
         finally:
@@ -80,7 +82,7 @@ class Attempt:
         self.alarm.end()  # it may have rung just there
         for database in self._databases():
             database.abandon()
-        verdict = of_error(self.known.type, self.job, error, random.random())  # noqa: S311
+        verdict = of_error(self.known.type, self.job, error, random.random(), self.context.now)  # noqa: S311
         self.context.log.warning(
             "job.attempt_failed",
             extra={**self.job.ids, "error": (verdict.error or {}).get("type"), "becomes": verdict.status},

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 from signalbox.jobs.outcome import JobFailed, Permanent, RateLimited, Transient
 
-WAIT = timedelta(seconds=30)
+_DENIED = frozenset(
+    {
+        "AccessDenied",
+        "AccessDeniedException",
+        "AuthorizationError",
+        "AuthorizationErrorException",
+        "KMSAccessDenied",
+        "KMSAccessDeniedException",
+        "NotAuthorized",
+        "UnauthorizedOperation",
+    }
+)
 _THROTTLED = frozenset(
     {
         "KMSThrottling",
@@ -45,6 +55,12 @@ _REFUSED = frozenset(
 )
 
 
+def is_denied(error: BaseException) -> bool:
+    """Say whether an error of botocore's is a missing permission, without importing botocore."""
+    response = getattr(error, "response", None)
+    return isinstance(response, dict) and response.get("Error", {}).get("Code") in _DENIED
+
+
 def failure_of(error: Exception, what: str) -> JobFailed:
     """What to raise for an error of botocore's. Its own words stay out: they repeat addresses and what was sent."""
     from botocore.exceptions import ParamValidationError
@@ -56,7 +72,9 @@ def failure_of(error: Exception, what: str) -> JobFailed:
     if code is None:  # no answer came: botocore's own class says why
         return Transient(f"{what}: AWS gave no answer, {type(error).__name__}")
     if code in _THROTTLED:
-        return RateLimited(f"{what}: AWS asks for patience, {code}", WAIT)
+        return RateLimited(f"{what}: AWS asks for patience, {code}")
+    if code in _DENIED:
+        return Permanent(f"{what}: AWS denies it, {code}: let the function's role do it, then redrive the dead letter")
     if code in _REFUSED:
         return Permanent(f"{what}: AWS refuses it, {code}")
     return Transient(f"{what}: AWS fails, {code}")

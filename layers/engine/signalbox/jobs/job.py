@@ -27,6 +27,10 @@ class Job(NamedTuple):
     queued_at: datetime | None
     created_at: datetime
     cancel_requested_at: datetime | None
+    throttles: int = 0
+    throttled_since: datetime | None = None
+    pieces: int = 0
+    first_started_at: datetime | None = None
 
     @property
     def ids(self) -> dict[str, Any]:

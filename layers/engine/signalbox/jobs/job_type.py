@@ -46,6 +46,10 @@ class JobType:
     subject: str | None = None  # the payload's field that becomes subject_id
     correlation: str | None = None  # the one that becomes correlation_id
     severity: Severity = "warning"  # of its dead letters
+    transient: frozenset[str] = frozenset()  # names of error classes that are tried again, which else would not be
+    # A job that goes on in pieces fails after so many, or so long after its first start.
+    max_pieces: int = 10_000
+    pieces_at_most: timedelta = timedelta(days=7)
 
     @property
     def model_name(self) -> str:

@@ -1,6 +1,7 @@
 -- claim: take the leases of those of these jobs that are queued, and open an attempt each
 SELECT id::text, job_type, lane, priority, payload, payload_version, config, cursor, tenant, job_group, correlation_id,
-    attempt, execution, max_attempts, timeout_ms, queued_at, created_at, cancel_requested_at
+    attempt, execution, max_attempts, timeout_ms, queued_at, created_at, cancel_requested_at, throttles, throttled_since,
+    pieces, first_started_at
 FROM signalbox.claim_jobs(%(ids)s::uuid[], %(token)s, %(worker_id)s, %(node)s, %(lease)s);
 
 -- finish: end attempts as their verdicts say; whose lease is another's by now is left alone

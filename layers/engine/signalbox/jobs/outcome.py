@@ -61,9 +61,9 @@ class Transient(JobFailed):
 
 
 class RateLimited(JobFailed):
-    """The other side asks for patience. Spends no attempt."""
+    """The other side asks for patience. Spends no attempt; without `retry_after` waits 30 s, then longer each time."""
 
-    def __init__(self, message: str, retry_after: timedelta = timedelta(seconds=30)) -> None:
+    def __init__(self, message: str, retry_after: timedelta | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
 

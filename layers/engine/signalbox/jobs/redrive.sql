@@ -45,7 +45,8 @@ WHERE l.id = ANY (%(ids)s::uuid[]);
 -- restart: failed jobs back to pending with all their attempts; with an edited payload also from the beginning
 -- A job whose parents are under way again waits for them, as it did the first time, and so does one for its group.
 UPDATE signalbox.jobs AS j
-SET status = 'pending', attempts = 0, sends = 0, completed_at = NULL, queued_at = NULL, cancel_requested_at = NULL,
+SET status = 'pending', attempts = 0, sends = 0, throttles = 0, throttled_since = NULL, pieces = 0,
+    first_started_at = NULL, completed_at = NULL, queued_at = NULL, cancel_requested_at = NULL,
     progress_percent = 0, progress_message = NULL, scheduled_for = r.at, unmet_dependencies = r.unmet,
     send_at = CASE WHEN r.unmet = 0 THEN r.at END,
     payload = coalesce(r.payload, j.payload), payload_version = coalesce(r.version, j.payload_version),

@@ -20,12 +20,20 @@ class RetryPolicy:
     factor: float = 2.0
     cap: timedelta = timedelta(minutes=15)
     jitter: Literal["none", "full", "twenty_percent"] = "full"
+    # Being rate-limited spends no attempt, but a job that is for so often or so long fails.
+    max_throttles: int = 1000
+    throttled_at_most: timedelta = timedelta(days=1)
 
     def __post_init__(self) -> None:
         if self.max_attempts < 1 or self.base <= timedelta(0) or self.factor < 1 or self.cap < self.base:
             raise ValueError(
                 f"{self} is no retry policy: attempts from 1, a base above zero and below the cap, a factor from 1"
             )
+
+
+def throttle_delay(throttles: int) -> timedelta:
+    """Return how long a job waits that was rate-limited so often before, and was not told for how long."""
+    return min(timedelta(seconds=30) * 2 ** min(throttles, 5), timedelta(minutes=15))
 
 
 def next_delay(policy: RetryPolicy, attempt: int, chance: float) -> timedelta:

@@ -8,13 +8,15 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import psycopg
+from pydantic import ValidationError
 
 from signalbox.errors import Refused
 from signalbox.fault import describe
+from signalbox.jobs.aws_failure import is_denied
 from signalbox.jobs.job import Job
 from signalbox.jobs.job_type import JobType
 from signalbox.jobs.outcome import (
@@ -28,16 +30,16 @@ from signalbox.jobs.outcome import (
     Snooze,
     Transient,
 )
-from signalbox.jobs.retry_policy import next_delay
+from signalbox.jobs.retry_policy import next_delay, throttle_delay
 from signalbox.storable import clean, fault_of_json
 
 # What differs between two failures of one kind: ids, numbers, quoted values.
 _VARYING = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|0x[0-9a-fA-F]+|\d+|'[^']*'|\"[^\"]*\"")
 # Of a kind that the same job would meet again.
-_PERMANENT = (Permanent, Refused, NotImplementedError, psycopg.DataError, psycopg.ProgrammingError)
+_PERMANENT = (Permanent, Refused, NotImplementedError, PermissionError, ValidationError, psycopg.DataError,
+              psycopg.ProgrammingError)  # fmt: skip
 PARK = timedelta(minutes=5)
 LONGEST_WAIT = timedelta(days=366)  # as for a submit's delay
-WAIT = timedelta(seconds=30)  # of who is rate-limited and was not told for how long
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,16 +116,28 @@ def _bounded(delay: timedelta) -> timedelta:
     return min(LONGEST_WAIT, max(timedelta(0), delay))
 
 
-def of_error(job_type: JobType, job: Job, error: BaseException, chance: float) -> Verdict:
+def check_pieces(job_type: JobType, job: Job, answer: Any, now: datetime) -> None:
+    """Refuse a further piece to a job that has had as many, or has taken as long, as its type allows."""
+    if not isinstance(answer, More):
+        return
+    taken = now - (job.first_started_at or now)
+    if job.pieces + 1 >= job_type.max_pieces or taken > job_type.pieces_at_most:
+        raise Permanent(
+            f"work is left after {job.pieces + 1} pieces in {_spoken(taken)}: job type '{job_type.name}' allows "
+            f"{job_type.max_pieces} in {_spoken(job_type.pieces_at_most)} (max_pieces, pieces_at_most); "
+            "a redrive goes on from its cursor"
+        )
+
+
+def of_error(job_type: JobType, job: Job, error: BaseException, chance: float, now: datetime) -> Verdict:
     """What the function raised."""
     told = describe(error)
     match error:
         case JobCancelled():
             return Verdict("cancelled", "cancelled", error=told)
         case RateLimited():
-            asked = _wait(error.retry_after)
-            return Verdict("pending", "throttled", counts="not", delay=WAIT if asked is None else asked, error=told)
-        case _ if isinstance(error, _PERMANENT):
+            return _throttled(job_type, job, error, told, now)
+        case _ if _is_permanent(job_type, error):
             return _failed(job_type, told, "permanent", "failed")
     timed_out = isinstance(error, JobTimedOut)
     execution = "timeout" if timed_out else "failed"
@@ -133,6 +147,26 @@ def of_error(job_type: JobType, job: Job, error: BaseException, chance: float) -
     if isinstance(error, Transient):
         delay = max(delay, _wait(error.retry_after) or delay)
     return Verdict("pending", execution, delay=delay, error=told)
+
+
+def _is_permanent(job_type: JobType, error: BaseException) -> bool:
+    if not job_type.transient.isdisjoint(kind.__name__ for kind in type(error).__mro__):
+        return False
+    return isinstance(error, _PERMANENT) or is_denied(error)
+
+
+def _throttled(job_type: JobType, job: Job, error: RateLimited, told: dict[str, Any], now: datetime) -> Verdict:
+    count, lasted = job.throttles + 1, now - (job.throttled_since or now)
+    if count >= job_type.retry.max_throttles or lasted > job_type.retry.throttled_at_most:
+        words = f"{told['message']} (rate-limited {count} times in {_spoken(lasted)})"
+        return _failed(job_type, told | {"message": words}, "exhausted", "throttled")
+    asked = _wait(error.retry_after)
+    delay = throttle_delay(job.throttles) if asked is None else asked
+    return Verdict("pending", "throttled", counts="not", delay=delay, error=told)
+
+
+def _spoken(time: timedelta) -> str:
+    return str(timedelta(seconds=max(0, round(time.total_seconds()))))
 
 
 def _wait(asked: Any) -> timedelta | None:

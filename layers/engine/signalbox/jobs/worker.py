@@ -130,7 +130,7 @@ class Batch:
         except JobTypeUnknown as error:
             return self._keep(job, parked(error))
         except JobRefused as error:
-            return self._keep(job, of_error(known.type, job, error, 0))
+            return self._keep(job, of_error(known.type, job, error, 0, self.invocation.clock))
         return self._perform(job, known, payload, min(limit, left))
 
     def _perform(self, job: Job, known: Known, payload: Any, seconds: float) -> None:
@@ -256,7 +256,7 @@ class Batch:
         told = Permanent(f"what became of the job can't be recorded: {kind}: {error.diag.message_primary}")
         self.tools.log.error("job.not_recorded", extra={**job.ids, "error": kind})
         self.counts[job.job_type, record.execution] -= 1
-        verdict = of_error(self._type_of(job), job, told, 0)
+        verdict = of_error(self._type_of(job), job, told, 0, self.invocation.clock)
         try:
             return self.lease.finish(self.tools.database.connection(), [self._record_of(job, verdict).text])
         except RECORD_FAULTS:  # so its lease runs out, and rescue_jobs tells of it

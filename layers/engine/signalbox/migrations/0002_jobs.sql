@@ -39,6 +39,10 @@ CREATE TABLE signalbox.jobs (
     created_by text,
     attempts smallint NOT NULL DEFAULT 0,
     executions integer NOT NULL DEFAULT 0,
+    throttles integer NOT NULL DEFAULT 0,
+    throttled_since timestamptz,
+    pieces integer NOT NULL DEFAULT 0,
+    first_started_at timestamptz,
     max_attempts smallint NOT NULL,
     timeout_ms integer NOT NULL,
     scheduled_for timestamptz,
@@ -94,6 +98,8 @@ CREATE TABLE signalbox.jobs_others PARTITION OF signalbox.jobs
 COMMENT ON TABLE signalbox.jobs IS 'The truth about each job. A message on a lane only says that its job should be looked at.';
 COMMENT ON COLUMN signalbox.jobs.attempts IS 'Begun so far, but for those that were given back or throttled. A retry count is one less.';
 COMMENT ON COLUMN signalbox.jobs.executions IS 'Begun so far, whether they count or not: the number of the newest attempt_number.';
+COMMENT ON COLUMN signalbox.jobs.throttles IS 'How often it was rate-limited since throttled_since, the first time in its piece.';
+COMMENT ON COLUMN signalbox.jobs.pieces IS 'How often it has answered "more" since first_started_at, when it was begun first.';
 COMMENT ON COLUMN signalbox.jobs.send_at IS
     'When dispatch_jobs looks at it: a job that waits for its time, or one that was sent and may have got lost.';
 COMMENT ON COLUMN signalbox.jobs.sends IS
@@ -467,14 +473,17 @@ CREATE FUNCTION signalbox.claim_jobs(
 ) RETURNS TABLE (
     id uuid, job_type text, lane text, priority smallint, payload jsonb, payload_version smallint, config jsonb,
     cursor jsonb, tenant text, job_group text, correlation_id text, attempt smallint, execution integer, max_attempts smallint,
-    timeout_ms integer, queued_at timestamptz, created_at timestamptz, cancel_requested_at timestamptz
+    timeout_ms integer, queued_at timestamptz, created_at timestamptz, cancel_requested_at timestamptz, throttles integer,
+    throttled_since timestamptz, pieces integer, first_started_at timestamptz
 ) LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off  -- as for end_attempts
 AS $$
 #variable_conflict use_column
 BEGIN
-    -- A retry's message comes when its time has come, and the job still waits.
-    UPDATE signalbox.jobs AS j SET status = 'queued', queued_at = clock_timestamp(), updated_at = clock_timestamp()
+    -- A retry's message comes when its time has come, and the job still waits: since then, or since it was released.
+    UPDATE signalbox.jobs AS j
+    SET status = 'queued', queued_at = least(clock_timestamp(), greatest(j.scheduled_for, j.updated_at)),
+        updated_at = clock_timestamp()
     WHERE j.id = ANY (wanted) AND j.status = 'pending' AND j.unmet_dependencies = 0
         AND (j.scheduled_for IS NULL OR j.scheduled_for <= clock_timestamp() + interval '1 s');
     IF EXISTS (SELECT FROM signalbox.job_controls) THEN
@@ -485,20 +494,21 @@ BEGIN
         UPDATE signalbox.jobs AS j
         SET status = 'running', attempts = j.attempts + 1, executions = j.executions + 1, lease_token = token,
             lease_expires_at = clock_timestamp() + lease, worker_id = by_worker, execution_node = node,
-            started_at = clock_timestamp(), health_status = 'HEALTHY', send_at = NULL, sends = 0,
-            updated_at = clock_timestamp()
+            started_at = clock_timestamp(), first_started_at = coalesce(j.first_started_at, clock_timestamp()),
+            health_status = 'HEALTHY', send_at = NULL, sends = 0, updated_at = clock_timestamp()
         WHERE j.id = ANY (wanted) AND j.status = 'queued'
         -- Not the whole row: what is answered here is put aside, row by row.
         RETURNING j.id, j.job_type, j.lane, j.priority, j.payload, j.payload_version, j.config, j.cursor, j.tenant, j.job_group,
             j.correlation_id, j.attempts, j.executions, j.max_attempts, j.timeout_ms, j.queued_at, j.created_at,
-            j.cancel_requested_at, j.started_at
+            j.cancel_requested_at, j.started_at, j.throttles, j.throttled_since, j.pieces, j.first_started_at
     ), opened AS (
         INSERT INTO signalbox.job_executions
             (job_id, attempt_number, job_type, lane, lease_token, worker_id, execution_node, queued_at, started_at)
         SELECT c.id, c.executions, c.job_type, c.lane, token, by_worker, node, c.queued_at, c.started_at FROM claimed AS c
     )
     SELECT c.id, c.job_type, c.lane, c.priority, c.payload, c.payload_version, c.config, c.cursor, c.tenant, c.job_group,
-        c.correlation_id, c.attempts, c.executions, c.max_attempts, c.timeout_ms, c.queued_at, c.created_at, c.cancel_requested_at
+        c.correlation_id, c.attempts, c.executions, c.max_attempts, c.timeout_ms, c.queued_at, c.created_at, c.cancel_requested_at,
+        c.throttles, c.throttled_since, c.pieces, c.first_started_at
     FROM claimed AS c;
 END $$;
 COMMENT ON FUNCTION signalbox.claim_jobs IS
@@ -698,6 +708,10 @@ BEGIN
         UPDATE signalbox.jobs AS j
         SET status = e.status,
             attempts = CASE e.counts WHEN 'not' THEN j.attempts - 1 WHEN 'anew' THEN 0 ELSE j.attempts END,
+            throttles = CASE WHEN e.counts = 'anew' THEN 0 ELSE j.throttles + (e.execution = 'throttled')::integer END,
+            throttled_since = CASE WHEN e.counts = 'anew' THEN NULL
+                WHEN e.execution = 'throttled' THEN coalesce(j.throttled_since, moment) ELSE j.throttled_since END,
+            pieces = j.pieces + (e.execution = 'continued')::integer,
             lease_token = NULL, lease_expires_at = NULL, heartbeat_at = NULL, health_status = NULL,
             result = CASE WHEN e.status = 'completed' THEN e.result ELSE j.result END,
             output_files = coalesce(e.output_files, j.output_files),
@@ -721,7 +735,7 @@ BEGIN
             updated_at = greatest(moment, j.started_at + e.ended_ms * interval '1 ms')
         FROM (
             SELECT *, token AS lease FROM jsonb_to_recordset(ends) AS r (
-                id uuid, status text, counts text, result jsonb, output_files text[], error jsonb, delay_ms bigint,
+                id uuid, status text, execution text, counts text, result jsonb, output_files text[], error jsonb, delay_ms bigint,
                 cursor jsonb, began_ms float8, ended_ms float8, cpu_ms float8, memory_mb integer, percent smallint,
                 message text
             )
