@@ -38,6 +38,7 @@ CHOICES: Sequence[Mapping[str, Sequence[str]]] = (
         "roles": ("WriterSecretArn", "ReaderSecretArn"),
     },
     {
+        "archive": ("PruneArchiveBucket",),
         "operators": ("OperatorsTopicArn",),
         "topic": ("NotificationsTopicArn",),
         "mail": ("SenderIdentityArn", "SenderAddress"),

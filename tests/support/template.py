@@ -44,6 +44,7 @@ VARIANTS: Mapping[str, Mapping[str, str]] = {
         "RunPodSecretArn": f"{SECRET}-runpod",
         "StripeSecretArn": f"{SECRET}-stripe",
         "StripePrices": '{"price_1": "pro"}',
+        "PruneArchiveBucket": "pruned",
         "OperatorsTopicArn": f"{TOPIC}:operators",
         "NotificationsTopicArn": f"{TOPIC}:notifications",
         "SenderIdentityArn": "arn:aws:ses:us-east-1:123456789012:identity/example.com",

@@ -50,6 +50,8 @@ class Settings:
     execution_retention_days: int = 30  # of the attempts of jobs that are kept for longer
     dead_letter_retention_days: int = 30  # of the settled ones; then they go to the audit log
     notification_retention_days: int = 90  # of what people were told in the application, read or not
+    audit_retention_days: int = 365  # of what operators did, and of archived dead letters
+    archive_bucket: str | None = None  # to which jobs, attempts and audit rows go before they are pruned
     max_continuations: int = 100  # of one slot, so that a task that never ends is seen
     budget_margin_seconds: int = 10  # kept back from Lambda's time for the ledger and the answer
     lease_margin_seconds: int = 30  # a lease outlives the function's time by this
@@ -88,6 +90,8 @@ class Settings:
             execution_retention_days=reader.number("EXECUTION_RETENTION_DAYS", 30, 1, 3650),
             dead_letter_retention_days=reader.number("DEAD_LETTER_RETENTION_DAYS", 30, 1, 3650),
             notification_retention_days=reader.number("NOTIFICATION_RETENTION_DAYS", 90, 1, 3650),
+            audit_retention_days=reader.number("AUDIT_RETENTION_DAYS", 365, 1, 3650),
+            archive_bucket=reader.text("ARCHIVE_BUCKET"),
             max_continuations=reader.number("MAX_CONTINUATIONS", 100, 0, 10_000),
             budget_margin_seconds=reader.number("BUDGET_MARGIN_SECONDS", 10, 0, 300),
             lease_margin_seconds=reader.number("LEASE_MARGIN_SECONDS", 30, 1, 3600),

@@ -76,6 +76,11 @@ def topic_and_numbers(place: Place, _: Work) -> list[str | None]:
     return [place.told("SIGNALBOX_NOTIFICATIONS_TOPIC_ARN"), numbers]
 
 
+def archive(place: Place, _: Work) -> list[str | None]:
+    bucket = place.given("PruneArchiveBucket")
+    return [f"arn:${{AWS::Partition}}:s3:::{bucket}" if bucket else None]
+
+
 WHERE: Mapping[tuple[str, str], Where] = {
     ("signalbox.secret", "secretsmanager"): told("SIGNALBOX_DATABASE_SECRET_ARN", "SIGNALBOX_READER_SECRET_ARN"),
     ("signalbox.login", "secretsmanager"): told(
@@ -85,6 +90,7 @@ WHERE: Mapping[tuple[str, str], Where] = {
     ("signalbox.jobs.lanes", "sqs"): lanes,
     ("signalbox.jobs.redelivery", "sqs"): lambda place, _: queues_of_its_own(place),
     ("signalbox.jobs.events", "events"): told("SIGNALBOX_EVENT_BUS"),
+    ("signalbox.archive", "s3"): archive,
     ("signalbox.runs._continue", "lambda"): functions_of_its_tasks,
     ("signalbox.backfills", "lambda"): functions_of_tasks,
     ("signalbox.tasks.reconcile_slots", "lambda"): functions_of_tasks,

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import uuid4
 
 import psycopg
 import pytest
+from botocore.exceptions import ClientError
 
 from signalbox.tasks import prune_jobs
+from tests.support.aws import shared_client
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.job_rows import blocked_job, dead_letter, ended_job, execution, pending_job, queued_job, running_job
 from tests.support.ledger_rows import count
 from tests.support.lock_waits import wait_for_no_lock
+from tests.support.partition_rows import past_partition
 from tests.support.sweeps import Sweeps, at_once
 
 SECOND, DAY = timedelta(seconds=1), timedelta(days=1)
@@ -22,6 +29,36 @@ SECOND, DAY = timedelta(seconds=1), timedelta(days=1)
 @pytest.fixture
 def now() -> datetime:
     return datetime.now(UTC).replace(microsecond=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """A bucket of the test's own in AWS's stand-in."""
+
+    s3: Any
+    name: str
+
+    def lines(self) -> list[dict[str, Any]]:
+        """What lies in its objects, in the order of their keys."""
+        keys = [found["Key"] for found in self.s3.list_objects_v2(Bucket=self.name).get("Contents", [])]
+        bodies = [gzip.decompress(self.s3.get_object(Bucket=self.name, Key=key)["Body"].read()) for key in keys]
+        return [json.loads(line) for body in bodies for line in body.splitlines()]
+
+
+@pytest.fixture
+def bucket(moto: str, monkeypatch: pytest.MonkeyPatch) -> Bucket:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", moto)
+    s3, name = shared_client("s3", moto), f"archive-{uuid4().hex[:12]}"
+    s3.create_bucket(Bucket=name)
+    return Bucket(s3, name)
+
+
+def note(db: psycopg.Connection, at: datetime) -> None:
+    """What an operator did then."""
+    db.execute(
+        "INSERT INTO signalbox.audit_log (at, actor, action, entity_type, entity_id) VALUES (%s, 'ann', 'x', 'job', 1)",
+        (at,),
+    )
 
 
 @pytest.fixture
@@ -216,3 +253,42 @@ def test_what_people_were_told_goes_once_it_is_older_than_it_is_kept_read_or_not
         db.execute(told, (recipient, uuid4(), now - age, now if "read" in recipient else None))
     assert sweeps.invoke("prune_jobs", now)["items"] == 2
     assert db.execute("SELECT recipient FROM signalbox.notifications").fetchall() == [("kept",)]
+
+
+def test_audit_rows_go_after_a_year(sweeps: Sweeps, db: psycopg.Connection, now: datetime) -> None:
+    note(db, now - 365 * DAY - SECOND)
+    note(db, now - 365 * DAY + SECOND)
+    assert sweeps.invoke("prune_jobs", now)["items"] == 1
+    assert count(db, "signalbox.audit_log") == 1
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_what_is_pruned_is_archived_before(
+    dsn: str, invokes: InvokeRecorder, db: psycopg.Connection, now: datetime, bucket: Bucket, partitioned: bool
+) -> None:
+    if partitioned:
+        past_partition(db, "jobs", 6)
+    old = ended_job(db, now - 40 * DAY)
+    ended_job(db, now - 29 * DAY)
+    note(db, now - 366 * DAY)
+    with Sweeps(dsn, invokes, archive_bucket=bucket.name) as sweeps:
+        assert sweeps.invoke("prune_jobs", now)["items"] == 3
+    lines = bucket.lines()
+    assert [line["table"] for line in lines] == ["audit_log", "jobs", "job_executions"]
+    assert [line["row"].get("id", line["row"].get("job_id")) for line in lines[1:]] == [old, old]
+    assert lines[1]["row"]["status"] == "completed"
+    assert len(jobs_left(db)) == 1
+
+
+def test_nothing_is_pruned_that_the_archive_did_not_take(
+    dsn: str, invokes: InvokeRecorder, db: psycopg.Connection, now: datetime, bucket: Bucket
+) -> None:
+    past_partition(db, "jobs", 8)
+    old = ended_job(db, now - 52 * DAY)
+    with Sweeps(dsn, invokes, archive_bucket="there-is-no-such-bucket") as sweeps, pytest.raises(ClientError):
+        sweeps.invoke("prune_jobs", now)
+    assert jobs_left(db) == {old}
+    with Sweeps(dsn, invokes, archive_bucket=bucket.name) as sweeps:
+        sweeps.invoke("prune_jobs", now, force=True)
+    assert [line["table"] for line in bucket.lines()] == ["jobs", "job_executions"]
+    assert jobs_left(db) == set()

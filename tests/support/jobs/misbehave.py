@@ -95,7 +95,7 @@ ODD: dict[str, Callable[[JobContext], Any]] = {
     "for ever": lambda _: Snooze(timedelta.max, "later"),
     "NUL in the words of a cancellation": lambda _: Cancelled("a\0b"),
     "rate-limited for ever": lambda _: _raise(RateLimited("wait", timedelta.max)),
-    "rate-limited for no time that one knows": lambda _: _raise(RateLimited("wait", None)),  # type: ignore[arg-type]
+    "rate-limited for no time that one knows": lambda _: _raise(RateLimited("wait", None)),
     "rate-limited for seconds": lambda _: _raise(RateLimited("wait", 30)),  # type: ignore[arg-type]
     "transient for seconds": lambda _: _raise(Transient("wait", 30)),  # type: ignore[arg-type]
     "an error without words": lambda _: _raise(Unspeakable()),

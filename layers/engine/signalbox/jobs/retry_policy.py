@@ -33,7 +33,7 @@ class RetryPolicy:
 
 def throttle_delay(throttles: int) -> timedelta:
     """Return how long a job waits that was rate-limited so often before, and was not told for how long."""
-    return min(timedelta(seconds=30) * 2 ** min(throttles, 5), timedelta(minutes=15))
+    return timedelta(seconds=min(30 << min(throttles, 5), 900))
 
 
 def next_delay(policy: RetryPolicy, attempt: int, chance: float) -> timedelta:

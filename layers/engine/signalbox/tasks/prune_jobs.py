@@ -1,4 +1,4 @@
-"""Drops what ended long ago, once a night: jobs with all that is theirs, groups, notifications, and fine figures.
+"""Drops what ended long ago, once a night: jobs with all that is theirs, groups, notifications, audit and fine figures.
 
 Jobs go with their partition, once it is old enough as a whole; what lies outside of the partitions, or has outlived
 its own, goes row by row, found by its id and deleted by the time of its end. A job that failed stays while its dead
@@ -8,10 +8,12 @@ letter is open. Batches are small, so that nobody waits long for a lock. It also
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from signalbox.archive import store
 from signalbox.context import Context, Done, drain
 from signalbox.jobs.ids import first_id
 from signalbox.partitions import drop_partitions, length_of, make_partitions, oldest_start
@@ -19,6 +21,8 @@ from signalbox.queries import load_queries
 
 SQL = load_queries(__file__)
 BATCH = 250
+# With an archive, rows are archived and deleted one by one, and partitions go so much later, when they are empty.
+ARCHIVE_GRACE = timedelta(days=7)
 # An id is made by its submitter's clock, all times are the database's.
 CLOCKS_APART = timedelta(minutes=10)
 # (period, kept for, the next longer one)
@@ -43,16 +47,21 @@ def _steps(context: Context) -> Iterator[Done]:
     length = length_of(min(kept, attempts_kept), kept)
     for table in ("jobs", "job_executions"):
         make_partitions(context, table, length)
-    yield _drop(context, "jobs", now - kept)
-    yield _drop(context, "job_executions", now - attempts_kept)
+    drops = (("jobs", now - kept), ("job_executions", now - attempts_kept))
+    if not settings.archive_bucket:
+        yield from (_drop(context, table, before) for table, before in drops)
     yield from _delete_rows(context, "jobs", _delete_jobs, now - kept, length)
     yield from _delete_rows(context, "job_executions", _delete_executions, now - attempts_kept, length)
+    if settings.archive_bucket:
+        # Behind the rows: what S3 did not take is not dropped.
+        yield from (_drop(context, table, before - ARCHIVE_GRACE) for table, before in drops)
     # Of jobs that went with their partition.
     gone = first_id(oldest_start(context, "jobs"))
     for leftovers in ("delete_dependencies", "delete_dependents", "delete_keys"):
         yield _delete(context, leftovers, until=gone)
     yield _delete(context, "delete_groups", before=now - kept)
     yield _delete(context, "delete_notifications", before=now - timedelta(days=settings.notification_retention_days))
+    yield _delete_audit(context, now - timedelta(days=settings.audit_retention_days))
     for period, figures_kept, longer in METRICS:
         yield _delete(context, "delete_metrics", before=now - figures_kept, period=period, longer=longer)
 
@@ -71,6 +80,8 @@ def _delete_rows(
 ) -> Iterator[Done]:
     # A row in a partition waits for the whole of it, unless the partition has to stay.
     until = max(before - length, min(before + CLOCKS_APART, oldest_start(context, table)))
+    if context.settings.archive_bucket:
+        until = before + CLOCKS_APART
     yield delete(context, before, _LEAST, first_id(until))
     # Ids that are made at random lie beyond those of today, but for a few of them: these are walked as well.
     yield delete(context, before, first_id(context.now + timedelta(days=1)), _MOST)
@@ -79,9 +90,7 @@ def _delete_rows(
 def _delete_jobs(context: Context, before: datetime, after: str, until: str) -> Done:
     items = 0
     while not context.budget.spent:
-        values = {"before": before, "after": after, "until": until, "batch": BATCH}
-        row: Any = context.db.execute(SQL["delete_jobs"], values).fetchone()
-        last, read, deleted = row
+        last, read, deleted = _delete_page(context, "jobs", "delete_jobs", before=before, after=after, until=until)
         items += deleted
         if read < BATCH:
             return Done(items)
@@ -92,14 +101,31 @@ def _delete_jobs(context: Context, before: datetime, after: str, until: str) -> 
 def _delete_executions(context: Context, before: datetime, after: str, until: str) -> Done:
     items, number = 0, 0
     while not context.budget.spent:
-        values = {"before": before, "after": after, "number": number, "until": until, "batch": BATCH}
-        row: Any = context.db.execute(SQL["delete_executions"], values).fetchone()
-        last, number, read, deleted = row
+        values = {"before": before, "after": after, "number": number, "until": until}
+        last, number, read, deleted = _delete_page(context, "job_executions", "delete_executions", **values)
         items += deleted
         if read < BATCH:
             return Done(items)
         after = last
     return Done(items, more=True)
+
+
+def _delete_audit(context: Context, before: datetime) -> Done:
+    def step() -> int:
+        [deleted] = _delete_page(context, "audit_log", "delete_audit", before=before)
+        return int(deleted)
+
+    return drain(context.budget, step, size=BATCH)
+
+
+def _delete_page(context: Context, table: str, query: str, **values: Any) -> tuple[Any, ...]:
+    """Delete a page of rows, once the archive has them; return the columns before those that are for the archive."""
+    archive = context.settings.archive_bucket is not None
+    with context.db.transaction() if archive else nullcontext():
+        row: Any = context.db.execute(SQL[query], values | {"archive": archive, "batch": BATCH}).fetchone()
+        *found, first, lines = row
+        store(context, table, first, lines)
+    return tuple(found)
 
 
 def _delete(context: Context, query: str, **values: Any) -> Done:

@@ -17,9 +17,13 @@ WITH page AS MATERIALIZED (
     )
     FOR UPDATE OF j SKIP LOCKED
 ), gone AS (
-    DELETE FROM signalbox.jobs AS j USING doomed WHERE j.id = doomed.id RETURNING j.id
+    DELETE FROM signalbox.jobs AS j USING doomed WHERE j.id = doomed.id
+    RETURNING j.id, CASE WHEN %(archive)s
+        THEN jsonb_build_object('table', 'jobs', 'row', jsonb_strip_nulls(to_jsonb(j)))::text END AS line
 ), attempts AS (
-    DELETE FROM signalbox.job_executions AS x USING gone WHERE x.job_id = gone.id RETURNING x.job_id
+    DELETE FROM signalbox.job_executions AS x USING gone WHERE x.job_id = gone.id
+    RETURNING x.job_id, CASE WHEN %(archive)s
+        THEN jsonb_build_object('table', 'job_executions', 'row', jsonb_strip_nulls(to_jsonb(x)))::text END AS line
 ), keys AS (
     DELETE FROM signalbox.job_keys AS k USING gone WHERE k.job_id = gone.id
 ), waits AS (
@@ -28,7 +32,8 @@ WITH page AS MATERIALIZED (
     DELETE FROM signalbox.job_dependencies AS d USING gone WHERE d.depends_on_job_id = gone.id
 )
 SELECT (SELECT id::text FROM page ORDER BY id DESC LIMIT 1), (SELECT count(*) FROM page),
-    (SELECT count(*) FROM gone) + (SELECT count(*) FROM attempts);
+    (SELECT count(*) FROM gone) + (SELECT count(*) FROM attempts), (SELECT id::text FROM gone ORDER BY id LIMIT 1),
+    ARRAY(SELECT line FROM (SELECT * FROM gone UNION ALL SELECT * FROM attempts) AS rows WHERE line IS NOT NULL ORDER BY id);
 
 -- delete_executions: of a page of attempts, those that ended long ago, though their jobs are kept
 WITH page AS MATERIALIZED (
@@ -39,12 +44,15 @@ WITH page AS MATERIALIZED (
 ), gone AS (
     DELETE FROM signalbox.job_executions AS x USING page
     WHERE x.job_id = page.job_id AND x.attempt_number = page.attempt_number AND page.completed_at < %(before)s
-    RETURNING x.job_id
+    RETURNING x.job_id, x.attempt_number, CASE WHEN %(archive)s
+        THEN jsonb_build_object('table', 'job_executions', 'row', jsonb_strip_nulls(to_jsonb(x)))::text END AS line
 ), last AS (
     SELECT job_id, attempt_number FROM page ORDER BY job_id DESC, attempt_number DESC LIMIT 1
 )
 SELECT (SELECT job_id::text FROM last), (SELECT attempt_number FROM last), (SELECT count(*) FROM page),
-    (SELECT count(*) FROM gone);
+    (SELECT count(*) FROM gone),
+    (SELECT job_id || '-' || attempt_number FROM gone ORDER BY job_id, attempt_number LIMIT 1),
+    ARRAY(SELECT line FROM gone WHERE line IS NOT NULL ORDER BY job_id, attempt_number);
 
 -- delete_dependencies: a batch of what jobs waited for that went with their partition
 DELETE FROM signalbox.job_dependencies
@@ -87,6 +95,16 @@ WHERE id IN (
 -- delete_notifications: a batch of what people were told long ago
 DELETE FROM signalbox.notifications
 WHERE id IN (SELECT n.id FROM signalbox.notifications AS n WHERE n.created_at < %(before)s LIMIT %(batch)s);
+
+-- delete_audit: a batch of the audit log, of the oldest rows those that are older than it is kept
+-- In the order of the ids, which come in the order of time: no index by time is needed.
+WITH page AS MATERIALIZED (
+    SELECT id, at FROM signalbox.audit_log ORDER BY id LIMIT %(batch)s
+), gone AS (
+    DELETE FROM signalbox.audit_log AS a USING page WHERE a.id = page.id AND page.at < %(before)s
+    RETURNING a.id, jsonb_build_object('table', 'audit_log', 'row', to_jsonb(a))::text AS line
+)
+SELECT (SELECT count(*) FROM gone), (SELECT min(id)::text FROM gone), ARRAY(SELECT line FROM gone ORDER BY id);
 
 -- delete_metrics: a batch of a period's figures, whole ones of the next longer period only, which is added up from them
 DELETE FROM signalbox.job_metrics
