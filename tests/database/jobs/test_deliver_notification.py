@@ -206,7 +206,7 @@ def test_a_mail_that_ses_would_refuse_again_is_a_dead_letter(
     assert workshop.dead_letter(job["id"])["failure_reason"] == "permanent"
 
 
-@pytest.mark.parametrize("code", ["InvalidParameter", "NotFound", "EndpointDisabled"])
+@pytest.mark.parametrize("code", ["InvalidParameter", "NotFound", "EndpointDisabled", "AuthorizationError"])
 def test_a_message_that_sns_would_refuse_again_is_a_dead_letter(
     workshop: Workshop, messengers: Messengers, code: str
 ) -> None:
@@ -222,7 +222,7 @@ def test_throttling_spends_no_attempt(workshop: Workshop, messengers: Messengers
     assert workshop.attempts(job["id"])[0]["status"] == "throttled"
 
 
-@pytest.mark.parametrize("code", ["SendingPausedException", "AuthorizationError", "SomethingNew"])
+@pytest.mark.parametrize("code", ["SendingPausedException", "SomethingNew"])
 def test_any_other_error_of_aws_may_pass(workshop: Workshop, messengers: Messengers, code: str) -> None:
     messengers.refusals.append(code)
     job = deliver(workshop, "email", "a@b.example", subject="s")

@@ -22,7 +22,7 @@ COST = Cost(began_ms=1.25, ended_ms=4.75, cpu_ms=2.5, memory_mb=64)
 # What can't be alike in two jobs: who they are, and the moment itself.
 OWN = {
     "id", "job_id", "scheduled_for", "created_at", "queued_at", "started_at", "completed_at", "updated_at",
-    "cpu_usage_percent",
+    "first_started_at", "cpu_usage_percent",
 }  # fmt: skip
 
 
