@@ -11,6 +11,8 @@ from typing import Any
 from rich.text import Text
 
 from local.cli.instant import show_age, show_duration, show_instant
+from local.cli.job_table import unwell
+from local.cli.number import counted
 from local.cli.table import Column, Row, table
 
 _Facts = Mapping[str, Any]
@@ -97,7 +99,10 @@ def _facts(found: _Facts, clock: datetime) -> Iterator[tuple[str, Any]]:
     yield "not before", show_instant(job["scheduled_for"]) if waits else ""
     yield "attempts", f"{job['attempts']} of {job['max_attempts']}, each {show_duration(job['timeout_ms'])} at most"
     yield "took", "" if job["duration_ms"] is None else show_duration(job["duration_ms"])
+    yield "throttled", _throttled(job)
     yield "progress", _progress(job)
+    beat = job["heartbeat_at"]
+    yield "heartbeat", show_age(beat, clock) if beat and job["status"] == "running" else ""
     held_by = job["paused_by"] or "with what it belongs to: `signalbox caps`"
     yield "paused", held_by if job["status"] == "paused" else ""
     yield "asked to stop", job["cancel_requested_at"] and show_instant(job["cancel_requested_at"])
@@ -110,11 +115,18 @@ def _facts(found: _Facts, clock: datetime) -> Iterator[tuple[str, Any]]:
     yield "files", ", ".join(job["output_files"] or [])
 
 
+def _throttled(job: _Facts) -> str:
+    """How often in a row; a job that is done with has nothing to do with it any more."""
+    if not job["throttles"] or job["status"] == "completed":
+        return ""
+    return f"{counted(job['throttles'], 'time')} since {show_instant(job['throttled_since'])}"
+
+
 def _progress(job: _Facts) -> str:
     if job["status"] == "completed" or (job["status"] != "running" and not job["progress_message"]):
         return ""  # the words of a last but one piece, beside the whole's result, would contradict it
-    unwell = f", {job['health_status']}" if job["health_status"] not in (None, "HEALTHY") else ""
-    return f"{job['progress_percent']} %{unwell} {job['progress_message'] or ''}".rstrip()
+    trouble = "".join(f", {one}" for one in unwell(job))
+    return f"{job['progress_percent']} %{trouble} {job['progress_message'] or ''}".rstrip()
 
 
 def _error(error: _Facts | None) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from rich.text import Text
 
-from local.cli.instant import show_age, show_duration, show_instant
+from local.cli.instant import show_age, show_duration, show_instant, show_span
 from local.cli.table import Column, Row, table
 from local.cli.target import Target
 
@@ -79,8 +79,14 @@ def notes_of(job: Job, clock: datetime) -> list[str]:
 def _running(job: Job) -> list[str]:
     percent = [f"{job['progress_percent']} %"] if job["progress_percent"] else []
     message = [job["progress_message"]] if job["progress_message"] else []
-    unwell = [job["health_status"]] if job["health_status"] not in (None, "HEALTHY") else []
-    return [*unwell, *percent, *message, *(["is asked to stop"] if job["cancel_requested_at"] else [])]
+    return [*unwell(job), *percent, *message, *(["is asked to stop"] if job["cancel_requested_at"] else [])]
+
+
+def unwell(job: Mapping[str, Any]) -> list[str]:
+    """Say what is wrong with the worker of a running job, if anything."""
+    silent = job["silent_seconds"]
+    found = [job["health_status"]] if job["health_status"] not in (None, "HEALTHY") else []
+    return found if silent is None else [*found, f"silent for {show_span(timedelta(seconds=silent))}"]
 
 
 def _pending(job: Job, clock: datetime) -> list[str]:

@@ -79,7 +79,7 @@ def _count_for(task: str) -> None:
 
 
 def _gauges() -> dict[Measure, Mapping[str, float]]:
-    day = Statistics(NOON, NOON, "hour", None, Figures(), {}, {}, [])
+    day = Statistics(NOON, NOON, "hour", None, None, Figures(), {}, {}, [])
     report = PlaneReport(PlaneHealth.HEALTHY, Signs(0, 0, 0), Readings(), [], NOON)
     lately = Figures(durations=(1,) * BUCKETS, most_ms=1)
     return read_off(day, report, lately, Connections(1, 100))

@@ -37,6 +37,9 @@ ROW: dict[str, Any] = {
     "progress_percent": 0,
     "progress_message": None,
     "health_status": None,
+    "silent_seconds": None,
+    "heartbeat_at": None,
+    "throttles": 0,
     "cancel_requested_at": None,
     "error_type": None,
     "error_message": None,
@@ -95,6 +98,7 @@ def page(**more: Any) -> str:
         ({"status": "paused", "paused_by": "jo"}, ["by jo"]),
         ({"status": "running", "progress_percent": 40, "health_status": "HEALTHY"}, ["40 %"]),
         ({"status": "running", "health_status": "STALE", "cancel_requested_at": "x"}, ["STALE", "is asked to stop"]),
+        ({"status": "running", "health_status": "HEALTHY", "silent_seconds": 62}, ["silent for 1 min 2 s"]),
         ({"status": "failed", "error_type": "Permanent", "error_message": "never"}, ["Permanent: never"]),
         ({"status": "completed", "error_type": "Transient", "error_message": "503"}, []),
         ({"status": "queued", "job_name": "nightly"}, ["nightly"]),
@@ -183,7 +187,12 @@ def test_figures_are_told_with_their_units_and_nothing_is_told_of_nothing() -> N
     times = dict.fromkeys(("average_ms", "p50_ms", "p95_ms", "p99_ms", "most_ms", "p95_wait_ms"))
     empty: dict[str, Any] = {
         "job_type": None,
+        "tenant": None,
         "since": "2026-03-09T12:00:00+00:00",
+        "until": "2026-03-10T12:00:05+00:00",
+        "throttled": 0,
+        "silent": 0,
+        "longest_silent_seconds": None,
         "by_status": {"pending": 0},
         "throughput_per_minute": 0.0,
         "completion_rate": None,
@@ -194,14 +203,25 @@ def test_figures_are_told_with_their_units_and_nothing_is_told_of_nothing() -> N
         **times,
     }
     text = "\n".join(line.plain for line in stats_lines(empty, 120))
-    assert text == "\njobs since 2026-03-09T12:00Z: none\n  0 completed a minute"
+    assert text == (
+        "\njobs at 2026-03-10T12:00:05Z: none\n  ended jobs are those since 2026-03-09T12:00Z\n  throughput: 0 jobs/min"
+    )
     some = empty | {"by_status": {"running": 2}, "completion_rate": 0.995, "waiting": 3, "oldest_waiting_seconds": 90}
-    counts = {"completed": 1000, "failed": 1, "timed_out": 1, "buried": 0, "running": 2, "waiting": 3}
-    some["by_type"] = [{"job_type": "run_task", **counts, **times, "average_ms": 1250.0}]
-    text = "\n".join(line.plain for line in stats_lines(some, 120))
-    assert "99.5% succeeded" in text
-    assert "3 are due and wait, the first of them for 1 min 30 s" in text
-    assert text.splitlines()[-1].split() == ["run_task", "1,000", "2", "0", "2", "3", "1.2", "s"]
+    some |= {"silent": 1, "longest_silent_seconds": 62, "throttled": 2}
+    counts = {"completed": 1000, "failed": 1, "timed_out": 1, "failed_jobs": 0, "running": 2, "waiting": 3}
+    some["by_type"] = [{"job_type": "run_task", **counts, **times, "p95_ms": 1250.0}]
+    some["by_tenant"] = [
+        {"tenant": "acme", "waiting": 7, "running": 1, "open_dead_letters": 0,
+         "waiting_since": "2026-03-10T12:00:00+00:00"}
+    ]  # fmt: skip
+    text = "\n".join(line.plain for line in stats_lines(some, 80))
+    assert "99.5% completed" in text
+    assert "3 jobs waiting (oldest 1 min 30 s)" in text
+    assert "1 running job silent for up to 1 min 2 s" in text
+    assert "2 attempts rate-limited" in text
+    assert ["run_task", "1,000", "0", "2", "3", "2", "1.2", "s"] in [line.split() for line in text.splitlines()]
+    assert text.splitlines()[-1].split() == ["acme", "7", "5.0", "s", "1", "0"]
+    assert max(map(len, text.splitlines())) <= 80
 
 
 def test_health_names_its_alerts_and_what_to_do() -> None:

@@ -559,6 +559,8 @@ CREATE INDEX jobs_to_send ON signalbox.jobs (send_at) WHERE send_at IS NOT NULL;
 CREATE INDEX jobs_watched ON signalbox.jobs (status, job_type, id) WHERE status IN ('running', 'paused', 'failed');
 -- Those that wait for others are in neither: this one counts them.
 CREATE INDEX jobs_blocked ON signalbox.jobs (lane, job_type) WHERE status = 'pending' AND unmet_dependencies > 0;
+-- How many were cancelled in a time.
+CREATE INDEX jobs_cancelled ON signalbox.jobs (completed_at) WHERE status = 'cancelled';
 CREATE INDEX jobs_of_tenant ON signalbox.jobs (tenant, id) WHERE tenant IS NOT NULL;
 CREATE INDEX jobs_of_subject ON signalbox.jobs (subject_id) WHERE subject_id IS NOT NULL;
 CREATE INDEX jobs_of_correlation ON signalbox.jobs (correlation_id) WHERE correlation_id IS NOT NULL;
@@ -610,8 +612,10 @@ CREATE TABLE signalbox.job_executions (
     queued_at timestamptz,
     started_at timestamptz NOT NULL,
     completed_at timestamptz,
-    duration_ms integer GENERATED ALWAYS AS
-        (least(floor(extract(epoch FROM completed_at - started_at) * 1000), 2147483647)::integer) STORED,
+    duration_ms integer GENERATED ALWAYS AS (
+        CASE WHEN completed_at IS NOT NULL  -- least() passes over null
+            THEN least(floor(extract(epoch FROM completed_at - started_at) * 1000), 2147483647)::integer END
+    ) STORED,
     result jsonb,
     error_code text,
     error_message text,
@@ -798,6 +802,7 @@ CREATE TABLE signalbox.job_metrics (
     failed bigint NOT NULL DEFAULT 0,
     timed_out bigint NOT NULL DEFAULT 0,
     cancelled bigint NOT NULL DEFAULT 0,
+    throttled bigint NOT NULL DEFAULT 0,
     others bigint NOT NULL DEFAULT 0,
     total_ms bigint NOT NULL DEFAULT 0,
     most_ms bigint NOT NULL DEFAULT 0,
@@ -811,6 +816,76 @@ CREATE TABLE signalbox.job_metrics (
 );
 COMMENT ON TABLE signalbox.job_metrics IS
     'Attempts that ended, counted by time, type and lane. durations and waits are histograms of milliseconds, by powers of the square root of two.';
+
+-- By executions_by_time, which knows starts: an attempt that ended in the time began in it, or not long before, even if it
+-- was lost and taken back late. Those of a tenant's jobs by jobs_of_tenant, from the jobs that were made in the time.
+CREATE FUNCTION signalbox.count_attempts(
+    since timestamptz, until timestamptz, bounds float8[], longest interval, of_tenant text DEFAULT NULL
+) RETURNS TABLE (
+    starts_at timestamptz, job_type text, lane text, begun bigint, completed bigint, failed bigint, timed_out bigint,
+    cancelled bigint, throttled bigint, others bigint, total_ms bigint, most_ms bigint, waited_ms bigint,
+    durations integer[], waits integer[], most_memory_mb integer, cpu_ms bigint
+) LANGUAGE sql STABLE AS $$
+WITH attempts AS (
+    SELECT x.* FROM signalbox.job_executions AS x
+    WHERE of_tenant IS NULL AND x.started_at >= since - longest AND x.started_at < until
+    UNION ALL
+    SELECT x.* FROM signalbox.jobs AS j JOIN signalbox.job_executions AS x ON x.job_id = j.id
+    WHERE j.tenant = of_tenant AND j.id >= signalbox.first_id(since)
+), seen AS MATERIALIZED (
+    SELECT moment.starts_at, x.job_type, x.lane, moment.has_ended, x.status, x.duration_ms, x.memory_used_mb, x.cpu_time_ms,
+        x.status IN ('completed', 'failed', 'timeout', 'continued') AS has_run,
+        -- The wait of one that was given back is not over.
+        CASE WHEN x.status <> 'released'
+            THEN greatest(0, extract(epoch FROM x.started_at - x.queued_at) * 1000)::bigint END AS waited_ms
+    FROM attempts AS x
+    CROSS JOIN LATERAL (VALUES
+        (date_trunc('minute', x.started_at), false), (date_trunc('minute', x.completed_at), true)
+    ) AS moment (starts_at, has_ended)
+    WHERE moment.starts_at >= since AND moment.starts_at < until
+), counted AS (
+    SELECT starts_at, job_type, lane,
+        count(*) FILTER (WHERE NOT has_ended) AS begun,
+        count(*) FILTER (WHERE has_ended AND status = 'completed') AS completed,
+        count(*) FILTER (WHERE has_ended AND status = 'failed') AS failed,
+        count(*) FILTER (WHERE has_ended AND status = 'timeout') AS timed_out,
+        count(*) FILTER (WHERE has_ended AND status = 'cancelled') AS cancelled,
+        count(*) FILTER (WHERE has_ended AND status = 'throttled') AS throttled,
+        count(*) FILTER (
+            WHERE has_ended AND status NOT IN ('completed', 'failed', 'timeout', 'cancelled', 'throttled')
+        ) AS others,
+        coalesce(sum(duration_ms) FILTER (WHERE has_ended AND has_run), 0) AS total_ms,
+        coalesce(max(duration_ms) FILTER (WHERE has_ended AND has_run), 0) AS most_ms,
+        coalesce(sum(waited_ms) FILTER (WHERE has_ended), 0) AS waited_ms,
+        max(memory_used_mb) FILTER (WHERE has_ended) AS most_memory_mb,
+        coalesce(sum(cpu_time_ms) FILTER (WHERE has_ended), 0) AS cpu_ms
+    FROM seen
+    GROUP BY starts_at, job_type, lane
+), spread AS (
+    SELECT starts_at, job_type, lane, bucket, count(*) FILTER (WHERE of_durations) AS durations,
+        count(*) FILTER (WHERE NOT of_durations) AS waits
+    FROM (
+        SELECT starts_at, job_type, lane, of_durations, greatest(1, width_bucket(milliseconds::float8, bounds)) AS bucket
+        FROM seen CROSS JOIN LATERAL (VALUES
+            (CASE WHEN has_run THEN duration_ms END, true), (waited_ms, false)
+        ) AS measured (milliseconds, of_durations)
+        WHERE has_ended AND milliseconds IS NOT NULL
+    ) AS placed
+    GROUP BY starts_at, job_type, lane, bucket
+), histograms AS (
+    SELECT c.starts_at, c.job_type, c.lane,
+        array_agg(coalesce(s.durations, 0)::integer ORDER BY b.bucket) AS durations,
+        array_agg(coalesce(s.waits, 0)::integer ORDER BY b.bucket) AS waits
+    FROM counted AS c CROSS JOIN generate_series(1, cardinality(bounds)) AS b (bucket)
+    LEFT JOIN spread AS s USING (starts_at, job_type, lane, bucket)
+    GROUP BY c.starts_at, c.job_type, c.lane
+)
+SELECT starts_at, job_type, lane, begun, completed, failed, timed_out, cancelled, throttled, others, total_ms::bigint, most_ms,
+    waited_ms::bigint, durations, waits, most_memory_mb, cpu_ms
+FROM counted JOIN histograms USING (starts_at, job_type, lane)
+$$;
+COMMENT ON FUNCTION signalbox.count_attempts IS
+    'The figures of each minute, type and lane, counted from the attempts: as roll_up_metrics stores them, or live.';
 
 -- What deliver_notification leaves in the application. No foreign key: a notification outlives its job.
 CREATE TABLE signalbox.notifications (

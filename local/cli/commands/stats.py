@@ -15,14 +15,19 @@ from local.cli.terminal import console, print_json, print_lines, width_of
 EXAMPLES = (
     Example("stats", "the last day, by type, and the health of the job plane"),
     Example("stats --type deliver_webhook --window 1h", "one type over an hour"),
+    Example("stats --tenant acme", "one tenant; --by-tenant lists them"),
     Example("stats --health", "the health alone; exit code 1 where it is unhealthy"),
     Example("stats --stack signalbox-prod --json", "of a stack on AWS, for programs"),
 )
 
 
 def configure(parser: CommandParser) -> None:
-    parser.explain("The figures of what has ended are at most five minutes old.")
+    parser.explain("Of a tenant, ended jobs are those that were submitted within the window.")
     parser.add_argument("--type", metavar="TYPE", help="of this type alone")
+    parser.add_argument("--tenant", metavar="TENANT", help="of this tenant alone")
+    parser.add_argument(
+        "--by-tenant", action="store_true", help="also a line for each tenant with work or dead letters"
+    )
     parser.add_argument("--window", type=_hours, metavar="SPAN", default=24.0, help="the time up to now: 1h, 7d (24h)")
     parser.add_argument("--health", action="store_true", help="the health and the alerts alone")
     add_target(parser)
@@ -38,7 +43,8 @@ def _hours(text: str) -> float:
 def run(args: Namespace) -> int:
     target = choose_target(args)
     health = target.operate("show_health")
-    statistics = None if args.health else target.operate("show_statistics", job_type=args.type, hours=args.window)
+    wanted = {"job_type": args.type, "tenant": args.tenant, "hours": args.window, "tenants": args.by_tenant}
+    statistics = None if args.health else target.operate("show_statistics", **wanted)
     if args.json:
         print_json({"health": health} if statistics is None else {"health": health, "statistics": statistics})
     else:

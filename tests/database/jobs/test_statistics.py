@@ -10,7 +10,10 @@ import psycopg
 import pytest
 
 from signalbox.jobs.health import PlaneHealth
-from signalbox.jobs.statistics import SQL, show_health, show_statistics
+from signalbox.jobs.inspection import show_job
+from signalbox.jobs.listing import list_jobs
+from signalbox.jobs.selection import Selection
+from signalbox.jobs.statistics import SQL, list_tenants, show_health, show_statistics
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.job_rows import (
     blocked_job,
@@ -76,6 +79,25 @@ def test_the_figures_of_a_window(sweeps: Sweeps, db: psycopg.Connection) -> None
     assert told["dead_letters"] == {"pending": 1, "investigating": 0}
 
 
+@pytest.mark.parametrize("last", [20 * HOUR, 7 * MINUTE + 20 * SECOND, 10 * SECOND])
+@pytest.mark.parametrize("window", [2 * HOUR, DAY, 30 * DAY])
+def test_figures_are_as_of_now_whenever_they_were_rolled_up(
+    sweeps: Sweeps, db: psycopg.Connection, window: timedelta, last: timedelta
+) -> None:
+    times = [45 * HOUR, 21 * HOUR, 3 * HOUR, 90 * MINUTE, 20 * MINUTE, 7 * MINUTE, 4 * MINUTE, 5 * SECOND]
+    for ago in times:
+        if ago > last:
+            execution(db, AT - ago)
+    roll_up(sweeps, AT - last)
+    for ago in times:
+        if ago <= last:
+            execution(db, AT - ago)
+    live = show_statistics(db, window, now=AT).as_json()
+    roll_up(sweeps)
+    assert live == show_statistics(db, window, now=AT).as_json()
+    assert live["completed"] == sum(AT - ago >= show_statistics(db, window, now=AT).since for ago in times)
+
+
 @pytest.mark.parametrize(("window", "period", "points"), [(HOUR, "minute", 3), (DAY, "hour", 2), (30 * DAY, "day", 1)])
 def test_a_window_is_told_in_periods_that_fit_it(
     sweeps: Sweeps, db: psycopg.Connection, window: timedelta, period: str, points: int
@@ -135,7 +157,7 @@ def test_what_has_ended_is_not_read(db: psycopg.Connection) -> None:
     partition = place_of(db, queued_job(db, AT))
     db.execute("VACUUM ANALYZE signalbox.jobs")
     for query in ("count_live", "count_silent"):
-        rows = db.execute(f"EXPLAIN {SQL[query]}".encode(), {"now": AT, "job_type": None}).fetchall()
+        rows = db.execute(f"EXPLAIN {SQL[query]}".encode(), {"now": AT, "job_type": None, "tenant": None}).fetchall()
         plan = "\n".join(row[0] for row in rows)
         assert "on jobs" in plan
         assert f"Seq Scan on jobs_{partition}" not in plan  # the others are empty
@@ -188,3 +210,45 @@ def test_a_lane_in_which_jobs_wait_and_none_begins_is_down(sweeps: Sweeps, db: p
     roll_up(sweeps)
     [alert] = show_health(db, now=AT).alerts
     assert (alert.name, alert.message) == ("worker_down", "jobs wait in high, and none of them is begun")
+
+
+def test_jobs_add_up_after_a_redrive(sweeps: Sweeps, db: psycopg.Connection) -> None:
+    for _ in range(3):
+        dead_letter(db, ended_job(db, AT - MINUTE, "failed"), last_failed_at=AT - MINUTE)
+    ended_job(db, AT - MINUTE, "cancelled")
+    execution(db, AT - MINUTE)
+    db.execute(
+        "UPDATE signalbox.dead_letter_jobs SET status = 'redriven' WHERE id = (SELECT min(id::text)::uuid FROM "
+        "signalbox.dead_letter_jobs)"
+    )
+    told = show_statistics(db, now=AT).as_json()
+    assert (told["by_status"]["failed"], told["by_status"]["completed"], told["by_status"]["cancelled"]) == (2, 1, 1)
+    assert told["total"] == 4
+
+
+def test_one_tenant_is_told_by_itself(db: psycopg.Connection) -> None:
+    for tenant, status in (("acme", "completed"), ("acme", "failed"), ("other", "completed")):
+        ended_job(db, AT - MINUTE, status, tenant=tenant)
+    queued_job(db, AT, tenant="acme")
+    dead_letter(db, None, tenant="acme", last_failed_at=AT - MINUTE)
+    told = show_statistics(db, now=AT, tenant="acme").as_json()
+    found = {name: told["by_status"][name] for name in ("queued", "completed", "failed")}
+    assert found == {"queued": 1, "completed": 1, "failed": 1}
+    assert told["by_type"][0]["failed"] == 1
+    assert [(one["tenant"], one["waiting"], one["open_dead_letters"]) for one in list_tenants(db, now=AT)] == [
+        ("acme", 1, 1)
+    ]
+
+
+def test_worker_is_silent_after_three_missed_heartbeats(db: psycopg.Connection) -> None:
+    for seconds in (44, 50, 70):
+        running_job(db)
+        db.execute(
+            "UPDATE signalbox.jobs SET heartbeat_at = now() - %s WHERE heartbeat_at IS NULL", (seconds * SECOND,)
+        )
+    told = show_statistics(db, now=AT).as_json()
+    assert (told["silent"], told["longest_silent_seconds"], told["stale"]) == (2, 70, 0)
+    jobs = list_jobs(db, Selection(status="running"), 10)
+    assert [job["silent_seconds"] for job in jobs] == [70, 50, None]
+    assert show_job(db, jobs[0]["id"])["job"]["silent_seconds"] == 70
+    assert show_job(db, jobs[0]["id"])["executions"][0]["duration_ms"] is None

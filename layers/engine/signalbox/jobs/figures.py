@@ -19,7 +19,8 @@ class Figures:
     failed: int = 0
     timed_out: int = 0
     cancelled: int = 0
-    others: int = 0  # continued, snoozed, throttled, given back or lost
+    throttled: int = 0
+    others: int = 0  # continued, snoozed, given back or lost
     total_ms: int = 0
     most_ms: int = 0
     waited_ms: int = 0
@@ -30,7 +31,7 @@ class Figures:
 
     @property
     def ended(self) -> int:
-        return self.completed + self.failed + self.timed_out + self.cancelled + self.others
+        return self.completed + self.failed + self.timed_out + self.cancelled + self.throttled + self.others
 
     @property
     def failure_rate(self) -> float | None:
@@ -63,6 +64,7 @@ class Figures:
             "failed": self.failed,
             "timed_out": self.timed_out,
             "cancelled": self.cancelled,
+            "throttled": self.throttled,
             "others": self.others,
             "failure_rate": rounded(self.failure_rate, 4),
             "average_ms": rounded(self.average_ms),
@@ -98,6 +100,7 @@ def _add(one: Figures, other: Figures) -> Figures:
         failed=one.failed + other.failed,
         timed_out=one.timed_out + other.timed_out,
         cancelled=one.cancelled + other.cancelled,
+        throttled=one.throttled + other.throttled,
         others=one.others + other.others,
         total_ms=one.total_ms + other.total_ms,
         most_ms=max(one.most_ms, other.most_ms),

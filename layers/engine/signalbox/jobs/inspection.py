@@ -23,7 +23,7 @@ def show_job(db: Connection, id_: str) -> dict[str, Any]:
     found = _one(db, "find", id=require_id(id_))
     if found is None:
         raise JobUnknown(f"no job has the id {id_}; it may have been pruned: `signalbox jobs` lists those there are")
-    job = found["job"] | {"duration_ms": found["duration_ms"], "estimated_ms": found["estimated_ms"]}
+    job = found["job"] | {name: found[name] for name in ("duration_ms", "estimated_ms", "silent_seconds")}
     return {
         "job": job,
         "executions": _rows(db, "list_attempts", id=id_),

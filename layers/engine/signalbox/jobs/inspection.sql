@@ -1,7 +1,9 @@
 -- find: everything that is known of a job, but for the token that is its worker's alone
 SELECT to_jsonb(j) - 'lease_token' - 'actual_duration' - 'estimated_duration' AS job,
     (extract(epoch FROM j.actual_duration) * 1000)::bigint AS duration_ms,
-    (extract(epoch FROM j.estimated_duration) * 1000)::bigint AS estimated_ms
+    (extract(epoch FROM j.estimated_duration) * 1000)::bigint AS estimated_ms,
+    CASE WHEN status = 'running' AND clock_timestamp() - coalesce(heartbeat_at, started_at) > interval '45 s'
+        THEN floor(extract(epoch FROM clock_timestamp() - coalesce(heartbeat_at, started_at)))::integer END AS silent_seconds
 FROM signalbox.jobs AS j WHERE id = %(id)s;
 
 -- list_attempts: the newest, newest first

@@ -3,7 +3,10 @@ SELECT id::text, job_type, job_name, status, lane, priority, tenant, cap_key, su
     schedule_id::text, parent_job_id::text, tags, attempts, max_attempts, unmet_dependencies, progress_percent,
     progress_message, health_status, worker_id, paused_by, scheduled_for, created_at, queued_at, started_at,
     completed_at, heartbeat_at, cancel_requested_at, (extract(epoch FROM actual_duration) * 1000)::bigint AS duration_ms,
-    error_details ->> 'type' AS error_type, left(error_details ->> 'message', 300) AS error_message
+    error_details ->> 'type' AS error_type, left(error_details ->> 'message', 300) AS error_message,
+    -- Of its worker, after three missed heartbeats.
+    CASE WHEN status = 'running' AND clock_timestamp() - coalesce(heartbeat_at, started_at) > interval '45 s'
+        THEN floor(extract(epoch FROM clock_timestamp() - coalesce(heartbeat_at, started_at)))::integer END AS silent_seconds
 FROM signalbox.jobs
 WHERE (%(before_id)s::uuid IS NULL OR id < %(before_id)s::uuid)
     AND (%(ids)s::uuid[] IS NULL OR id = ANY (%(ids)s::uuid[]))

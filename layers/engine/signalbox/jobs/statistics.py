@@ -1,7 +1,7 @@
 """What operators ask of the job plane: how much, how fast, how well, by type and over time; and whether it is healthy.
 
-Read from what roll_up_metrics has added up, so at most five minutes old, and from the partial indexes over the jobs
-that are not done with: the jobs that are, however many, are never scanned.
+Everything is as of one instant. Read from what roll_up_metrics has added up, from the attempts since, and from the
+partial indexes over the jobs that are not done with: the jobs that are, however many, are never scanned.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
+from psycopg.rows import dict_row
+
 from signalbox.database import Connection
 from signalbox.jobs.alerts import Alert, Readings, alerts
 from signalbox.jobs.figures import Figures, add_up, rounded, share
 from signalbox.jobs.health import PlaneHealth, Signs, plane_health
+from signalbox.jobs.histogram import BOUNDS
 from signalbox.queries import load_queries
 from signalbox.row import as_json
 
@@ -23,6 +26,10 @@ Period = Literal["minute", "hour", "day"]
 DAY = timedelta(days=1)
 # A lane stands still if jobs have waited in it for so long, and roll-ups of as long know of none that has begun.
 STANDS_AFTER = timedelta(minutes=15)
+# Attempts since the newest roll-up are counted live: of some minutes, or of a day at most where roll-ups have failed.
+LIVE_AT_MOST = DAY
+# An attempt that ended began at most so long before: a lease is a quarter of an hour, and rescues come each minute.
+LONGEST = timedelta(hours=1)
 _COLUMNS = tuple(column.name for column in fields(Figures))  # in the order of list_figures
 LIVE = ("pending", "queued", "running", "paused")
 
@@ -47,11 +54,11 @@ def longest_wait(live: Iterable[Live], now: datetime) -> timedelta | None:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetters:
-    """How many wait for somebody, how many somebody looks at, and how many jobs failed for good in the window."""
+    """How many wait for somebody, how many somebody looks at, and how many jobs failed in the window and still are."""
 
     pending: int = 0
     investigating: int = 0
-    buried: int = 0
+    failed_jobs: int = 0
 
     @property
     def open(self) -> int:
@@ -60,30 +67,34 @@ class DeadLetters:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Of all jobs, or of one type."""
+    """Of all jobs, of one type, or of one tenant; of a tenant, what ended is of jobs submitted in the window."""
 
     since: datetime
     until: datetime
     period: Period
     job_type: str | None
+    tenant: str | None
     total: Figures
     by_type: Mapping[str, Figures]
     by_window: Mapping[datetime, Figures]
     live: Sequence[Live]
     dead_letters: Mapping[str, DeadLetters] = field(default_factory=dict)  # by type
+    cancelled: int = 0
     stale: int = 0
     silent_workers: int = 0
+    silent: int = 0  # running jobs that have missed three heartbeats
+    longest_silent_seconds: int | None = None
 
     @property
     def by_status(self) -> dict[str, int]:
         """What waits and runs now, and what ended in the window."""
         live = {status: sum(one.number for one in self.live if one.status == status) for status in LIVE}
-        ended = {"completed": self.total.completed, "failed": self.buried, "cancelled": self.total.cancelled}
+        ended = {"completed": self.total.completed, "failed": self.failed_jobs, "cancelled": self.cancelled}
         return live | ended
 
     @property
-    def buried(self) -> int:
-        return sum(found.buried for found in self.dead_letters.values())
+    def failed_jobs(self) -> int:
+        return sum(found.failed_jobs for found in self.dead_letters.values())
 
     @property
     def pending_dead_letters(self) -> int:
@@ -110,12 +121,12 @@ class Statistics:
     @property
     def completion_rate(self) -> float | None:
         """The share of the jobs that succeeded, of those that succeeded or failed for good."""
-        return share(self.total.completed, self.total.completed + self.buried)
+        return share(self.total.completed, self.total.completed + self.failed_jobs)
 
     @property
     def dlq_rate(self) -> float | None:
         """The share of them that failed for good."""
-        return share(self.buried, self.total.completed + self.buried)
+        return share(self.failed_jobs, self.total.completed + self.failed_jobs)
 
     def as_json(self) -> dict[str, Any]:
         oldest = self.oldest_waiting
@@ -123,11 +134,14 @@ class Statistics:
             **as_json({"since": self.since, "until": self.until}),
             "period": self.period,
             "job_type": self.job_type,
+            "tenant": self.tenant,
             "total": sum(self.by_status.values()),
             "by_status": self.by_status,
             "waiting": self.waiting,
             "oldest_waiting_seconds": None if oldest is None else round(oldest.total_seconds()),
             "stale": self.stale,
+            "silent": self.silent,
+            "longest_silent_seconds": self.longest_silent_seconds,
             "throughput_per_minute": round(self.throughput_per_minute, 2),
             "completion_rate": rounded(self.completion_rate, 4),
             "dlq_rate": rounded(self.dlq_rate, 4),
@@ -144,16 +158,16 @@ class Statistics:
 
     def _of_type(self, name: str) -> dict[str, Any]:
         figures, dead = self.by_type.get(name, Figures()), self.dead_letters.get(name, DeadLetters())
-        ended = figures.completed + dead.buried
+        ended = figures.completed + dead.failed_jobs
         return {
             "job_type": name,
             **figures.as_json(),
             "waiting": sum(one.waiting for one in self.live if one.job_type == name),
             "running": sum(one.number for one in self.live if (one.job_type, one.status) == (name, "running")),
-            "buried": dead.buried,
+            "failed_jobs": dead.failed_jobs,
             "open_dead_letters": dead.open,
             "completion_rate": rounded(share(figures.completed, ended), 4),
-            "dlq_rate": rounded(share(dead.buried, ended), 4),
+            "dlq_rate": rounded(share(dead.failed_jobs, ended), 4),
         }
 
 
@@ -177,33 +191,58 @@ class PlaneReport:
 
 
 def show_statistics(
-    db: Connection, window: timedelta = DAY, job_type: str | None = None, *, now: datetime
+    db: Connection, window: timedelta = DAY, job_type: str | None = None, *, now: datetime, tenant: str | None = None
 ) -> Statistics:
     """Of the time up to now, in minutes, hours or days, from the start of the period in which the window begins."""
     period = period_of(window)
     since = floor(now - window, period)
-    values = {"period": period, "since": since, "until": now, "job_type": job_type, "now": now}
+    values = {"since": since, "until": now, "job_type": job_type, "tenant": tenant, "now": now}
     by_type: dict[str, list[Figures]] = {}
     by_window: dict[datetime, list[Figures]] = {}
-    for starts_at, name, *numbers in db.execute(SQL["list_figures"], values).fetchall():
+    for starts_at, name, *numbers in _list_figures(db, period, values):
         figures = _figures(numbers)
         by_type.setdefault(name, []).append(figures)
-        by_window.setdefault(starts_at.astimezone(UTC), []).append(figures)
+        by_window.setdefault(floor(starts_at, period), []).append(figures)
     totals = {name: add_up(found) for name, found in by_type.items()}
-    [(stale, silent_workers)] = db.execute(SQL["count_silent"], values).fetchall()
+    [(stale, silent_workers, silent, longest_silent)] = db.execute(SQL["count_silent"], values).fetchall()
+    [(cancelled,)] = db.execute(SQL["count_cancelled"], values).fetchall()
     return Statistics(
         since=since,
         until=now,
         period=period,
         job_type=job_type,
+        tenant=tenant,
         total=add_up(totals.values()),
         by_type=totals,
         by_window={starts_at: add_up(found) for starts_at, found in by_window.items()},
-        live=count_live(db, now, job_type),
-        dead_letters=count_dead_letters(db, since, now, job_type),
+        live=count_live(db, now, job_type, tenant),
+        dead_letters=count_dead_letters(db, since, now, job_type, tenant),
+        cancelled=cancelled,
         stale=stale,
         silent_workers=silent_workers,
+        silent=silent,
+        longest_silent_seconds=longest_silent,
     )
+
+
+def list_tenants(db: Connection, *, now: datetime) -> list[dict[str, Any]]:
+    """The tenants that something waits for, or that have open dead letters."""
+    with db.cursor(row_factory=dict_row) as cursor:
+        return [as_json(row) for row in cursor.execute(SQL["list_tenants"], {"now": now}).fetchall()]
+
+
+def _list_figures(db: Connection, period: Period, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """Rows of whole periods, of the minutes since, and of the attempts since these were rolled up."""
+    since, now = values["since"], values["until"]
+    live = {**values, "bounds": list(BOUNDS), "longest": LONGEST}
+    if values["tenant"] is not None:
+        return db.execute(SQL["count_attempts"], live).fetchall()
+    [(newest,)] = db.execute(SQL["find_counted"], {"until": now}).fetchall()
+    counted = max(since, floor(now - LIVE_AT_MOST, "minute"), newest or since)
+    whole = max(since, floor(counted, period))
+    parts = ({"period": period, "until": whole}, {"period": "minute", "since": whole, "until": counted})
+    rolled_up = [row for part in parts for row in db.execute(SQL["list_figures"], {**values, **part}).fetchall()]
+    return rolled_up + db.execute(SQL["count_attempts"], live | {"since": counted}).fetchall()
 
 
 def show_health(db: Connection, *, now: datetime) -> PlaneReport:
@@ -218,7 +257,7 @@ def judge(db: Connection, statistics: Statistics) -> PlaneReport:
     signs = Signs(
         stale_jobs=statistics.stale,
         open_dead_letters=statistics.open_dead_letters,
-        failed_last_hour=sum(found.buried for found in failed.values()),
+        failed_last_hour=sum(found.failed_jobs for found in failed.values()),
     )
     total = statistics.total
     readings = Readings(
@@ -239,16 +278,17 @@ def figures_between(db: Connection, since: datetime, until: datetime) -> Figures
     return add_up(_figures(numbers) for _, _, *numbers in db.execute(SQL["list_figures"], values).fetchall())
 
 
-def count_live(db: Connection, now: datetime, job_type: str | None = None) -> list[Live]:
+def count_live(db: Connection, now: datetime, job_type: str | None = None, tenant: str | None = None) -> list[Live]:
     """The jobs that are not done with."""
-    return [Live(*row) for row in db.execute(SQL["count_live"], {"now": now, "job_type": job_type}).fetchall()]
+    values = {"now": now, "job_type": job_type, "tenant": tenant}
+    return [Live(*row) for row in db.execute(SQL["count_live"], values).fetchall()]
 
 
 def count_dead_letters(
-    db: Connection, since: datetime, until: datetime, job_type: str | None = None
+    db: Connection, since: datetime, until: datetime, job_type: str | None = None, tenant: str | None = None
 ) -> dict[str, DeadLetters]:
     """By type."""
-    values = {"since": since, "until": until, "job_type": job_type}
+    values = {"since": since, "until": until, "job_type": job_type, "tenant": tenant}
     return {name: DeadLetters(*rest) for name, *rest in db.execute(SQL["count_dead_letters"], values).fetchall()}
 
 

@@ -1,49 +1,92 @@
 -- list_figures: the figures of the periods of a window, a row each period, type and lane
-SELECT starts_at, job_type, begun, completed, failed, timed_out, cancelled, others, total_ms, most_ms, waited_ms,
-    durations, waits, most_memory_mb, cpu_ms
+SELECT starts_at, job_type, begun, completed, failed, timed_out, cancelled, throttled, others, total_ms, most_ms,
+    waited_ms, durations, waits, most_memory_mb, cpu_ms
 FROM signalbox.job_metrics
 WHERE period = %(period)s AND starts_at >= %(since)s AND starts_at < %(until)s
     AND (%(job_type)s::text IS NULL OR job_type = %(job_type)s)
 ORDER BY starts_at, job_type, lane;
 
--- count_live: the jobs that have not ended, and those that failed, by status, lane and type; and since when they are due
+-- find_counted: the newest minute that has been rolled up; it may have been counted before it was over
+SELECT max(starts_at) FROM signalbox.job_metrics WHERE period = 'minute' AND starts_at < %(until)s;
+
+-- count_attempts: the figures of the minutes since, as they are now; of all jobs, or of those of a tenant
+SELECT starts_at, job_type, begun, completed, failed, timed_out, cancelled, throttled, others, total_ms, most_ms,
+    waited_ms, durations, waits, most_memory_mb, cpu_ms
+FROM signalbox.count_attempts(%(since)s, %(until)s, %(bounds)s::float8[], %(longest)s, %(tenant)s)
+WHERE %(job_type)s::text IS NULL OR job_type = %(job_type)s
+ORDER BY starts_at, job_type, lane;
+
+-- count_live: the jobs that have not ended, by status, lane and type; and since when they are due
 -- Each branch is one partial index: of the jobs that are done with, however many, none is read.
 SELECT status, lane, job_type, count(*) AS number, count(due_since) AS waiting, min(due_since) AS oldest
 FROM (
-    SELECT status, lane, job_type, CASE
+    SELECT status, lane, job_type, tenant, CASE
             WHEN status = 'queued' THEN coalesce(queued_at, created_at)
             WHEN coalesce(scheduled_for, send_at) <= %(now)s THEN coalesce(scheduled_for, send_at)
         END AS due_since
     FROM signalbox.jobs WHERE send_at IS NOT NULL
     UNION ALL
-    SELECT status, lane, job_type, NULL FROM signalbox.jobs WHERE status = 'pending' AND unmet_dependencies > 0
+    SELECT status, lane, job_type, tenant, NULL FROM signalbox.jobs WHERE status = 'pending' AND unmet_dependencies > 0
     UNION ALL
-    SELECT status, lane, job_type, NULL FROM signalbox.jobs WHERE status IN ('running', 'paused', 'failed')
+    SELECT status, lane, job_type, tenant, NULL FROM signalbox.jobs WHERE status IN ('running', 'paused')
 ) AS live
-WHERE %(job_type)s::text IS NULL OR job_type = %(job_type)s
+WHERE (%(job_type)s::text IS NULL OR job_type = %(job_type)s) AND (%(tenant)s::text IS NULL OR tenant = %(tenant)s)
 GROUP BY status, lane, job_type;
 
--- count_silent: the running jobs that have not been heard of, and how many workers they belong to
-SELECT count(*), count(DISTINCT worker_id) FROM signalbox.jobs
-WHERE status = 'running' AND health_status IN ('STALE', 'FAILED')
-    AND (%(job_type)s::text IS NULL OR job_type = %(job_type)s);
+-- count_silent: the running jobs that are not healthy, how many workers they belong to, and those that have missed three heartbeats
+SELECT count(*) FILTER (WHERE unwell), count(DISTINCT worker_id) FILTER (WHERE unwell), count(*) FILTER (WHERE silent),
+    floor(extract(epoch FROM max(for_long) FILTER (WHERE silent)))::integer
+FROM (
+    SELECT j.*, health_status IN ('STALE', 'FAILED') AS unwell, for_long > interval '45 s' AS silent, for_long
+    FROM signalbox.jobs AS j
+    CROSS JOIN LATERAL (SELECT clock_timestamp() - coalesce(heartbeat_at, started_at) AS for_long) AS heard
+    WHERE status = 'running'
+) AS running
+WHERE (%(job_type)s::text IS NULL OR job_type = %(job_type)s) AND (%(tenant)s::text IS NULL OR tenant = %(tenant)s);
+
+-- count_cancelled: the jobs that were cancelled in a window
+SELECT count(*) FROM signalbox.jobs
+WHERE status = 'cancelled' AND completed_at >= %(since)s AND completed_at < %(until)s
+    AND (%(job_type)s::text IS NULL OR job_type = %(job_type)s) AND (%(tenant)s::text IS NULL OR tenant = %(tenant)s);
 
 -- count_dead_letters: by type those that wait for somebody, those that somebody looks at, and the jobs that failed in a window
-SELECT job_type, sum(pending)::integer, sum(investigating)::integer, sum(buried)::integer
+SELECT job_type, sum(pending)::integer, sum(investigating)::integer, sum(failed)::integer
 FROM (
-    SELECT job_type, count(*) FILTER (WHERE status = 'pending') AS pending,
-        count(*) FILTER (WHERE status = 'investigating') AS investigating, 0 AS buried
+    SELECT job_type, tenant, count(*) FILTER (WHERE status = 'pending') AS pending,
+        count(*) FILTER (WHERE status = 'investigating') AS investigating, 0 AS failed
     FROM signalbox.dead_letter_jobs WHERE status IN ('pending', 'investigating')
-    GROUP BY job_type
+    GROUP BY job_type, tenant
     UNION ALL
-    SELECT job_type, 0, 0, count(*) FROM signalbox.dead_letter_jobs
-    -- Every status there is, so that the index on it leads to the window.
-    WHERE status IN ('pending', 'investigating', 'resolved', 'ignored', 'redriven')
+    SELECT job_type, tenant, 0, 0, count(*) FROM signalbox.dead_letter_jobs
+    -- Of what was redriven the job is at work again, or has ended since. The statuses lead to the window by their index.
+    WHERE status IN ('pending', 'investigating', 'resolved', 'ignored')
         AND last_failed_at >= %(since)s AND last_failed_at < %(until)s AND source = 'job'
-    GROUP BY job_type
+    GROUP BY job_type, tenant
 ) AS parts
-WHERE %(job_type)s::text IS NULL OR job_type = %(job_type)s
+WHERE (%(job_type)s::text IS NULL OR job_type = %(job_type)s) AND (%(tenant)s::text IS NULL OR tenant = %(tenant)s)
 GROUP BY job_type;
+
+-- list_tenants: those with jobs that have not ended or with open dead letters, those who wait for longest first
+SELECT tenant, sum(waiting)::integer AS waiting, sum(running)::integer AS running, sum(open)::integer AS open_dead_letters,
+    min(oldest) AS waiting_since
+FROM (
+    SELECT tenant, count(due) AS waiting, 0 AS running, 0 AS open, min(due) AS oldest
+    FROM (
+        SELECT tenant, CASE WHEN status = 'queued' THEN coalesce(queued_at, created_at)
+            WHEN coalesce(scheduled_for, send_at) <= %(now)s THEN coalesce(scheduled_for, send_at) END AS due
+        FROM signalbox.jobs WHERE send_at IS NOT NULL
+    ) AS live
+    GROUP BY tenant
+    UNION ALL
+    SELECT tenant, 0, count(*), 0, NULL FROM signalbox.jobs WHERE status = 'running' GROUP BY tenant
+    UNION ALL
+    SELECT tenant, 0, 0, count(*), NULL FROM signalbox.dead_letter_jobs
+    WHERE status IN ('pending', 'investigating') GROUP BY tenant
+) AS parts
+WHERE tenant IS NOT NULL
+GROUP BY tenant
+ORDER BY waiting_since, open_dead_letters DESC, tenant
+LIMIT 100;
 
 -- list_begun: how many attempts each lane has begun lately
 SELECT lane, sum(begun)::bigint FROM signalbox.job_metrics

@@ -16,9 +16,11 @@ _LONGEST_HOURS = 24 * 400
 
 
 class ShowStatistics(Payload):
-    """Of all jobs or of one type, over the hours up to now."""
+    """Of all jobs, of one type or of one tenant, over the hours up to now; `tenants` adds a row for each of them."""
 
     job_type: str | None = None
+    tenant: str | None = None
+    tenants: bool = False
     hours: float = Field(24, gt=0, le=_LONGEST_HOURS)
 
 
@@ -28,10 +30,12 @@ class ShowHealth(Payload):
 
 def show_statistics(engine: Engine, params: ShowStatistics, invocation: Invocation) -> dict[str, Any]:
     db, window = engine.tools.database.connection(), timedelta(hours=params.hours)
-    found = statistics.show_statistics(db, window, params.job_type, now=invocation.clock)
+    now = invocation.clock
+    found = statistics.show_statistics(db, window, params.job_type, now=now, tenant=params.tenant)
     if params.job_type is not None and not found.by_type:
         engine.tools.catalogue.find(params.job_type)
-    return found.as_json()
+    by_tenant = {"by_tenant": statistics.list_tenants(db, now=now)} if params.tenants else {}
+    return found.as_json() | by_tenant
 
 
 def show_health(engine: Engine, _: ShowHealth, invocation: Invocation) -> dict[str, Any]:

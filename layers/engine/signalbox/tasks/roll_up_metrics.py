@@ -16,16 +16,13 @@ from signalbox.context import Context, Done
 from signalbox.jobs.gauges import Connections, read_off, read_off_lanes
 from signalbox.jobs.histogram import BOUNDS
 from signalbox.jobs.metrics import write_lanes, write_plane
-from signalbox.jobs.statistics import DAY, figures_between, floor, judge, show_statistics
+from signalbox.jobs.statistics import DAY, LONGEST, figures_between, floor, judge, show_statistics
 from signalbox.payload import Payload
 from signalbox.queries import load_queries
 
 SQL = load_queries(__file__)
 # A batch records at the latest when its worker's time ends, a quarter of an hour at most after one of its jobs did.
 LATENESS = timedelta(minutes=20)
-# An attempt that ended began at most so long before: a lease is a quarter of an hour, and rescues come each minute.
-# What they missed for longer is not counted as lost: that is cheaper than reading hours each time.
-LONGEST = timedelta(hours=1)
 # Where the figures have never been counted, or end longer ago.
 FURTHEST_BACK = timedelta(days=7)
 STRETCH = timedelta(hours=6)
