@@ -35,8 +35,7 @@ def measure(_: str) -> list[Ratio]:
     goes, mrms = Goes("ABI-L2-CMIPF", CHANNELS), Mrms("CONUS/PrecipRate_00.00")
     files = Files()
     satellite, radar = _instants(minutes=10), _instants(minutes=2)
-    for channel in range(1, CHANNELS + 1):
-        files.add_goes(*satellite, channel=f"C{channel:02}")
+    files.add_goes(*satellite)
     files.add_mrms(*radar)
     with BucketListing(files) as bucket:
         bucket.still = sorted(files.sizes)

@@ -68,7 +68,7 @@ def test_the_event_is_accepted(name: str) -> None:
     [
         ({"action": "migrate"}, "'action'"),
         ({"operation": "list_runs", "params": {"tusk": "sweep_runs"}}, "did you mean 'task'?"),
-        ({"task": "poll_data", "limit": 0}, "'limit'"),
+        ({"task": "poll_data", "limit": -1}, "'limit'"),
         ({"task": "sweep_runs", "limit": 1}, "limit"),
         ({"task": "sweep_runs", "params": {"hours": 1}}, "takes no params"),
         ({"task": "sweep_runs", "scheduled_time": "2026-01-05T12:00:00"}, "time zone"),

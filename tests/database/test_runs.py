@@ -336,14 +336,15 @@ def test_the_poller_takes_its_params_beside_the_usual_fields(stage: Stage, db: p
     assert answer["task"] == "poll_data"
     assert (answer["status"], answer["reason"]) == ("skipped", "no upstream is configured")
     assert stage.engine.poll({}, stage.invocation())["status"] == "skipped"
-    assert [row["status"] for row in runs_of(db, "poll_data")] == ["skipped", "skipped"]
+    assert stage.engine.poll({"limit": 0}, stage.invocation())["status"] == "skipped"
+    assert [row["status"] for row in runs_of(db, "poll_data")] == ["skipped"] * 3
 
 
 @pytest.mark.parametrize(
     ("event", "words"),
     [
         ({"backfill_hours": -1}, "field 'backfill_hours'"),
-        ({"limit": 0}, "field 'limit'"),
+        ({"limit": -1}, "field 'limit'"),
         ({"force_retry": "no"}, "field 'force_retry'"),
     ],
 )

@@ -10,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from itertools import product
 from urllib.parse import unquote
 from xml.sax.saxutils import escape
 
@@ -18,6 +19,7 @@ from local.lambda_service.http_server import Request, Response
 from tests.support.stand_in import StandIn
 
 PAGE = 1000
+CHANNELS = range(1, 17)  # of GOES, a file each
 XML = [("Content-Type", "application/xml")]
 
 
@@ -35,12 +37,12 @@ class Files:
                 if end not in without:
                     self.sizes[key] = 0 if end in empty else 500_000_000
 
-    def add_goes(self, *instants: datetime, product: str = "ABI-L2-CMIPF", channel: str = "C13", size: int = 1) -> None:
-        for at in instants:
+    def add_goes(self, *instants: datetime, channels: Iterable[int] = CHANNELS, size: int = 1) -> None:
+        for at, channel in product(instants, channels):
             began = f"{at:%Y%j%H%M%S}{at.microsecond // 100_000}"
             ended, created = (f"{at + timedelta(minutes=n):%Y%j%H%M%S}0" for n in (9, 10))
-            name = f"OR_{product}-M6{channel}_G19_s{began}_e{ended}_c{created}.nc"
-            self.sizes[f"{product}/{at:%Y/%j/%H}/{name}"] = size
+            name = f"OR_ABI-L2-CMIPF-M6C{channel:02}_G19_s{began}_e{ended}_c{created}.nc"
+            self.sizes[f"ABI-L2-CMIPF/{at:%Y/%j/%H}/{name}"] = size
 
     def add_mrms(self, *instants: datetime, size: int = 1) -> None:
         for at in instants:

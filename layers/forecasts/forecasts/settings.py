@@ -39,7 +39,7 @@ class ForecastSettings(BaseModel):
     # How long a file may be underway behind its name; listings look back so far behind the newest run.
     upstream_lookback_hours: int = Field(12, ge=1, le=240)
     nowcast_lookback_hours: int = Field(2, ge=1, le=48)
-    goes_files_per_instant: int = Field(1, ge=1, le=64)  # of a product with a file a channel: as many as it has
+    goes_files_per_instant: int = Field(16, ge=1, le=64)  # of the product: one for each of ABI's channels
     mirror_timeout_seconds: float = Field(8, gt=0, le=60)
     nowcast_tolerance_seconds: int = Field(300, ge=0, le=3600)
     observation_mirror: dict[str, str] = {"kind": "s3", "bucket": "noaa-mrms-pds"}

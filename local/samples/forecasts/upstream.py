@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from itertools import product
 from typing import TYPE_CHECKING
 
 from local.outside import GFS, GOES, MRMS
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 HOURS = (*range(121), *range(123, 385, 3))
+CHANNELS = range(1, 17)  # of the satellite, a file each
 BEGUN_HOURS = 15  # of the cycle that is still being written
 _AT_ONCE = 16
 # Minutes before the story's instant. The first two of each are pairs; the last miss each other by a few seconds less
@@ -31,7 +33,7 @@ def publish_upstream(s3: S3Client, at: datetime) -> None:
     broken, mirror = GFS
     s3.delete_bucket(Bucket=broken)
     _put_all(s3, mirror, _gfs_keys(at))
-    _put_all(s3, GOES, (_goes_key(at - timedelta(minutes=minutes)) for minutes in SATELLITE_MINUTES))
+    _put_all(s3, GOES, _goes_keys(at))
     _put_all(s3, MRMS, (_radar_key(at - timedelta(minutes=minutes)) for minutes in RADAR_MINUTES))
     _put_all(s3, MRMS, _observed_keys(at))
 
@@ -49,11 +51,16 @@ def _gfs_keys(at: datetime) -> Iterator[str]:
             yield from (key, f"{key}.idx")
 
 
-def _goes_key(began: datetime) -> str:
+def _goes_keys(at: datetime) -> Iterator[str]:
+    for minutes, channel in product(SATELLITE_MINUTES, CHANNELS):
+        yield _goes_key(at - timedelta(minutes=minutes), channel)
+
+
+def _goes_key(began: datetime, channel: int) -> str:
     """Scanned for nine and a half minutes, and stored after one more."""
     ended, stored = began + timedelta(minutes=9, seconds=30), began + timedelta(minutes=10, seconds=30)
     began, ended, stored = (instant + timedelta(seconds=20) for instant in (began, ended, stored))
-    name = f"OR_ABI-L2-CMIPF-M6C13_G19_s{began:%Y%j%H%M%S}3_e{ended:%Y%j%H%M%S}8_c{stored:%Y%j%H%M%S}1.nc"
+    name = f"OR_ABI-L2-CMIPF-M6C{channel:02}_G19_s{began:%Y%j%H%M%S}3_e{ended:%Y%j%H%M%S}8_c{stored:%Y%j%H%M%S}1.nc"
     return f"ABI-L2-CMIPF/{began:%Y/%j/%H}/{name}"
 
 
@@ -62,11 +69,11 @@ def _radar_key(instant: datetime) -> str:
 
 
 def _observed_keys(at: datetime) -> Iterator[str]:
-    product = "MultiSensor_QPE_01H_Pass2_00.00"
+    name = "MultiSensor_QPE_01H_Pass2_00.00"
     last = at.replace(minute=0, second=0, microsecond=0)
     for hours in range(50):
         hour = last - timedelta(hours=hours)
-        yield f"CONUS/{product}/{hour:%Y%m%d}/MRMS_{product}_{hour:%Y%m%d-%H}0000.grib2.gz"
+        yield f"CONUS/{name}/{hour:%Y%m%d}/MRMS_{name}_{hour:%Y%m%d-%H}0000.grib2.gz"
 
 
 def _put_all(s3: S3Client, bucket: str, keys: Iterable[str]) -> None:

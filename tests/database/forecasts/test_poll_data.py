@@ -27,7 +27,7 @@ from tests.support.aws import Aws
 from tests.support.forecast_rows import forecast_run
 from tests.support.ledger_rows import abandoned_run
 from tests.support.stage import NOON, Stage
-from tests.support.upstream import BucketListing, Files, IndexPages
+from tests.support.upstream import CHANNELS, BucketListing, Files, IndexPages
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
@@ -168,7 +168,6 @@ def test_a_nowcast_needs_both_sources_and_takes_all_tiles_calibration(world: Wor
         world.db.execute("INSERT INTO forecasts.calibration_coefficients (tile_id, coefficients) VALUES (%s, %s)", row)
     at = NOON - 20 * MINUTE + timedelta(milliseconds=300)
     world.files.add_goes(at, NOON - 10 * MINUTE)
-    world.files.add_goes(at, channel="C02")
     world.files.add_mrms(at.replace(microsecond=0) + 39 * SECOND, at.replace(microsecond=0) - 2 * MINUTE)
     assert world.counts("nowcast") == {"found": 2, "triggered": 1, "skipped": 1, "failed": 0, "left_over": 0}
 
@@ -179,8 +178,7 @@ def test_a_nowcast_needs_both_sources_and_takes_all_tiles_calibration(world: Wor
         "b": {"slope": 1.5, "tile": "b"},
     }
     assert [reference.rpartition("/")[2][:24] for reference in payload.input_config.references] == [
-        "OR_ABI-L2-CMIPF-M6C02_G1",
-        "OR_ABI-L2-CMIPF-M6C13_G1",
+        *(f"OR_ABI-L2-CMIPF-M6C{channel:02}_G1" for channel in CHANNELS),
         "MRMS_PrecipRate_00.00_20",
     ]
     assert world.rows("radar_timestamp, storage_prefix") == [
@@ -235,12 +233,22 @@ def test_a_run_that_does_not_tell_its_radar_instant_keeps_its_nearest_from_other
 def test_files_without_data_and_instants_without_all_their_files_are_not_there_yet(world: World) -> None:
     world.set(goes_files_per_instant="2")
     at = NOON - 20 * MINUTE
-    world.files.add_goes(at)
+    world.files.add_goes(at, channels=[13])
     world.files.add_mrms(at)
-    world.files.add_goes(at, channel="C02", size=0)
+    world.files.add_goes(at, channels=[2], size=0)
     assert world.counts("nowcast")["triggered"] == 0
-    world.files.add_goes(at, channel="C02")
+    world.files.add_goes(at, channels=[2])
     assert world.counts("nowcast")["triggered"] == 1
+
+
+def test_a_nowcast_waits_for_the_files_of_all_channels(world: World) -> None:
+    at = NOON - 20 * MINUTE
+    world.files.add_goes(at, channels=CHANNELS[:3])
+    world.files.add_mrms(at)
+    assert world.counts("nowcast") == {"found": 0, "triggered": 0, "skipped": 0, "failed": 0, "left_over": 0}
+    world.files.add_goes(at)
+    assert world.counts("nowcast")["triggered"] == 1
+    assert len(world.asked[0].input_config.references) == len(CHANNELS) + 1
 
 
 # ---- The window.
@@ -309,12 +317,15 @@ def test_a_months_backfill_lists_no_more_than_its_bound(world: World) -> None:
     assert len(world.runpod.jobs) == 1
 
 
-def test_cycles_beyond_the_bound_are_left_over_and_found_by_the_next_of_the_same(world: World) -> None:
+@pytest.mark.parametrize("event", [{}, {"limit": 0}])
+def test_cycles_beyond_the_bound_are_left_over_and_found_by_the_next_of_the_same(
+    world: World, event: dict[str, Any]
+) -> None:
     at = NOON.replace(hour=0)
     cycles = [at - n * 6 * HOUR for n in range(MOST_LISTED + 2)][::-1]
     for cycle in cycles:
         world.files.add_cycle(cycle)
-    answer = world.poll(at, backfill_hours=(MOST_LISTED + 2) * 6)
+    answer = world.poll(at, backfill_hours=(MOST_LISTED + 2) * 6, **event)
     assert (answer["items"], answer["detail"]["medium_range"]["left_over"], answer["more"]) == (MOST_LISTED, 2, True)
     assert [payload.run_timestamp for payload in world.asked] == cycles[:MOST_LISTED]
     [(function, payload)] = world.stage.invokes.received
@@ -330,7 +341,7 @@ def test_cycles_beyond_the_bound_are_left_over_and_found_by_the_next_of_the_same
         ({"backfill_hours": -1}, "'backfill_hours'"),
         ({"backfill_hours": 745}, "'backfill_hours'"),
         ({"backfill_hours": "6"}, "'backfill_hours'"),
-        ({"limit": 0}, "'limit'"),
+        ({"limit": -1}, "'limit'"),
         ({"limit": 1001}, "'limit'"),
         ({"limit": True}, "'limit'"),
         ({"params": {"limits": 1}}, "did you mean 'limit'"),
@@ -341,8 +352,10 @@ def test_bad_values_are_refused_by_name(world: World, event: dict[str, Any], wor
         world.poll(**event)
 
 
-def test_no_limit_may_be_said_as_null(world: World) -> None:
-    assert world.poll(force_retry=False, backfill_hours=0, limit=None)["status"] == "succeeded"
+@pytest.mark.parametrize("limit", [None, 0])
+def test_no_limit_may_be_said_as_null_or_zero(world: World, limit: int | None) -> None:
+    world.files.add_cycle(SIX)
+    assert world.poll(force_retry=False, backfill_hours=0, limit=limit)["items"] == 1
 
 
 # ---- Mirrors.
@@ -394,7 +407,7 @@ def test_noaas_buckets_are_read_unsigned(world: World, aws: Aws) -> None:
     mirror = [{"kind": "s3", "bucket": bucket}]
     world.set(goes_mirrors=mirror, mrms_mirrors=mirror, s3_endpoint_url=aws.endpoint)
     assert world.poll()["items"] == 1
-    assert world.asked[0].input_config.references[1].startswith(f"s3://{bucket}/CONUS/")
+    assert world.asked[0].input_config.references[-1].startswith(f"s3://{bucket}/CONUS/")
     assert not world.bucket.signed
 
 
@@ -407,8 +420,7 @@ def test_a_mirror_of_an_unknown_kind_is_named_by_its_setting(world: World, mirro
 
 def test_a_months_nowcasts_cost_less_than_a_call_an_hour_and_source(world: World) -> None:
     instants = [NOON - n * 10 * MINUTE for n in range(1, 48 * 6)]
-    for channel in range(1, 17):
-        world.files.add_goes(*instants, channel=f"C{channel:02}")
+    world.files.add_goes(*instants)
     world.poll(limit=1, backfill_hours=48)
     listings = [call for call in world.bucket.calls if "CMIPF" in call or "PrecipRate" in call]
     assert len(listings) <= 2 * 48

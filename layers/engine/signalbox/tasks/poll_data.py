@@ -13,7 +13,7 @@ class Params(Payload):
 
     force_retry: bool = False
     backfill_hours: int = Field(0, ge=0)
-    limit: int | None = Field(None, ge=1)
+    limit: int | None = Field(None, ge=0)
 
 
 def poll_data(_: Context) -> Skipped:

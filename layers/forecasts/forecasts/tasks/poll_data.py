@@ -40,12 +40,12 @@ class Params(Payload):
 
     force_retry: bool = False  # trigger the window's failed runs anew
     backfill_hours: int = Field(0, ge=0, le=LONGEST // timedelta(hours=1))
-    limit: int | None = Field(None, ge=1, le=1000)  # of triggers, over both models
+    limit: int | None = Field(None, ge=0, le=1000)  # of triggers, over both models; 0: no limit
 
 
 def poll_data(context: Context) -> Done:
     """Items are the runs triggered."""
-    launches, faults = Launches(context, context.params.limit), dict[str, Exception]()
+    launches, faults = Launches(context, context.params.limit or None), dict[str, Exception]()
     tallies: dict[str, Tally] = {}
     for model in OFFERS:
         tally = tallies[model] = Tally()
@@ -119,5 +119,5 @@ def _conclude(
     triggered = sum(tally.triggered for tally in tallies.values())
     left_over = sum(tally.left_over for tally in tallies.values())
     # Out of time, or more cycles than one poll lists: the slot goes on. A limit is for the whole slot.
-    more = bool(triggered and left_over) and context.params.limit is None
+    more = bool(triggered and left_over and not context.params.limit)
     return Done(triggered, more=more, detail=detail)
