@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+# Whoever has one of these owes nothing.
+PAID = frozenset({"active", "trialing"})
 # Whoever has one of these is a customer in good standing, or still in time to pay: the plan is theirs.
-GRANTING = frozenset({"active", "trialing", "past_due"})
+GRANTING = PAID | {"past_due"}
 ENDED = frozenset({"canceled", "incomplete_expired"})
 _RANKS: Mapping[str, int] = {
     **dict.fromkeys(GRANTING, 3),

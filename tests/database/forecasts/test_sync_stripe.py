@@ -369,16 +369,39 @@ def test_what_a_webhook_writes_while_stripe_is_asked_stays(
         (("active", "past_due"), (None, MIDNIGHT)),
         (("past_due", "unpaid"), (MIDNIGHT - 3 * DAY, MIDNIGHT - 3 * DAY)),
         (("active", "canceled"), (MIDNIGHT - 3 * DAY, MIDNIGHT - 3 * DAY)),
-        (("active", "active"), (MIDNIGHT - 3 * DAY, MIDNIGHT - 3 * DAY)),
+        (("past_due", "past_due"), (MIDNIGHT - 3 * DAY, MIDNIGHT - 3 * DAY)),
+        (("active", "active"), (MIDNIGHT - 3 * DAY, None)),
+        (("trialing", "trialing"), (MIDNIGHT - 3 * DAY, None)),
     ],
 )
-def test_the_clock_of_a_failed_payment_follows_a_status_that_is_repaired(
+def test_the_clock_of_a_failed_payment_follows_what_stripe_says(
     stage: Stage, stripe: StripeStandIn, db: psycopg.Connection, repair: tuple[str, str], clock: tuple[Any, Any]
 ) -> None:
     (ours, theirs), (before, after) = repair, clock
     one = subscriber(db, stripe, theirs, subscription_status=ours, payment_failed_at=before)
     sync(stage)
     assert organization(db, one)["payment_failed_at"] == after
+
+
+def test_a_clock_that_ends_without_a_change_of_status_is_counted_and_audited(
+    stage: Stage, stripe: StripeStandIn, db: psycopg.Connection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failed_at = MIDNIGHT - 3 * DAY
+    one = subscriber(db, stripe, payment_failed_at=failed_at)
+    sync(stage)
+    [(action, entity, detail)] = audited(db)
+    assert (action, entity) == ("billing.repaired", str(one))
+    assert detail == {"payment_failed_at": {"ours": failed_at.isoformat(), "stripe": None}}
+    assert metric(capsys, "BillingStateDrift") == 1
+
+
+def test_a_payment_that_fails_while_stripe_is_asked_keeps_its_clock(
+    stage: Stage, stripe: StripeStandIn, db: psycopg.Connection
+) -> None:
+    one = subscriber(db, stripe)
+    stripe.during = lambda: db.execute("UPDATE forecasts.organizations SET payment_failed_at = %s", (MIDNIGHT,))
+    assert sync(stage)["items"] == 0
+    assert organization(db, one)["payment_failed_at"] == MIDNIGHT
 
 
 @pytest.mark.parametrize("unsubscribed", ["", "starter"])

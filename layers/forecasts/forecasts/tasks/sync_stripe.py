@@ -7,7 +7,7 @@ reported and goes to the end of the queue; the run fails where all do, or where 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +16,7 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from forecasts.api_key import read_api_key
-from forecasts.billing import Standing, standing_of
+from forecasts.billing import PAID, Standing, standing_of
 from forecasts.errors import OrganizationRefused, StripeUnavailable
 from forecasts.settings import settings
 from forecasts.stripe_api import Stripe
@@ -37,6 +37,7 @@ class Organization:
     plan: str
     subscription_status: str | None
     stripe_customer_id: str | None
+    payment_failed_at: datetime | None
 
 
 @dataclass(slots=True)
@@ -132,7 +133,9 @@ def _settle(context: Context, organization: Organization, customer: str, standin
         "plan": plan,
         "status": standing.status,
         "our_plan": organization.plan,
+        "paid": standing.status in PAID,
         "our_status": organization.subscription_status,
+        "our_payment_failed_at": organization.payment_failed_at,
         "differences": Jsonb(differences),
     }
     settled = context.db.execute(SQL["settle"], values | _author(context)).fetchone() is not None
@@ -146,7 +149,13 @@ def _settle(context: Context, organization: Organization, customer: str, standin
 def _differences(organization: Organization, plan: str, status: str | None) -> dict[str, Any]:
     """By column: ours, and Stripe's."""
     pairs = {"plan": (organization.plan, plan), "subscription_status": (organization.subscription_status, status)}
-    return {name: {"ours": ours, "stripe": theirs} for name, (ours, theirs) in pairs.items() if ours != theirs}
+    found = {name: {"ours": ours, "stripe": theirs} for name, (ours, theirs) in pairs.items() if ours != theirs}
+    if status in PAID and organization.payment_failed_at is not None:
+        found["payment_failed_at"] = {
+            "ours": organization.payment_failed_at.astimezone(UTC).isoformat(),
+            "stripe": None,
+        }
+    return found
 
 
 def _doubt(context: Context, organization: Organization, standing: Standing) -> int:

@@ -1,7 +1,7 @@
 -- list_stale: organisations to compare, the longest neglected first
 -- Those without a customer only while they are active: nobody else needs one. The order is that of the index
 -- organizations_billing_stale, so that the limit ends the reading.
-SELECT id, name, plan, subscription_status, stripe_customer_id
+SELECT id, name, plan, subscription_status, stripe_customer_id, payment_failed_at
 FROM forecasts.organizations
 WHERE deleted_at IS NULL
     AND CASE
@@ -29,8 +29,8 @@ WITH settled AS (
     SET plan = %(plan)s,
         subscription_status = %(status)s,
         payment_failed_at = CASE
+            WHEN %(paid)s THEN NULL
             WHEN subscription_status IS NOT DISTINCT FROM %(status)s THEN payment_failed_at
-            WHEN %(status)s IN ('active', 'trialing') THEN NULL
             WHEN %(status)s IN ('past_due', 'unpaid') THEN coalesce(payment_failed_at, %(now)s)
             ELSE payment_failed_at
         END,
@@ -38,6 +38,7 @@ WITH settled AS (
         billing_sync_failed_at = NULL
     WHERE id = %(id)s AND deleted_at IS NULL AND stripe_customer_id = %(customer)s
         AND plan = %(our_plan)s AND subscription_status IS NOT DISTINCT FROM %(our_status)s
+        AND payment_failed_at IS NOT DISTINCT FROM %(our_payment_failed_at)s
     RETURNING id
 ), noted AS (
     INSERT INTO forecasts.audit_logs (organization_id, actor, action, entity_type, entity_id, detail, created_at)
