@@ -13,8 +13,8 @@ from tests.support.stage import NOON
 SECOND = timedelta(seconds=1)
 
 
-def verified_run(db: psycopg.Connection) -> UUID:
-    return rows.forecast_run(db, NOON - timedelta(days=1), status="complete", model="nowcast")
+def verified_run(db: psycopg.Connection, model: str = "nowcast") -> UUID:
+    return rows.forecast_run(db, NOON - timedelta(days=1), status="complete", model=model)
 
 
 def samples(

@@ -125,7 +125,7 @@ SELECT id, tile, 'bias', 0.1 * number, samples, pg_temp.ago('3 days') + number *
 FROM forecasts.forecast_runs
 CROSS JOIN (VALUES ('tile-1', 60), ('tile-2', 80), ('tile-3', 5)) AS tiles (tile, samples)
 CROSS JOIN generate_series(1, 3) AS number
-WHERE external_id = 'job-4';
+WHERE external_id = 'job-7';
 INSERT INTO forecasts.calibration_coefficients (tile_id, coefficients, updated_at)
 VALUES
     ('tile-1', '{"scale": 1.0, "offset": 0.0}', pg_temp.ago('8 days')),

@@ -98,6 +98,18 @@ def test_samples_of_several_results_add_up_and_those_of_several_metrics_are_the_
     assert tiles_asked(runpod) == [("sum",)]
 
 
+def test_samples_of_medium_range_runs_ask_for_no_calibration(
+    stage: Stage, db: psycopg.Connection, runpod: RunPodStandIn, run: UUID
+) -> None:
+    medium_range = verified_run(db, "medium_range")
+    samples(db, medium_range, "medium only", 250)
+    for one in (run, medium_range):
+        samples(db, one, "half each", 60)
+    samples(db, run, "nowcast")
+    assert stage.invoke(TASK)["items"] == 1
+    assert [(payload.model, payload.tiles) for payload in asked(runpod)] == [("nowcast", ("nowcast",))]
+
+
 def test_the_least_number_is_a_setting(
     stage: Stage, db: psycopg.Connection, run: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from forecasts.calibration_review import review
 from forecasts.errors import RunPodDenied, RunPodRefused, RunPodUnavailable, TriggerUnconfirmed
-from forecasts.inference import InferencePayload, TimeRange
+from forecasts.inference import InferencePayload, Model, TimeRange
 from forecasts.runpod import RunPod, open_runpod
 from forecasts.settings import settings
 from forecasts.storing import prepare_store
@@ -21,6 +21,8 @@ from signalbox.context import Context, Done
 from signalbox.queries import load_queries
 
 SQL = load_queries(__file__)
+# Coefficients are one set a tile, and only nowcasts take them: samples of another model would spoil them.
+MODEL: Model = "nowcast"
 
 
 def update_calibration(context: Context) -> Done:
@@ -42,7 +44,7 @@ def update_calibration(context: Context) -> Done:
 
 def _find_tiles(context: Context, period: TimeRange) -> list[str]:
     least = settings().calibration_least_samples
-    values = {"since": period.start, "until": period.end, "least": least}
+    values = {"model": MODEL, "since": period.start, "until": period.end, "least": least}
     return [tile for (tile,) in context.db.execute(SQL["find_tiles"], values).fetchall()]
 
 
@@ -78,10 +80,9 @@ def _request(context: Context, runpod: RunPod, period: TimeRange, tiles: list[st
 
 
 def _payload(context: Context, period: TimeRange, tiles: list[str]) -> InferencePayload:
-    """Of nowcasts: they are what coefficients go into."""
     return InferencePayload(
         task_type="calibration",
-        model="nowcast",
+        model=MODEL,
         run_timestamp=context.slot,
         calibration_time_range=period,
         tiles=tuple(tiles),

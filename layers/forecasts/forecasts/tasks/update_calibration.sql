@@ -1,8 +1,11 @@
--- find_tiles: those with enough samples; each metric of a run tells of the same samples, so they count once
+-- find_tiles: those with enough samples of the model's runs
+-- Each metric of a run tells of the same samples, so they count once.
 SELECT tile_id FROM (
-    SELECT tile_id, sum(sample_count) AS samples FROM forecasts.verification_results
-    WHERE created_at >= %(since)s AND created_at < %(until)s
-    GROUP BY tile_id, metric
+    SELECT result.tile_id, sum(result.sample_count) AS samples
+    FROM forecasts.verification_results AS result
+    JOIN forecasts.forecast_runs AS run ON run.id = result.forecast_run_id
+    WHERE run.model = %(model)s AND result.created_at >= %(since)s AND result.created_at < %(until)s
+    GROUP BY result.tile_id, result.metric
 ) AS by_metric
 GROUP BY tile_id
 HAVING max(samples) >= %(least)s
