@@ -126,5 +126,5 @@ def test_a_weekly_digest_is_the_daily_one_of_its_weekday(name: str, clock: time,
 
 
 @given(st.sampled_from(ZONES), instants)
-def test_who_wants_none_gets_none(name: str, after: datetime) -> None:
+def test_a_wish_without_a_time_has_no_next_digest(name: str, after: datetime) -> None:
     assert next_digest(DigestWish(enabled=False, weekday=None), ZoneInfo(name), after) is None

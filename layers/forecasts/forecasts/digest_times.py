@@ -14,8 +14,8 @@ DAY = timedelta(days=1)
 
 
 def next_digest(wish: DigestWish, zone: ZoneInfo, after: datetime) -> datetime | None:
-    """The first instant after this one at which a digest is due; none where it is switched off."""
-    if not wish.enabled or wish.time is None:
+    """Return the first instant after this one for which the wish asks, on or off; none where it names no time."""
+    if wish.time is None or wish.missing:
         return None
     # A day early: where clocks skip midnight, yesterday's late digest comes today.
     day = after.astimezone(zone).date() - DAY

@@ -41,12 +41,16 @@ class DigestWish(_Wish):
     time: ClockTime | None = None
     weekday: int | None = Field(None, ge=0, le=6)  # Monday is 0
 
+    @property
+    def missing(self) -> list[str]:
+        """The fields without which no digest can be planned."""
+        needed = ["schedule", "time"] + (["weekday"] if self.schedule == "weekly" else [])
+        return [name for name in needed if getattr(self, name) is None]
+
     @model_validator(mode="after")
     def _is_complete(self) -> Self:
-        needed = ["schedule", "time"] + (["weekday"] if self.schedule == "weekly" else [])
-        missing = [name for name in needed if getattr(self, name) is None]
-        if self.enabled and missing:
-            raise ValueError(f"an enabled digest needs {' and '.join(missing)}")
+        if self.enabled and self.missing:
+            raise ValueError(f"an enabled digest needs {' and '.join(self.missing)}")
         return self
 
 

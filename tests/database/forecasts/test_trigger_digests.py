@@ -8,6 +8,7 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
 from signalbox.errors import Unavailable
 from tests.support.aws import Aws
@@ -122,13 +123,42 @@ def test_a_weekly_digest_comes_on_its_day(stage: Stage, db: psycopg.Connection, 
     assert planned(db)[tuesday] == datetime(2026, 3, 17, 8, tzinfo=UTC)
 
 
-def test_a_digest_that_was_switched_off_is_planned_no_more(
+def test_a_digest_that_is_switched_off_is_planned_and_not_sent(
     stage: Stage, db: psycopg.Connection, queue: QueueStandIn
 ) -> None:
-    off = due(db, wishes={"digest": {"enabled": False}}, timezone="Mars/Olympus")
+    off = daily()
+    off["digest"]["enabled"] = False
+    one = due(db, wishes=off)
     assert stage.invoke("trigger_digests")["items"] == 0
-    assert planned(db)[off] is None
+    assert planned(db)[one] == datetime(2026, 3, 11, 8, tzinfo=UTC)
     assert not queue.sent
+
+
+def test_a_digest_comes_again_once_the_preferences_switch_it_on(
+    stage: Stage, db: psycopg.Connection, queue: QueueStandIn
+) -> None:
+    one = due(db, wishes={"digest": {"enabled": False}})
+    stage.invoke("trigger_digests")
+    db.execute("UPDATE forecasts.organizations SET notification_preferences = %s", (Jsonb(daily()),))
+    assert stage.invoke("trigger_digests", NOON + DAY)["items"] == 1
+    assert planned(db)[one] == datetime(2026, 3, 12, 8, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"wishes": {"digest": {"enabled": False}}},
+        {"wishes": {"digest": {"enabled": False, "schedule": "weekly", "time": "08:00"}}},
+        {"wishes": {"digest": {"enabled": False}}, "timezone": "Mars/Olympus"},
+    ],
+)
+def test_a_switched_off_digest_without_a_readable_time_is_looked_at_a_day_later(
+    stage: Stage, db: psycopg.Connection, queue: QueueStandIn, columns: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    off = due(db, **columns)
+    assert stage.invoke("trigger_digests")["items"] == 0
+    assert planned(db)[off] == NOON + DAY
+    assert "digest.skipped" not in caplog.messages
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 """NOTIF-003: asks each hour for the digests that are due, and plans each organisation's next one by its own calendar.
 
 However many digests an organisation has missed, one is asked for. The message goes out before the next digest is
-planned, in one transaction: what comes between makes the next run ask again. An organisation whose wishes can't be read
-keeps its place and is reported with each run, until someone mends them; it holds up nobody.
+planned, in one transaction: what comes between makes the next run ask again. Digests that are switched off are planned
+and not sent, as preferences alone may switch them on again. An organisation whose wishes can't be read keeps its place
+and is reported with each run, until someone mends them; it holds up nobody.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from forecasts.digest_times import next_digest
+from forecasts.digest_times import DAY, next_digest
 from forecasts.errors import PreferencesRefused
 from forecasts.messages import GenerateDigest
 from forecasts.paging import Page, walk
-from forecasts.preferences import read_digest, zone_of
+from forecasts.preferences import DigestWish, read_digest, zone_of
 from forecasts.publishing import publish
 from forecasts.settings import settings
 from signalbox.context import Context, Done
@@ -42,7 +43,7 @@ class Plan:
     """What becomes of a page's organisations."""
 
     digests: list[GenerateDigest] = field(default_factory=list)
-    next_due: dict[str, datetime | None] = field(default_factory=dict)
+    next_due: dict[str, datetime] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)  # and why
 
 
@@ -57,7 +58,7 @@ def plan(organizations: list[Organization], now: datetime) -> Plan:
     for organization in organizations:
         try:
             wish = read_digest(organization.preferences)
-            due = next_digest(wish, zone_of(organization.timezone), now) if wish.enabled else None
+            due = _next_due(wish, organization.timezone, now)
         except PreferencesRefused as error:
             result.skipped[organization.id] = str(error)
             continue
@@ -66,6 +67,17 @@ def plan(organizations: list[Organization], now: datetime) -> Plan:
             due_at = organization.due_at.astimezone(UTC)
             result.digests.append(GenerateDigest(organization_id=organization.id, due_at=due_at))
     return result
+
+
+def _next_due(wish: DigestWish, timezone: str, now: datetime) -> datetime:
+    """A wish that is switched off and can't be planned is looked at again a day later."""
+    try:
+        due = next_digest(wish, zone_of(timezone), now)
+    except PreferencesRefused:
+        if wish.enabled:
+            raise
+        due = None
+    return due or now + DAY
 
 
 def _trigger_page(context: Context, after: Key, size: int) -> Page[Key]:

@@ -8,7 +8,7 @@ ORDER BY next_digest_at, id
 LIMIT %(size)s
 FOR NO KEY UPDATE SKIP LOCKED;
 
--- plan_next: when each one's next digest is due; null where digests are switched off
+-- plan_next: when each one's next digest is due
 UPDATE forecasts.organizations AS organization SET next_digest_at = planned.due
 FROM unnest(%(ids)s::uuid[], %(dues)s::timestamptz[]) AS planned (id, due)
 WHERE organization.id = planned.id;
