@@ -73,15 +73,16 @@ def test_the_data_of_an_old_run_goes_and_its_status_says_so(stage: Stage, aws: A
     assert (status(db, old), status(db, new)) == ("deleted", "complete")
 
 
+@pytest.mark.parametrize("columns", [{"status": "complete"}, {"status": "failed", "failure_reason": "Timeout"}])
 @pytest.mark.parametrize(("model", "days"), [("nowcast", 7), ("medium_range", 90)])
 def test_each_model_has_its_retention_to_the_second(
-    stage: Stage, aws: Aws, db: psycopg.Connection, model: str, days: int
+    stage: Stage, aws: Aws, db: psycopg.Connection, model: str, days: int, columns: dict[str, str]
 ) -> None:
     ages = {"older": days * DAY + SECOND, "as old": days * DAY, "younger": days * DAY - SECOND}
-    runs = {name: complete(db, f"{name}/", age, model=model) for name, age in ages.items()}
+    runs = {name: complete(db, f"{name}/", age, model=model, **columns) for name, age in ages.items()}
     put(aws, *(f"{name}/data" for name in ages))
     assert stage.invoke(TASK)["items"] == 1
-    assert [status(db, run) for run in runs.values()] == ["deleted", "complete", "complete"]
+    assert [status(db, run) for run in runs.values()] == ["deleted", columns["status"], columns["status"]]
     assert keys(aws) == ["as old/data", "younger/data"]
 
 
@@ -91,9 +92,19 @@ def test_with_nothing_old_s3_is_not_even_asked(stage: Stage, db: psycopg.Connect
     assert not front.requests
 
 
-@pytest.mark.parametrize("state", ["running", "failed", "deleted"])
-def test_only_complete_runs_lose_their_data(stage: Stage, aws: Aws, db: psycopg.Connection, state: str) -> None:
-    run = complete(db, "runs/1/", status=state, failure_reason="Timeout" if state == "failed" else None)
+@pytest.mark.parametrize("prefix", [None, ""])
+def test_a_failed_run_that_never_had_a_folder_is_left_alone(
+    stage: Stage, aws: Aws, db: psycopg.Connection, prefix: str | None
+) -> None:
+    run = complete(db, prefix, status="failed", failure_reason="Timeout")
+    put(aws, "runs/1/a")
+    assert stage.invoke(TASK)["detail"] == {"deleted": 0, "kept": 0}
+    assert (status(db, run), keys(aws)) == ("failed", ["runs/1/a"])
+
+
+@pytest.mark.parametrize("state", ["running", "deleted"])
+def test_no_other_run_loses_its_data(stage: Stage, aws: Aws, db: psycopg.Connection, state: str) -> None:
+    run = complete(db, "runs/1/", status=state)
     put(aws, "runs/1/a")
     assert stage.invoke(TASK)["items"] == 0
     assert (status(db, run), keys(aws)) == (state, ["runs/1/a"])
@@ -306,6 +317,18 @@ def test_more_runs_than_a_page_go_past_those_that_stay(stage: Stage, aws: Aws, d
     for number in range(250):
         complete(db, f"runs/{number}/" if number % 2 else None, (100 + number) * DAY)
     assert stage.invoke(TASK)["detail"] == {"deleted": 125, "kept": 125}
+
+
+def test_the_search_for_old_runs_reads_one_range_of_an_index(db: psycopg.Connection) -> None:
+    db.execute(
+        "INSERT INTO forecasts.forecast_runs (model, run_timestamp, status) "
+        "SELECT 'nowcast', %s::timestamptz + n * interval '1 min', 'deleted' FROM generate_series(1, 5000) AS n",
+        (OLD,),
+    )
+    db.execute("ANALYZE forecasts.forecast_runs")
+    values = {"model": "nowcast", "before": NOON, "after": "-infinity", "page": 100}
+    plan = db.execute(f"EXPLAIN {SQL['list_due']}".encode(), values).fetchall()
+    assert "Index Scan using forecast_runs_stored" in str(plan)
 
 
 def test_the_search_for_another_runs_data_reads_one_range_of_an_index(db: psycopg.Connection) -> None:

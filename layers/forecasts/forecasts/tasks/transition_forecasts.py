@@ -2,8 +2,8 @@
 
     list what is due → see that no other run's data lies there → delete all versions → see that nothing is left → mark
 
-A run is marked `deleted` only once S3 lists nothing of it any more. One that can't be deleted is reported and keeps its
-status; the next run tries it again.
+Complete and failed runs alike: a failed one may have stored data before its end. A run is marked `deleted` only once S3
+lists nothing of it any more. One that can't be deleted is reported and keeps its status; the next run tries it again.
 """
 
 from __future__ import annotations

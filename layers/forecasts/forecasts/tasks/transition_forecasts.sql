@@ -1,6 +1,7 @@
--- list_due: the next runs of a model whose data is old enough, oldest first, by the index forecast_runs_complete
+-- list_due: the next runs of a model whose data is old enough, oldest first, by the index forecast_runs_stored
+-- A failed run without a folder has stored nothing.
 SELECT id, model, run_timestamp::text, storage_prefix FROM forecasts.forecast_runs
-WHERE status = 'complete' AND model = %(model)s
+WHERE status IN ('complete', 'failed') AND (status = 'complete' OR storage_prefix <> '') AND model = %(model)s
     AND run_timestamp < %(before)s AND run_timestamp > %(after)s::timestamptz
 ORDER BY run_timestamp
 LIMIT %(page)s;
@@ -17,4 +18,4 @@ ORDER BY storage_prefix COLLATE "C"
 LIMIT 1;
 
 -- mark_deleted: nothing is left of the run's data
-UPDATE forecasts.forecast_runs SET status = 'deleted' WHERE id = %(id)s AND status = 'complete';
+UPDATE forecasts.forecast_runs SET status = 'deleted' WHERE id = %(id)s AND status IN ('complete', 'failed');
