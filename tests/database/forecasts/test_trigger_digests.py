@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -10,6 +11,7 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
+from forecasts import pack
 from signalbox.errors import Unavailable
 from tests.support.aws import Aws
 from tests.support.forecast_rows import organization, plan
@@ -25,7 +27,7 @@ def daily(clock: str = "08:00", **more: Any) -> dict[str, Any]:
     return {"digest": {"enabled": True, "schedule": "daily", "time": clock} | more}
 
 
-def due(db: psycopg.Connection, at: datetime = NOON - HOUR, wishes: Any = None, **columns: Any) -> UUID:
+def due(db: psycopg.Connection, at: datetime | None = NOON - HOUR, wishes: Any = None, **columns: Any) -> UUID:
     """An organisation whose digest is due then."""
     wishes = daily() if wishes is None else wishes
     return organization(db, next_digest_at=at, notification_preferences=wishes, **columns)
@@ -49,7 +51,7 @@ def test_a_digest_that_is_due_is_asked_for_and_the_next_one_planned(
 ) -> None:
     tokyo = due(db, NOON - HOUR, daily("20:00"), timezone="Asia/Tokyo")
     later = due(db, NOON + HOUR)
-    never = due(db, None)  # type: ignore[arg-type]
+    never = due(db, None)
     gone = due(db, NOON - HOUR, deleted_at=NOON - DAY)
 
     assert stage.invoke("trigger_digests")["items"] == 1
@@ -159,6 +161,16 @@ def test_a_switched_off_digest_without_a_readable_time_is_looked_at_a_day_later(
     assert stage.invoke("trigger_digests")["items"] == 0
     assert planned(db)[off] == NOON + DAY
     assert "digest.skipped" not in caplog.messages
+
+
+def test_the_migration_gives_switched_off_digests_a_time_and_no_others(db: psycopg.Connection) -> None:
+    off = due(db, None, {"digest": {"enabled": False}})
+    on, planned_off = due(db, None), due(db, NOON, {"digest": {"enabled": False}})
+    odd = due(db, None, ["digest"])
+    db.execute((Path(pack.__file__).parent / "migrations/0003_switched_off_digests.sql").read_bytes())
+    times = planned(db)
+    assert times[off] is not None
+    assert (times[on], times[planned_off], times[odd]) == (None, NOON, None)
 
 
 @pytest.mark.parametrize(
