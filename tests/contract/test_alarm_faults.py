@@ -75,6 +75,7 @@ FAULTS: Mapping[str, tuple[Measured, int]] = {
     "canary-silent": ({"CanaryMismatch": (DAY, 1)}, 2 * 60),
     "deletions-refused": ({"DeletionsRefused": (DAY, 1)}, 2 * 60),
     "forecasts-kept": ({"ForecastsKept": (DAY, 1)}, 3 * 24 * 60),
+    "verifications-unanswered": ({"VerificationsUnanswered": (DAY, 1)}, 3 * 24 * 60),
     "calibration-waiting": ({"CalibrationCandidatesWaiting": (7 * DAY, 1)}, 2 * 60),
     "forecasts-dead-letters": ({"ApproximateNumberOfMessagesVisible": (MINUTE, 1)}, 10),
 }
@@ -94,6 +95,7 @@ BLIPS: Mapping[str, Measured] = {
     "forecasts-without-data": {"MirrorsFailed": (40 * MINUTE, 1)},
     "forecasts-failing": {"ForecastsFailed": (3 * HOUR, 1)},
     "billing-drift": {"BillingStateDrift": (DAY, 10)},
+    "verifications-unanswered": {"VerificationsUnanswered": (4 * DAY, 1)},  # the next try had a result
 }
 each_alarm = pytest.mark.parametrize("alarm", alarms().values(), ids=lambda alarm: alarm.name)
 

@@ -37,7 +37,7 @@ _BEGUN = re.compile(r'f"([A-Z][A-Za-z]+)\{')
 # What the names that are put together end in.
 _ENDS = {
     "Runs": [status.capitalize() for status in RunStatus],
-    "Verifications": ["Waiting", "Abandoned"],
+    "Verifications": ["Waiting", "Abandoned", "Unanswered"],
     "CalibrationCoefficients": ["Invalid", "Leapt"],
 }
 

@@ -3,18 +3,20 @@
 waiting → unconfirmed, then RunPod is asked → it takes it: requested
                                             → it surely does not: waiting again, or refused
                                             → nobody knows: unconfirmed for good, and never asked again
+requested, and no result in time → RunPod has ended the job: waiting again, as long as our patience lasts
+                                 → the job is at work: left alone
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from forecasts.errors import RunPodDenied, RunPodRefused, RunPodUnavailable, TriggerUnconfirmed
 from forecasts.inference import InferencePayload, InputConfig, Model, TimeRange
-from forecasts.runpod import RunPod
+from forecasts.runpod import JobState, RunPod
 from forecasts.settings import settings
 from forecasts.storing import prepare_store
 from signalbox.context import Context
@@ -58,6 +60,15 @@ class Verification:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """One that RunPod has taken, and of which no result has come in time."""
+
+    forecast_run_id: UUID
+    window_start: datetime
+    external_id: str
+
+
 def note_due(context: Context) -> None:
     """A row for each complete run that is between one day old and two."""
     context.db.execute(SQL["note_due"], _times(context))
@@ -85,6 +96,20 @@ def count_unconfirmed(context: Context) -> int:
     """Those of the last days that RunPod may have taken, and of which no result has come."""
     row = context.db.execute(SQL["count_unconfirmed"], _times(context)).fetchone()
     return int(row[0]) if row else 0
+
+
+def list_unanswered(context: Context) -> list[Unanswered]:
+    """Return those of the last days whose results have not come in time, oldest first."""
+    return [Unanswered(*row) for row in context.db.execute(SQL["list_unanswered"], _times(context)).fetchall()]
+
+
+def take_back(context: Context, runpod: RunPod, unanswered: Unanswered) -> None:
+    """Let it wait again if RunPod has ended its job. What is at work is never asked for twice."""
+    state = runpod.status(unanswered.external_id).state
+    ids = {"forecast_run_id": str(unanswered.forecast_run_id), "external_id": unanswered.external_id}
+    context.log.warning("verification.unanswered", extra={**ids, "state": str(state)})
+    if state is not JobState.UNFINISHED:
+        context.db.execute(SQL["take_back"], asdict(unanswered))
 
 
 def request(context: Context, runpod: RunPod, verification: Verification, references: tuple[str, ...]) -> bool:
@@ -117,6 +142,7 @@ def _times(context: Context) -> dict[str, Any]:
         "now": context.now,
         "oldest": oldest,
         "youngest": context.now - YOUNGEST,
+        "overdue": context.now - timedelta(minutes=settings().verification_timeout_minutes),
         "patience": oldest - timedelta(days=settings().verification_patience_days),
         "nowcast": timedelta(hours=settings().verification_hours_nowcast),
         "medium_range": timedelta(hours=settings().verification_hours_medium_range),

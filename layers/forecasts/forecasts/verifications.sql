@@ -27,6 +27,25 @@ WHERE status = 'unconfirmed' AND window_start >= %(patience)s AND window_start <
         SELECT FROM forecasts.verification_results AS result WHERE result.forecast_run_id = request.forecast_run_id
     );
 
+-- list_unanswered: what RunPod has had for longer than it may take, and of which it has sent no result
+SELECT request.forecast_run_id, request.window_start, request.external_id
+FROM forecasts.verification_requests AS request
+JOIN forecasts.forecast_runs AS run ON run.id = request.forecast_run_id
+WHERE request.status = 'requested' AND run.status = 'complete' AND request.requested_at < %(overdue)s
+    AND request.window_start >= %(patience)s AND request.window_start < %(youngest)s
+    AND NOT EXISTS (
+        SELECT FROM forecasts.verification_results AS result WHERE result.forecast_run_id = request.forecast_run_id
+    )
+ORDER BY request.window_start, request.forecast_run_id;
+
+-- take_back: RunPod has ended this job without a result, so its verification waits again
+UPDATE forecasts.verification_requests AS request SET status = 'waiting', external_id = NULL
+WHERE forecast_run_id = %(forecast_run_id)s AND window_start = %(window_start)s
+    AND status = 'requested' AND external_id = %(external_id)s
+    AND NOT EXISTS (
+        SELECT FROM forecasts.verification_results AS result WHERE result.forecast_run_id = request.forecast_run_id
+    );
+
 -- begin: say that RunPod is about to be asked; of two workers, one may
 UPDATE forecasts.verification_requests SET status = 'unconfirmed', requested_at = %(now)s
 WHERE forecast_run_id = %(forecast_run_id)s AND window_start = %(window_start)s AND status = 'waiting';

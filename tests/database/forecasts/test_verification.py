@@ -316,6 +316,116 @@ def test_what_runpod_may_have_taken_is_never_asked_for_again_and_reported_until_
     assert asked(runpod) == [str(run)]
 
 
+@pytest.mark.parametrize("state", ["COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT", "LOST"])
+def test_a_verification_that_ended_without_a_result_is_reported_and_asked_for_again(
+    stage: Stage,
+    aws: Aws,
+    db: psycopg.Connection,
+    runpod: RunPodStandIn,
+    capsys: pytest.CaptureFixture[str],
+    state: str,
+) -> None:
+    observe(aws)
+    run = complete(db, 30 * HOUR)
+    stage.invoke(TASK)
+    [first] = runpod.jobs
+    runpod.tell(first, state)
+    if state == "LOST":
+        runpod.lose(first)
+    capsys.readouterr()
+    answer = stage.invoke(TASK, NOON + DAY)
+    assert (answer["items"], answer["detail"]["unanswered"]) == (1, 1)
+    assert '"VerificationsUnanswered":[1.0]' in capsys.readouterr().out
+    [second] = set(runpod.jobs) - {first}
+    assert runpod.jobs[second]["input"]["forecast_run_id"] == str(run)
+    row = db.execute("SELECT status, external_id, requested_at FROM forecasts.verification_requests").fetchone()
+    assert row == ("requested", second, NOON + DAY)
+    result(db, run)
+    assert stage.invoke(TASK, NOON + 2 * DAY)["detail"]["unanswered"] == 0
+
+
+def test_a_verification_that_is_still_at_work_is_reported_and_left_alone(
+    stage: Stage, aws: Aws, db: psycopg.Connection, runpod: RunPodStandIn
+) -> None:
+    observe(aws)
+    run = complete(db, 30 * HOUR)
+    stage.invoke(TASK)
+    answer = stage.invoke(TASK, NOON + DAY)
+    assert (answer["items"], answer["detail"]["unanswered"]) == (0, 1)
+    assert (statuses(db), asked(runpod)) == ({str(run): "requested"}, [str(run)])
+
+
+@pytest.mark.parametrize(("late", "overdue"), [(-SECOND, False), (timedelta(0), False), (SECOND, True)])
+def test_a_verification_has_its_time_to_the_second(
+    stage: Stage, aws: Aws, db: psycopg.Connection, runpod: RunPodStandIn, late: timedelta, overdue: bool
+) -> None:
+    observe(aws)
+    complete(db, 30 * HOUR)
+    stage.invoke(TASK)
+    runpod.tell(next(iter(runpod.jobs)), "FAILED")
+    answer = stage.invoke(TASK, NOON + HOUR + late, force=True)
+    assert (answer["items"], answer["detail"]["unanswered"]) == (overdue, overdue)
+
+
+def test_a_verification_is_asked_for_again_for_three_days_and_no_longer(
+    stage: Stage, aws: Aws, db: psycopg.Connection, runpod: RunPodStandIn
+) -> None:
+    observe(aws)
+    run = complete(db, 2 * DAY)
+    unanswered = []
+    for days in range(6):
+        unanswered.append(stage.invoke(TASK, NOON + days * DAY)["detail"]["unanswered"])
+        runpod.tell(list(runpod.jobs)[-1], "FAILED")
+    assert (unanswered, asked(runpod)) == ([0, 1, 1, 1, 0, 0], [str(run)] * 4)
+
+
+def test_a_verification_of_a_run_whose_data_is_gone_is_not_asked_for_again(
+    stage: Stage, aws: Aws, db: psycopg.Connection, runpod: RunPodStandIn
+) -> None:
+    observe(aws)
+    complete(db, 30 * HOUR)
+    stage.invoke(TASK)
+    runpod.tell(next(iter(runpod.jobs)), "FAILED")
+    db.execute("UPDATE forecasts.forecast_runs SET status = 'deleted'")
+    assert stage.invoke(TASK, NOON + DAY)["detail"]["unanswered"] == 0
+
+
+def test_a_job_that_runpod_does_not_tell_of_keeps_no_other_from_its_verification(
+    stage: Stage, aws: Aws, db: psycopg.Connection, runpod: RunPodStandIn
+) -> None:
+    observe(aws, until=NOON + DAY)
+    old = complete(db, 40 * HOUR)
+    stage.invoke(TASK)
+    new = complete(db, 10 * HOUR)
+    runpod.faults.add(Fault(matching="/status", status=500))
+    answer = stage.invoke(TASK, NOON + DAY)
+    assert (answer["items"], answer["detail"]["unanswered"]) == (1, 1)
+    assert asked(runpod) == [str(old), str(new)]
+
+
+def test_a_result_that_comes_while_runpod_is_asked_ends_the_verification(
+    stage: Stage, aws: Aws, db: psycopg.Connection, runpod: RunPodStandIn
+) -> None:
+    observe(aws)
+    run = complete(db, 30 * HOUR)
+    stage.invoke(TASK)
+    runpod.tell(next(iter(runpod.jobs)), "COMPLETED")
+    runpod.during = lambda: result(db, run)
+    assert stage.invoke(TASK, NOON + DAY)["items"] == 0
+    assert (statuses(db), asked(runpod)) == ({str(run): "requested"}, [str(run)])
+
+
+def test_unanswered_verifications_without_time_are_left_to_a_continuation(
+    stage: Stage, aws: Aws, db: psycopg.Connection, runpod: RunPodStandIn
+) -> None:
+    observe(aws)
+    complete(db, 30 * HOUR)
+    stage.invoke(TASK)
+    runpod.tell(next(iter(runpod.jobs)), "FAILED")
+    assert stage.invoke(TASK, NOON + DAY, seconds=10)["more"] is True
+    assert [answer["items"] for answer in stage.deliver(NOON + DAY)] == [1]
+
+
 def test_the_request_is_in_the_table_before_runpod_hears_of_it(
     stage: Stage, aws: Aws, db: psycopg.Connection, runpod: RunPodStandIn
 ) -> None:

@@ -1,9 +1,11 @@
 """Has yesterday's forecasts compared with what was observed, once a day (OBS-005), and checks the canaries.
 
-    note the runs due → see whether the observations are there → ask RunPod, once a run and window → check the canaries
+    note the runs due → ask RunPod what became of those without a result → see whether the observations are there
+    → ask RunPod, once a run and window → check the canaries
 
 Due are complete runs between one day old and two. One whose observations have not come yet waits for the days after.
-What RunPod's worker finds, it writes itself. Whatever fails on the way, the canaries are checked.
+What RunPod's worker finds, it writes itself; where it ended without a result, it is asked again. Whatever fails on the
+way, the canaries are checked.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from collections import Counter
 
 from forecasts import verifications
 from forecasts.canaries import check_canaries
+from forecasts.errors import RunPodUnavailable
 from forecasts.runpod import open_runpod
 from forecasts.settings import settings
 from forecasts.sources.observations import Observations
@@ -39,9 +42,27 @@ def _verify(context: Context, counts: Counter[str]) -> bool:
     verifications.note_due(context)
     _report(context, counts, "abandoned", verifications.abandon_old(context))
     _report(context, counts, "unconfirmed", verifications.count_unconfirmed(context))
-    left = _request_all(context, counts)
+    left = _take_back_all(context, counts) or _request_all(context, counts)
     _report(context, counts, "waiting", counts["waiting"])
     return left
+
+
+def _take_back_all(context: Context, counts: Counter[str]) -> bool:
+    unanswered = verifications.list_unanswered(context)
+    _report(context, counts, "unanswered", len(unanswered))
+    if not unanswered:
+        return False
+    runpod = open_runpod(context)
+    for one in unanswered:
+        if not context.budget.allows(runpod.longest_call):
+            return True
+        try:
+            verifications.take_back(context, runpod, one)
+        except RunPodUnavailable as error:
+            # The next run looks again; what is due is asked for all the same.
+            context.log.warning("verification.unreachable", extra={"external_id": one.external_id, "why": str(error)})
+            break
+    return False
 
 
 def _request_all(context: Context, counts: Counter[str]) -> bool:
