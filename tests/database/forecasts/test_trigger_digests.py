@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -11,7 +10,6 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
-from forecasts import pack
 from signalbox.errors import Unavailable
 from tests.support.aws import Aws
 from tests.support.forecast_rows import organization, plan
@@ -161,16 +159,6 @@ def test_a_switched_off_digest_without_a_readable_time_is_looked_at_a_day_later(
     assert stage.invoke("trigger_digests")["items"] == 0
     assert planned(db)[off] == NOON + DAY
     assert "digest.skipped" not in caplog.messages
-
-
-def test_the_migration_gives_switched_off_digests_a_time_and_no_others(db: psycopg.Connection) -> None:
-    off = due(db, None, {"digest": {"enabled": False}})
-    on, planned_off = due(db, None), due(db, NOON, {"digest": {"enabled": False}})
-    odd = due(db, None, ["digest"])
-    db.execute((Path(pack.__file__).parent / "migrations/0003_switched_off_digests.sql").read_bytes())
-    times = planned(db)
-    assert times[off] is not None
-    assert (times[on], times[planned_off], times[odd]) == (None, NOON, None)
 
 
 @pytest.mark.parametrize(

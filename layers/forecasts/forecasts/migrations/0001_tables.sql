@@ -123,7 +123,8 @@ COMMENT ON COLUMN forecasts.forecast_runs.triggered_at IS
 -- reconcile_forecasts and the poller's second look: there are never many at work.
 CREATE INDEX forecast_runs_running ON forecasts.forecast_runs (started_at) WHERE status = 'running';
 -- transition_forecasts and verification.
-CREATE INDEX forecast_runs_complete ON forecasts.forecast_runs (model, run_timestamp) WHERE status = 'complete';
+CREATE INDEX forecast_runs_stored ON forecasts.forecast_runs (model, run_timestamp)
+    WHERE status IN ('complete', 'failed');
 -- transition_forecasts: does a folder hold the data of another run, too? In byte order, so that a folder is a range.
 CREATE INDEX forecast_runs_by_prefix ON forecasts.forecast_runs (storage_prefix COLLATE "C") WHERE status <> 'deleted';
 
