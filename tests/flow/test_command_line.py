@@ -395,6 +395,7 @@ def test_doctor_finds_a_stack_in_good_health(signalbox: Signalbox) -> None:
         "database",
         "rules",
     }
+    assert "jobs" in {finding["check"] for finding in answer["findings"]}
     text = signalbox("doctor").out
     assert "ok    function archiver" in text
     assert text.splitlines()[-1].endswith(", 0 failed")

@@ -1,4 +1,5 @@
-"""`signalbox doctor`: the stack checked from the ground up, each finding with what to do. Exit code 1 if any fails."""
+"""`signalbox doctor`: the stack checked from end to end; first what needs a person, with what to do. Exit code 1 if any
+check fails."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from typing import Any
 from local.cli.checks_database import check_ledger, check_migrations, check_tasks
 from local.cli.checks_deployed import check_failed_invocations, check_functions, check_rules
 from local.cli.checks_ground import check_account, check_laptop, check_machine, check_stack
+from local.cli.checks_jobs import check_jobs
 from local.cli.checks_lanes import check_lanes
 from local.cli.checkup import Finding, examined
 from local.cli.command import Example
@@ -26,6 +28,7 @@ EXAMPLES = (
     Example("doctor --json", "the findings for programs; exit code 1 if any of them is a failure"),
 )
 
+_URGENCY = ("fail", "warn", "ok")
 _CHECK_WIDTH = len("failed invocations")
 
 
@@ -34,15 +37,13 @@ def configure(parser: CommandParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    findings = []
-    for finding in _findings(args):
-        findings.append(finding)
-        if not args.json:
-            _show(finding)
+    findings = sorted(_findings(args), key=lambda finding: _URGENCY.index(finding.verdict))
     healthy = all(finding.verdict != "fail" for finding in findings)
     if args.json:
         print_json({"healthy": healthy, "findings": [asdict(finding) for finding in findings]})
     else:
+        for finding in findings:
+            _show(finding)
         print(_conclusion(findings))
     return 0 if healthy else 1
 
@@ -82,6 +83,7 @@ def _deployed(target: Target) -> Iterator[Finding]:
     if tasks:
         yield from examined("rules", lambda: check_rules(target, tasks))
     yield from examined("lanes", lambda: check_lanes(target))
+    yield from examined("jobs", lambda: check_jobs(target))
     yield from examined("failed invocations", lambda: check_failed_invocations(target))
 
 
