@@ -278,10 +278,10 @@ def test_health_and_what_the_alerts_go_by_are_emitted_as_numbers(
     sweeps: Sweeps, db: psycopg.Connection, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for place in range(101):
-        execution(db, NOON - place * MINUTE, status="failed" if place < 25 else "completed", ms=1000)
+        execution(db, NOON - place * MINUTE, status="failed" if place < 25 else "completed", ms=1000, waited_ms=50)
     queued_job(db, AT - HOUR, lane="high")
     for _ in range(51):
-        dead_letter(db, None)
+        dead_letter(db, None, last_failed_at=AT - HOUR)
     running_job(db, health_status="STALE")
     roll_up(sweeps, params={"hours": 3})
 
@@ -290,6 +290,8 @@ def test_health_and_what_the_alerts_go_by_are_emitted_as_numbers(
     assert (told["WorkersSilent"], told["LanesStanding"]) == ([1], [1])
     assert told["DayFailureRate"] == [pytest.approx(100 * 25 / 101)]
     assert 700 < told["DayDurationP95"][0] < 1500
+    assert told["DayFailedJobs"] == [pytest.approx(100 * 51 / (51 + 76))]
+    assert 40 < told["StartWaitP95"][0] < 60
     assert told["AttemptDurationP50"][0] <= told["AttemptDurationP95"][0] <= told["AttemptDurationP99"][0]
 
 

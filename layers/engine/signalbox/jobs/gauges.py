@@ -55,11 +55,13 @@ def read_off(
         },
         "percent": {
             "DayFailureRate": 100 * (rate or 0),
+            "DayFailedJobs": 100 * (day.dlq_rate or 0) if day.total.completed + day.failed_jobs > 100 else 0,
             "DatabaseConnectionsShare": 100 * connections.used / connections.limit,
         },
         "seconds": {"OldestWaiting": oldest.total_seconds() if oldest else 0},
         "milliseconds": {
             "DayDurationP95": report.readings.p95_ms or 0,
+            "StartWaitP95": lately.wait_ms(0.95) or 0,
             **{name: value for name, value in lasted.items() if value is not None},
         },
     }
