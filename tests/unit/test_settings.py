@@ -81,3 +81,9 @@ def test_which_changes_of_jobs_are_told_is_one_of_three() -> None:
     with pytest.raises(SettingsRefused, match="SIGNALBOX_JOB_EVENTS is 'some': it may be all, ends, none"):
         Settings.read(LEAST | {"SIGNALBOX_JOB_EVENTS": "some"})
     assert Settings.read(LEAST | {"SIGNALBOX_JOB_EVENTS": "ends"}).job_events == "ends"
+
+
+def test_the_buckets_that_jobs_may_use_are_names() -> None:
+    with pytest.raises(SettingsRefused, match="SIGNALBOX_TRANSFER_BUCKETS holds 's3://a', which is no bucket's name"):
+        Settings.read(LEAST | {"SIGNALBOX_TRANSFER_BUCKETS": "s3://a"})
+    assert Settings.read(LEAST | {"SIGNALBOX_TRANSFER_BUCKETS": "in.acme, out"}).transfer_buckets == ("in.acme", "out")

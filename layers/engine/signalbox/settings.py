@@ -14,6 +14,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _DSN = re.compile(r"postgres(ql)?://")
 _PORT = re.compile(r"[0-9]{1,5}")
 _TABLE = re.compile(r"[a-z_][a-z0-9_]*\.([a-z_][a-z0-9_]*|\*)")
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _TOPIC = re.compile(r"arn:[^:]+:sns:[^:]+:\d{12}:[\w-]+(\.fifo)?$")
 
 
@@ -40,6 +41,7 @@ class Settings:
     notifications_topic_arn: str | None = None  # of SNS, for jobs that notify people
     sender_address: str | None = None  # that their mail comes from
     jobs_bucket: str | None = None  # of the files that jobs read and write
+    transfer_buckets: tuple[str, ...] = ()  # beside it, that import_table may read and export_table write
     import_tables: tuple[str, ...] = ()  # that import_table may fill: schema.table, or schema.*
     export_tables: tuple[str, ...] = ()  # tables and views that export_table may read
     webhook_allow_http: bool = False  # for receivers on the laptop and in tests
@@ -80,6 +82,7 @@ class Settings:
             notifications_topic_arn=reader.matching("NOTIFICATIONS_TOPIC_ARN", _TOPIC, "the ARN of a topic of SNS"),
             sender_address=reader.text("SENDER_ADDRESS"),
             jobs_bucket=reader.text("JOBS_BUCKET"),
+            transfer_buckets=reader.buckets("TRANSFER_BUCKETS"),
             import_tables=reader.tables("IMPORT_TABLES", closed="signalbox"),
             export_tables=reader.tables("EXPORT_TABLES"),
             webhook_allow_http=reader.flag("WEBHOOK_ALLOW_HTTP"),
@@ -185,6 +188,13 @@ class _Reader:
 
     def _values(self, name: str, default: str = "") -> list[str]:
         return [value.strip() for value in (self.text(name) or default).split(",") if value.strip()]
+
+    def buckets(self, name: str) -> tuple[str, ...]:
+        values = self._values(name)
+        for value in values:
+            if not _BUCKET.fullmatch(value):
+                self.miss(f"SIGNALBOX_{name} holds '{value}', which is no bucket's name")
+        return tuple(values)
 
     def tables(self, name: str, closed: str | None = None) -> tuple[str, ...]:
         values = tuple(value.strip() for value in (self.text(name) or "").split(",") if value.strip())

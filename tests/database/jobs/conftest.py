@@ -81,5 +81,8 @@ def depot(
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3", front.url)
         tables = {"import_tables": "public.*", "export_tables": "public.*"}
         bucket = f"jobs-{uuid4().hex[:12]}"
-        with Stage(writer, invokes, jobs_bucket=bucket, reader_url=as_url(reader), **tables) as stage:
+        others = f"not-created-yet,other-{bucket}"
+        with Stage(
+            writer, invokes, jobs_bucket=bucket, transfer_buckets=others, reader_url=as_url(reader), **tables
+        ) as stage:
             yield Depot(stage, db, moto, front)

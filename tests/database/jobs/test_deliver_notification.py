@@ -25,6 +25,7 @@ from tests.support.workshop import Workshop
 
 SENDER = "box@signalbox.example"
 TOPIC = "arn:aws:sns:us-east-1:123456789012:people"
+OPERATORS = "arn:aws:sns:us-east-1:123456789012:operators"
 SENT = """<PublishResponse><PublishResult><MessageId>{}</MessageId></PublishResult></PublishResponse>"""
 REFUSED = "<ErrorResponse><Error><Code>{}</Code><Message>about a@b.example</Message></Error></ErrorResponse>"
 
@@ -72,7 +73,8 @@ def messengers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Messengers]:
 
 @pytest.fixture
 def workshop(dsn: str, invokes: InvokeRecorder, db: psycopg.Connection, messengers: Messengers) -> Iterator[Workshop]:
-    with Stage(dsn, invokes, sender_address=SENDER, notifications_topic_arn=TOPIC) as stage:
+    told = {"sender_address": SENDER, "notifications_topic_arn": TOPIC, "operators_topic_arn": OPERATORS}
+    with Stage(dsn, invokes, **told) as stage:
         yield Workshop(stage, db, JOB_TYPES)
 
 
@@ -134,9 +136,31 @@ def test_a_message_reaches_the_subscribers_of_the_stacks_topic(
     assert told["MessageAttributes"]["tenant"] == {"Type": "String", "Value": "acme"}
 
 
-def test_a_topic_that_keeps_the_order_gets_the_same_key_each_time(workshop: Workshop, messengers: Messengers) -> None:
+@pytest.mark.parametrize("topics", [[OPERATORS], [TOPIC, OPERATORS], [f"{TOPIC}.fifo"]])
+def test_a_job_publishes_to_the_notifications_topic_only(
+    workshop: Workshop, messengers: Messengers, topics: list[str]
+) -> None:
+    job = deliver(workshop, "topic", *topics)
+    assert (job["status"], list(messengers.published)) == ("failed", [])
+    assert job["error_details"]["message"] == (
+        f"topic {topics[-1]} is not open to jobs in this stack: leave recipients out, or name {TOPIC} "
+        "(SIGNALBOX_NOTIFICATIONS_TOPIC_ARN)"
+    )
+    assert workshop.dead_letter(job["id"])["failure_reason"] == "permanent"
+
+
+def test_the_notifications_topic_may_be_named(workshop: Workshop, messengers: Messengers) -> None:
+    assert deliver(workshop, "topic", TOPIC)["status"] == "completed"
+    assert [asked["TopicArn"] for asked in messengers.published] == [TOPIC]
+
+
+def test_a_topic_that_keeps_the_order_gets_the_same_key_each_time(
+    dsn: str, invokes: InvokeRecorder, db: psycopg.Connection, messengers: Messengers
+) -> None:
     messengers.refusals.extend(["InternalError"])
-    job = go_on(workshop, deliver(workshop, "topic", f"{TOPIC}.fifo"))
+    with Stage(dsn, invokes, notifications_topic_arn=f"{TOPIC}.fifo") as stage:
+        workshop = Workshop(stage, db, JOB_TYPES)
+        job = go_on(workshop, deliver(workshop, "topic"))
     [asked] = messengers.published
     assert job["status"] == "completed"
     assert asked["MessageDeduplicationId"] == f"{job['id']}-0"

@@ -213,7 +213,8 @@ def test_a_payload_that_makes_no_sense_is_refused_when_it_is_submitted(
         ({"table": "public.nothing"}, "there is no table"),
         ({"columns": ["nme"]}, "did you mean 'name'"),
         ({"where": {"id; --": 1}}, "no column 'id; --'"),
-        ({"bucket": "no-such-bucket-here"}, "404"),
+        ({"bucket": "not-created-yet"}, "404"),
+        ({"bucket": "audit-archive"}, "bucket 'audit-archive' is not open to jobs in this stack: SIGNALBOX_TRANSFER_"),
         ({"where": {"id": "x"}}, "invalid input syntax"),
     ],
 )
@@ -221,6 +222,19 @@ def test_what_is_not_there_or_not_allowed_fails_for_good(depot: Depot, payload: 
     job = export(depot, **payload)
     assert (job["status"], job["attempts"]) == ("failed", 1)
     assert said in job["error_details"]["message"]
+
+
+def test_a_bucket_that_is_not_listed_is_never_written(depot: Depot) -> None:
+    depot.s3.create_bucket(Bucket="audit-archive")
+    job = export(depot, bucket="audit-archive", key="archive.csv")
+    assert (job["status"], job["attempts"]) == ("failed", 1)
+    assert "Contents" not in depot.s3.list_objects_v2(Bucket="audit-archive")
+
+
+def test_a_listed_bucket_is_written(depot: Depot) -> None:
+    depot.s3.create_bucket(Bucket=depot.other_bucket)
+    job = export(depot, bucket=depot.other_bucket, key="out.csv")
+    assert job["output_files"] == [f"s3://{depot.other_bucket}/out.csv"]
 
 
 def test_files_of_so_many_rows_need_a_primary_key(depot: Depot) -> None:

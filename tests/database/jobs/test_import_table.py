@@ -400,8 +400,8 @@ def test_a_payload_that_makes_no_sense_is_refused_when_it_is_submitted(
         ({"table": "signalbox.jobs"}, "SIGNALBOX_IMPORT_TABLES"),
         ({"table": "pg_catalog.pg_class"}, "SIGNALBOX_IMPORT_TABLES"),
         ({"key": "not/there"}, "S3 answers 404: there is no such object"),
-        ({"bucket": "no-such-bucket-here"}, "404"),
-        ({"bucket": "No Bucket"}, "no such name"),
+        ({"bucket": "not-created-yet"}, "404"),
+        ({"bucket": "audit-archive"}, "bucket 'audit-archive' is not open to jobs in this stack: SIGNALBOX_TRANSFER_"),
         ({"columns": {"nme": "name"}}, "no column 'nme'; did you mean 'name'?"),
         ({"columns": {"name": "nam"}}, "no field 'nam'; did you mean 'name'?"),
     ],
@@ -411,6 +411,23 @@ def test_what_is_not_there_or_not_allowed_fails_for_good(depot: Depot, payload: 
     job = depot.finish(depot.begin("import_table", asked))
     assert job["status"] == "failed"
     assert said in job["error_details"]["message"]
+
+
+def test_a_bucket_that_is_not_listed_is_never_read(depot: Depot) -> None:
+    depot.s3.create_bucket(Bucket="audit-archive")
+    depot.s3.put_object(Bucket="audit-archive", Key="people.csv", Body=HUNDRED.encode())
+    job = depot.finish(
+        depot.begin("import_table", {"bucket": "audit-archive", "key": "people.csv", "table": "public.people"})
+    )
+    assert (job["status"], job["attempts"], depot.rows()) == ("failed", 1, [])
+    assert depot.dead_letter(job["id"])["failure_reason"] == "permanent"
+
+
+def test_a_listed_bucket_is_read(depot: Depot) -> None:
+    depot.s3.create_bucket(Bucket=depot.other_bucket)
+    depot.s3.put_object(Bucket=depot.other_bucket, Key="people.csv", Body=HUNDRED.encode())
+    asked = {"bucket": depot.other_bucket, "key": "people.csv", "table": "public.people"}
+    assert depot.finish(depot.begin("import_table", asked))["result"]["rows"] == 100
 
 
 def test_a_field_that_the_header_has_twice_is_refused(depot: Depot) -> None:

@@ -39,7 +39,7 @@ class DeliverNotification(JobPayload):
     """What to tell whom, and by which way."""
 
     channel: Channel
-    # In this order: each is checked against the channel. A topic may be left to the stack's setting.
+    # In this order: each is checked against the channel. A topic can only be the one of the stack's setting.
     recipients: Annotated[list[str], Field(default_factory=list, validate_default=True)]
     subject: Annotated[
         str | None, Field(min_length=1, max_length=998, pattern=r"^[^\x00-\x1f\x7f]*$", validate_default=True)
@@ -108,10 +108,17 @@ def _by_sms(context: JobContext) -> Completed | More:
 
 
 def _to_topics(context: JobContext) -> Completed | More:
+    """To the stack's topic for this alone: the role may publish to the operators' too, which tasks tell of failures."""
     topic = context.tools.settings.notifications_topic_arn
-    topics = context.payload.recipients or ([topic] if topic else [])
-    if not topics:
-        raise Permanent("the payload names no topic, and this stack has no SIGNALBOX_NOTIFICATIONS_TOPIC_ARN")
+    if topic is None:
+        raise Permanent("no topic is open to jobs: this stack has no SIGNALBOX_NOTIFICATIONS_TOPIC_ARN")
+    topics: list[str] = context.payload.recipients or [topic]
+    for named in topics:
+        if named != topic:
+            raise Permanent(
+                f"topic {named} is not open to jobs in this stack: leave recipients out, or name {topic} "
+                "(SIGNALBOX_NOTIFICATIONS_TOPIC_ARN)"
+            )
     return _one_by_one(context, topics, lambda arn, place: _publication(context, arn, place))
 
 

@@ -18,6 +18,7 @@ from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model
 from signalbox.jobs.context import JobContext
 from signalbox.jobs.outcome import Completed, More, Outcome, Permanent
 from signalbox.jobs.payload import JobPayload
+from signalbox.transfer.bucket import find_bucket
 from signalbox.transfer.s3_faults import s3_faults
 from signalbox.transfer.table import ColumnName, Table, TableName, find_table, prepare
 from signalbox.transfer.upload import Stored, Upload
@@ -148,9 +149,7 @@ def export_table(context: JobContext) -> Outcome:
 
 def _begin(context: JobContext) -> Export:
     payload: ExportTable = context.payload
-    bucket = payload.bucket or context.tools.settings.jobs_bucket
-    if bucket is None:
-        raise Permanent("no bucket: the payload names none, and the stack has none of its own (SIGNALBOX_JOBS_BUCKET)")
+    bucket = find_bucket(context.tools.settings, payload.bucket)
     table = find_table(context.reading, payload.table, context.tools.settings.export_tables, "export")
     table.check_columns([*(payload.columns or ()), *payload.where])
     if payload.rows_per_file is not None and not table.key:

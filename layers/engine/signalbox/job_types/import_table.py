@@ -18,6 +18,7 @@ from signalbox.jobs.context import JobContext
 from signalbox.jobs.outcome import Completed, More, Outcome, Permanent
 from signalbox.jobs.payload import JobPayload
 from signalbox.registry import nearest
+from signalbox.transfer.bucket import find_bucket
 from signalbox.transfer.forms import Column, CsvForm, Form, JsonForm, read_header
 from signalbox.transfer.pinned_object import PinnedObject
 from signalbox.transfer.records import LONGEST, Record, Splitter
@@ -184,9 +185,7 @@ class _Chunk:
 
 def _find_source(context: JobContext) -> tuple[PinnedObject, Progress]:
     payload: ImportTable = context.payload
-    bucket = payload.bucket or context.tools.settings.jobs_bucket
-    if bucket is None:
-        raise Permanent("no bucket: the payload names none, and the stack has none of its own (SIGNALBOX_JOBS_BUCKET)")
+    bucket = find_bucket(context.tools.settings, payload.bucket)
     if context.cursor is not None:
         progress = Progress(**context.cursor)
         return PinnedObject(bucket, payload.key, progress.etag, progress.size), progress
