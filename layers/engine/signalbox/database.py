@@ -13,17 +13,20 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg
+from psycopg.abc import RV, PQGen
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow, tuple_row
 
 from signalbox.errors import DatabaseUnavailable, SettingsRefused
+from signalbox.fault import conceal
 
 Connection = psycopg.Connection[TupleRow]
 
 # A warm environment may outlive a deploy: it looks again whether the schema still serves its code.
 INSPECT_AFTER_SECONDS = 60.0
 CANCEL_PATIENCE_SECONDS = 5.0
+WAIT_INTERVAL = 0.1  # psycopg's own, by which it notices signals
 # An Aurora that has paused takes some 15 seconds to wake up, and 30 after a day.
 CONNECT_PATIENCE_SECONDS = 40
 _UNDER_WAY = (TransactionStatus.ACTIVE, TransactionStatus.INTRANS, TransactionStatus.INERROR)
@@ -35,6 +38,17 @@ class OwnConnection(psycopg.Connection[TupleRow]):
     """Of functions: each statement commits by itself, or with the transaction that it is in. Nobody ends that one in
     its middle: a job's effects would be kept without its end. Nor does anybody make it wait for a commit(), which
     nobody would give: the ends of a whole batch would be lost."""
+
+    tells_details = False  # of rows, in the words of its errors
+
+    def wait(self, gen: PQGen[RV], interval: float = WAIT_INTERVAL, timeout: float | None = None) -> RV:
+        """Every statement's answer comes by here, and so does every error of the server."""
+        try:
+            return super().wait(gen, interval, timeout)
+        except psycopg.Error as error:
+            if not self.tells_details:
+                conceal(error)
+            raise
 
     def set_autocommit(self, value: bool) -> None:
         if not value:
@@ -88,12 +102,14 @@ class Database:
         application: str = "signalbox",
         inspect: Callable[[Connection], None] = lambda _: None,
         locate_next: Callable[[], str | None] = lambda: None,
+        error_details: bool = False,
     ) -> None:
         self._locate = locate
         self._ca_bundle = ca_bundle
         self._application = application
         self._inspect = inspect
         self._locate_next = locate_next
+        self._error_details = error_details
         self._connection: Connection | None = None
         self._inspected_at = 0.0
 
@@ -171,7 +187,7 @@ class Database:
 
     def _connect(self, dsn: str) -> Connection:
         conninfo = secure(dsn, self._ca_bundle)
-        return OwnConnection.connect(
+        connection = OwnConnection.connect(
             conninfo,
             autocommit=True,
             prepare_threshold=None,
@@ -183,6 +199,8 @@ class Database:
             keepalives_count=3,
             tcp_user_timeout=15_000,  # keepalives do not watch a statement that was sent and never acknowledged
         )
+        connection.tells_details = self._error_details
+        return connection
 
 
 def secure(dsn: str, ca_bundle: str | None) -> str:

@@ -47,11 +47,12 @@ class Engine:
             application=function or "signalbox",
             inspect=require_current,
             locate_next=address.next,
+            error_details=settings.database_error_details,
         )
         registry = Registry(task for pack in packs for task in pack.tasks)
         catalogue = Catalogue(job_type for pack in packs for job_type in pack.job_types)
         node = environ.get("AWS_LAMBDA_LOG_STREAM_NAME", "")
-        log = make_logger(settings.stack)
+        log = make_logger(settings.stack, error_details=settings.database_error_details)
         reader = _reader(settings, clients, function or "signalbox")
         tools = Tools(settings, registry, database, clients, log, catalogue, node, function, version, reader)
         return Engine(tools, packs)
@@ -124,4 +125,10 @@ def _reader(settings: Settings, clients: Clients, application: str) -> Database 
     if not (settings.reader_url or settings.reader_secret_arn):
         return None
     address = DatabaseAddress.of_reader(settings, clients)
-    return Database(address, ca_bundle=settings.ca_bundle, application=application, locate_next=address.next)
+    return Database(
+        address,
+        ca_bundle=settings.ca_bundle,
+        application=application,
+        locate_next=address.next,
+        error_details=settings.database_error_details,
+    )

@@ -19,6 +19,7 @@ from psycopg import sql
 
 from signalbox.database import Connection
 from signalbox.errors import DatabaseUnavailable, MigrationOverdue, MigrationRefused, MigratorBusy, SchemaMismatch
+from signalbox.fault import without_details
 from signalbox.packs import Pack
 from signalbox.queries import load_queries
 
@@ -260,13 +261,9 @@ def _told_of(migration: Migration) -> Iterator[None]:
             f"the connection broke in migration {migration.label}, which left nothing behind: {error}"
         ) from None
     except psycopg.Error as error:
-        raise MigrationRefused(f"migration {migration.label} failed and left nothing behind: {_why(error)}") from None
-
-
-def _why(error: psycopg.Error) -> str:
-    """Without the server's DETAIL, which shows rows."""
-    named = error.diag.constraint_name
-    return f"{error.diag.message_primary or error} ({error.sqlstate}{f', {named}' if named else ''})"
+        raise MigrationRefused(
+            f"migration {migration.label} failed and left nothing behind: {without_details(error)}"
+        ) from None
 
 
 def _lock(connection: Connection) -> None:

@@ -48,7 +48,13 @@ class Migrator:
     def start(environ: Mapping[str, str]) -> Migrator:
         settings, clients = Settings.read(environ), Clients()
         address = DatabaseAddress(settings, clients)
-        database = Database(address, ca_bundle=settings.ca_bundle, application="migrator", locate_next=address.next)
+        database = Database(
+            address,
+            ca_bundle=settings.ca_bundle,
+            application="migrator",
+            locate_next=address.next,
+            error_details=settings.database_error_details,
+        )
         return Migrator(database, load_packs(settings.packs), settings, clients)
 
     def act(self, event: object, applied_by: str) -> dict[str, Any]:

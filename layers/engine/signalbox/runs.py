@@ -23,7 +23,7 @@ from signalbox import ledger
 from signalbox.budget import Budget
 from signalbox.context import Context, Done, Outcome, Skipped
 from signalbox.errors import DatabaseUnavailable, ParamsRefused, PayloadRefused, Refused, TaskDisabled
-from signalbox.fault import describe
+from signalbox.fault import conceal, describe
 from signalbox.invocation import Invocation, Tools
 from signalbox.ledger import Attempt, Claim, Ending, RunStatus, Slot, Trigger
 from signalbox.metrics import TaskMetrics
@@ -156,6 +156,8 @@ def _perform(run: Run, claim: Claim, params: BaseModel | None) -> Outcome:
     try:
         return perform(_context(run, params))
     except Exception as error:
+        if not run.tools.settings.database_error_details:
+            conceal(error)  # it may come from a connection of the task's own
         _record_failure(run, claim, error)
         raise
 

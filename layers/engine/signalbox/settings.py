@@ -33,6 +33,7 @@ class Settings:
     database_port: int = 5432
     database_name: str = "postgres"
     ca_bundle: str | None = None
+    database_error_details: bool = False  # whether its errors are kept and logged with what they quote of rows
     packs: tuple[str, ...] = ()
     disabled_tasks: frozenset[str] = frozenset()
     event_bus: str | None = None  # where each change of a job's status is published; None: nowhere
@@ -74,6 +75,7 @@ class Settings:
             database_port=reader.number("DATABASE_PORT", 5432, 1, 65535),
             database_name=reader.text("DATABASE_NAME") or "postgres",
             ca_bundle=reader.file("CA_BUNDLE"),
+            database_error_details=reader.flag("DATABASE_ERROR_DETAILS"),
             packs=reader.names("PACKS"),
             disabled_tasks=frozenset(reader.names("DISABLED_TASKS")),
             event_bus=reader.text("EVENT_BUS"),

@@ -11,6 +11,7 @@ from psycopg.pq import TransactionStatus
 
 from signalbox.database import Database, transaction_to_end
 from signalbox.errors import JobTypeUnknown
+from signalbox.fault import conceal
 from signalbox.jobs.catalogue import Known
 from signalbox.jobs.context import JobContext
 from signalbox.jobs.job import Job
@@ -80,6 +81,8 @@ class Attempt:
 
     def _failed(self, error: Exception) -> Verdict:
         self.alarm.end()  # it may have rung just there
+        if not self.context.tools.settings.database_error_details:
+            conceal(error)  # it may come from a connection of the job's own
         for database in self._databases():
             database.abandon()
         verdict = of_error(self.known.type, self.job, error, random.random(), self.context.now)  # noqa: S311
