@@ -14,7 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from local.stand_ins.faults import Fault
+from signalbox.database import OwnConnection
 from signalbox.errors import JobRefused, SettingsRefused
+from signalbox.job_types import import_table
 from signalbox.settings import Settings
 from signalbox.transfer import staging
 from signalbox.transfer.records import LONGEST
@@ -28,6 +30,20 @@ def people(db: psycopg.Connection) -> None:
     db.execute("CREATE TABLE people (id int PRIMARY KEY, name text, age int CHECK (age >= 0), note varchar(10))")
 
 
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a small file has many."""
+    for name in LEAST:
+        monkeypatch.setattr(import_table, name, 1)
+
+
+@pytest.fixture
+def usual_chunks(small_chunks: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, least in LEAST.items():
+        monkeypatch.setattr(import_table, name, least)
+
+
+LEAST = {name: getattr(import_table, name) for name in ("LEAST_CHUNK", "LEAST_PACKED_CHUNK")}
 HUNDRED = "id,name,age,note\n" + "".join(f"{n},name {n},{n},x\n" for n in range(100))
 
 
@@ -338,6 +354,69 @@ def test_a_bad_line_of_json_is_told_of_and_left_out(depot: Depot, line: str, fau
     assert "secret" not in row["fault"]
 
 
+@pytest.mark.parametrize("kind", BAD)
+def test_a_server_without_a_check_of_values_finds_the_same_bad_rows(
+    depot: Depot, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(staging, "CHECKS_VALUES_SINCE", 10**9)
+    bad, fault = BAD[kind]
+    job = depot.bring(b"id,name,age,note\n1,a,1,x\n" + bad + b"\n2,a,1,x\n", max_bad_rows=1)
+    assert [row[0] for row in depot.rows()] == [1, 2]
+    [row] = job["result"]["bad_rows"]
+    assert (row["line"], row["fault"].startswith(fault)) == (3, True)
+
+
+@pytest.mark.parametrize("since", [staging.CHECKS_VALUES_SINCE, 10**9])
+@pytest.mark.parametrize("bad", ["x,a,1,x", "{n},a,-1,x", "1,a,1,x"])
+def test_many_bad_rows_take_few_round_trips(
+    depot: Depot, bad: str, since: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each costs milliseconds, and a file may have a million bad rows."""
+    monkeypatch.setattr(staging, "CHECKS_VALUES_SINCE", since)
+    lines = [(bad if n % 20 == 0 else "{n},a,1,x").format(n=n) for n in range(1, 8001)]
+    trips = 0
+    wait = OwnConnection.wait
+
+    def count(self: OwnConnection, *given: Any, **named: Any) -> Any:
+        nonlocal trips
+        trips += 1
+        return wait(self, *given, **named)
+
+    monkeypatch.setattr(OwnConnection, "wait", count)
+    job = depot.bring("id,name,age,note\n" + "\n".join(lines), max_bad_rows=400)
+    assert (job["result"]["rows"], job["result"]["bad"], len(depot.rows())) == (7600, 400, 7600)
+    assert [row["line"] for row in job["result"]["bad_rows"]] == [n + 1 for n in range(20, 2001, 20)]
+    assert trips < 600, "a few for each of the hundred that the result tells of"
+
+
+@pytest.mark.parametrize("since", [staging.CHECKS_VALUES_SINCE, 10**9])
+def test_the_search_ends_with_one_bad_row_too_many(depot: Depot, since: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staging, "CHECKS_VALUES_SINCE", since)
+    job = depot.bring("id,name,age,note\n" + "".join(f"{n},a,-1,x\n" for n in range(1000)), max_bad_rows=150)
+    assert (job["status"], depot.rows()) == ("failed", [])
+    assert job["error_details"]["message"].startswith("151 bad rows, and max_bad_rows is 150: line ")
+
+
+@pytest.mark.parametrize("on_conflict", ["skip", "update"])
+def test_conflicts_are_solved_in_the_search_too(depot: Depot, on_conflict: str) -> None:
+    depot.db.execute("INSERT INTO people VALUES (2, 'old')")
+    content = "id,name,age\n1,a,1\n2,b,1\n3,c,-1\n4,d,1\n4,e,1\n"
+    job = depot.bring(content, on_conflict=on_conflict, keys=["id"], max_bad_rows=1)
+    kept = [(1, "a"), (2, "old"), (4, "d")] if on_conflict == "skip" else [(1, "a"), (2, "b"), (4, "e")]
+    assert (depot.rows("SELECT id, name FROM people ORDER BY id"), job["result"]["bad"]) == (kept, 1)
+
+
+def test_columns_may_be_called_as_the_search_calls_its_own(depot: Depot) -> None:
+    depot.db.execute("CREATE TABLE odd (place int PRIMARY KEY CHECK (place > 0), line text, upto text, size int)")
+    fields = '{"place": %d, "line": "l", "upto": "u", "size": 1}\n'
+    job = depot.bring(
+        "".join(fields % n for n in (1, -1, 2)), table="public.odd", format="jsonl", max_bad_rows=1,
+        columns=["place", "line", "upto", "size"], on_conflict="update", keys=["place"],
+    )  # fmt: skip
+    assert job["status"] == "completed", job["error_details"]
+    assert depot.rows("SELECT * FROM odd") == [(1, "l", "u", 1), (2, "l", "u", 1)]
+
+
 def test_a_trigger_that_refuses_a_row_makes_it_a_bad_one(depot: Depot) -> None:
     depot.db.execute("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ "
                      "BEGIN IF NEW.id = 2 THEN RAISE 'no'; END IF; RETURN NEW; END $$")  # fmt: skip
@@ -366,6 +445,7 @@ def test_quotes_that_never_close_fail_the_job_whatever_bad_rows_it_may_have(depo
 # ---- what is refused
 
 
+@pytest.mark.usefixtures("usual_chunks")
 @pytest.mark.parametrize(
     ("payload", "said"),
     [
@@ -383,6 +463,8 @@ def test_quotes_that_never_close_fail_the_job_whatever_bad_rows_it_may_have(depo
         ({"delimiter": "\n"}, "delimiter"),
         ({"null": "a,b"}, "null"),
         ({"max_bad_rows": -1}, "max_bad_rows"),
+        ({"chunk_bytes": (1 << 20) - 1}, "chunk_bytes must be at least 1048576"),
+        ({"chunk_bytes": (16 << 20) - 1, "gzip": True}, "chunk_bytes must be at least 16777216"),
         ({"colums": ["id"]}, "did you mean 'columns'"),
     ],
 )
@@ -414,11 +496,11 @@ def test_what_is_not_there_or_not_allowed_fails_for_good(depot: Depot, payload: 
 
 
 def test_a_bucket_that_is_not_listed_is_never_read(depot: Depot) -> None:
-    depot.s3.create_bucket(Bucket="audit-archive")
-    depot.s3.put_object(Bucket="audit-archive", Key="people.csv", Body=HUNDRED.encode())
-    job = depot.finish(
-        depot.begin("import_table", {"bucket": "audit-archive", "key": "people.csv", "table": "public.people"})
-    )
+    archive = f"archive-{depot.bucket}"
+    depot.s3.create_bucket(Bucket=archive)
+    depot.s3.put_object(Bucket=archive, Key="people.csv", Body=HUNDRED.encode())
+    asked = {"bucket": archive, "key": "people.csv", "table": "public.people"}
+    job = depot.finish(depot.begin("import_table", asked))
     assert (job["status"], job["attempts"], depot.rows()) == ("failed", 1, [])
     assert depot.dead_letter(job["id"])["failure_reason"] == "permanent"
 

@@ -26,9 +26,10 @@ from signalbox.transfer.staging import BadRows, OnConflict, Staging, Target
 from signalbox.transfer.table import ColumnName, Table, TableName, find_table, prepare
 from signalbox.transfer.unzipping import skip, unzip
 
-CHUNK = 16 << 20
+# Each chunk is an attempt, a staging table and a request of S3: a payload must not ask for millions.
+CHUNK, LEAST_CHUNK = 16 << 20, 1 << 20
 # Each chunk of a packed file unpacks what comes before it again, so it has few of them, and is not read without end.
-PACKED_CHUNK = 256 << 20
+PACKED_CHUNK, LEAST_PACKED_CHUNK = 256 << 20, 16 << 20
 MOST_PACKED = 1 << 30
 # Of the time that an attempt has: the rest is for the INSERT.
 READING_SHARE = 0.5
@@ -50,7 +51,7 @@ class ImportTable(JobPayload):
     delimiter: Annotated[str, Field(pattern=r"^[\t -!#-,/:-@\[-`{-~]$")] = ","
     null: Annotated[str, Field(max_length=20, pattern=r'^[^"\r\n\x00]*$')] = ""  # besides, in quotes it is a text
     max_bad_rows: int = Field(0, ge=0, le=1_000_000)
-    chunk_bytes: int | None = Field(None, ge=1, le=1 << 30)
+    chunk_bytes: int | None = Field(None, le=1 << 30)
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -67,6 +68,9 @@ class ImportTable(JobPayload):
             raise ValueError(f"keys names '{min(missing)}', which is none of the columns")
         if self.delimiter in self.null:
             raise ValueError("null must not hold the delimiter")
+        least = LEAST_PACKED_CHUNK if self.gzip else LEAST_CHUNK
+        if self.chunk_bytes is not None and self.chunk_bytes < least:
+            raise ValueError(f"chunk_bytes must be at least {least}{' of a packed file' if self.gzip else ''}")
         return self
 
     @property
@@ -212,7 +216,7 @@ def _target(payload: ImportTable, table: Table, header: list[str] | None) -> Tar
         if (found := (header or []).count(name)) != 1:
             times = "no" if not found else f"{found} times the"
             raise Permanent(f"the header of {payload.key} has {times} field '{name}'{nearest(name, header or [])}")
-    columns = tuple(Column(name, table.type_of(name), source) for name, source in fields.items())
+    columns = tuple(Column(name, table.types[name], source) for name, source in fields.items())
     return Target(table, columns, payload.on_conflict, payload.keys)
 
 

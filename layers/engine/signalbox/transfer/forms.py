@@ -27,8 +27,12 @@ class Column:
     """One to be filled: its name and type in the table, and the field of the file that it is filled from."""
 
     name: str
-    type: sql.SQL
+    type: str  # as format_type() wrote it, which quotes what needs to be
     field: str
+
+    @property
+    def type_name(self) -> sql.SQL:
+        return sql.SQL(self.type)
 
 
 class Form(Protocol):
@@ -52,8 +56,12 @@ class Form(Protocol):
         """The record with its line's number, as COPY takes it."""
         ...
 
+    def texts(self, columns: Sequence[Column]) -> list[tuple[str | None, str, str]]:
+        """Which staged text is read as which type, and the column that it is for."""
+        ...
+
     def read(self, staging: sql.Identifier, columns: Sequence[Column]) -> sql.Composed:
-        """A query's SELECT and FROM for these columns, and `line`."""
+        """A query's SELECT and FROM for these columns, and `staged.line`."""
         ...
 
 
@@ -86,15 +94,18 @@ class CsvForm:
         # In quotes, since a NULL may be written as any number.
         return b'"%d"%s%s\n' % (line, self.delimiter.encode(), content)
 
-    def read(self, staging: sql.Identifier, columns: Sequence[Column]) -> sql.Composed:
+    def texts(self, columns: Sequence[Column]) -> list[tuple[str | None, str, str]]:
         places = {field: place for place, field in enumerate(self.fields)}
+        return [(column.name, f"f{places[column.field]}", column.type) for column in columns]
+
+    def read(self, staging: sql.Identifier, columns: Sequence[Column]) -> sql.Composed:
         values = [
-            sql.SQL("{}::{} AS {}").format(
-                sql.Identifier(f"f{places[column.field]}"), column.type, sql.Identifier(column.name)
-            )
-            for column in columns
+            sql.SQL("{}::{} AS {}").format(sql.Identifier(text), column.type_name, sql.Identifier(column.name))
+            for column, (_, text, _) in zip(columns, self.texts(columns), strict=True)
         ]
-        return sql.SQL("SELECT line AS {}, {} FROM {}").format(LINE, sql.SQL(", ").join(values), staging)
+        return sql.SQL("SELECT staged.line AS {}, {} FROM {} AS staged").format(
+            LINE, sql.SQL(", ").join(values), staging
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +129,19 @@ class JsonForm:
     def stage(self, line: int, content: bytes) -> bytes:
         return b"%d\x02%s\n" % (line, content)
 
+    def texts(self, columns: Sequence[Column]) -> list[tuple[str | None, str, str]]:
+        return [(None, "object", "jsonb")]  # the fields of a line are read only where it is one
+
     def read(self, staging: sql.Identifier, columns: Sequence[Column]) -> sql.Composed:
         # Raises for what is no object, where ->> would give NULL.
-        query = sql.SQL("SELECT line AS {}, {} FROM {} CROSS JOIN LATERAL jsonb_to_record(object::jsonb) AS r ({})")
+        query = sql.SQL(
+            "SELECT staged.line AS {}, {} FROM {} AS staged CROSS JOIN LATERAL jsonb_to_record(object::jsonb) AS r ({})"
+        )
         values = [
             sql.SQL("r.{} AS {}").format(sql.Identifier(column.field), sql.Identifier(column.name))
             for column in columns
         ]
-        fields = [sql.SQL("{} {}").format(sql.Identifier(column.field), column.type) for column in columns]
+        fields = [sql.SQL("{} {}").format(sql.Identifier(column.field), column.type_name) for column in columns]
         return query.format(LINE, sql.SQL(", ").join(values), staging, sql.SQL(", ").join(fields))
 
 

@@ -1,13 +1,15 @@
 """Brings records into a table: by COPY into a staging table of this transaction, from there in one INSERT.
 
-What the server refuses is narrowed down to its rows by halves, each in a savepoint, so that any fault of a row (a
-value, a constraint, a trigger) is found without knowing it beforehand. The staging table is never committed. It is no
-temporary one, because those make a proxy pin the session.
+Where that INSERT fails, values that their columns do not take are found in one pass (PostgreSQL 16 and later). What
+else the server refuses is narrowed down to its rows in the server, each try in a savepoint, so that any fault of a row
+(a value, a constraint, a trigger) is found without knowing it beforehand, and costs no round trip. The staging table is
+never committed. It is no temporary one, because those make a proxy pin the session.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -16,10 +18,13 @@ from psycopg import errors, sql
 
 from signalbox.database import Connection
 from signalbox.jobs.outcome import Permanent
+from signalbox.queries import load_queries
 from signalbox.transfer.forms import LINE, Column, Form
 from signalbox.transfer.table import Table
 
+SQL = load_queries(__file__)
 BUFFER = 64 << 10
+CHECKS_VALUES_SINCE = 160000  # the server's version that has pg_input_is_valid
 SHOWN = 100  # bad rows that a job's result tells of, and
 NAMED = 10  # that its error does
 # What a row's own content can cause.
@@ -30,6 +35,7 @@ ROW_FAULTS = (
     errors.ProgramLimitExceeded,
     errors.StatementTooComplex,
 )
+_DATA_FAULTS = "22"  # the class of their SQLSTATEs
 OnConflict = Literal["fail", "skip", "update"]
 
 
@@ -41,10 +47,18 @@ class BadRows:
     count: int = 0
     shown: list[dict[str, Any]] = field(default_factory=list)
 
+    @property
+    def room(self) -> int:
+        """Return how many more are told of."""
+        return SHOWN - len(self.shown)
+
     def add(self, line: int, fault: str) -> None:
-        self.count += 1
-        if len(self.shown) < SHOWN:
+        if self.room:
             self.shown.append({"line": line, "fault": fault})
+        self.add_untold(1)
+
+    def add_untold(self, count: int) -> None:
+        self.count += count
         if self.count > self.most:
             named = "; ".join(f"line {row['line']} {row['fault']}" for row in self.shown[-NAMED:])
             raise Permanent(
@@ -101,7 +115,11 @@ class Staging:
     def insert(self, first: int, end: int) -> int:
         """How many rows of these lines were written."""
         try:
-            return self._insert(self._statement(), first, end)
+            with self.db.transaction():
+                statement = self._statement(sql.Literal(first), sql.Literal(end))
+                return self.db.execute(statement).rowcount
+        except ROW_FAULTS:
+            return self._insert_the_good(first, end)
         except errors.InvalidColumnReference:
             keys = ", ".join(self.target.keys)
             raise Permanent(
@@ -112,27 +130,61 @@ class Staging:
     def drop(self) -> None:
         self.db.execute(sql.SQL("DROP TABLE {}").format(self.table))
 
-    def _insert(self, statement: sql.Composed, first: int, end: int) -> int:
-        try:
-            with self.db.transaction():
-                return self.db.execute(statement, {"first": first, "end": end}).rowcount
-        except ROW_FAULTS as error:
-            if end - first == 1:
-                self.bad.add(first, self._describe(first, error))
-                return 0
-        middle = (first + end) // 2
-        # In the order of the file: of two rows with one key the later one wins, or is the one that is left out.
-        return self._insert(statement, first, middle) + self._insert(statement, middle, end)
+    def _insert_the_good(self, first: int, end: int) -> int:
+        self._run("index")
+        self._run("analyze")
+        if self.db.info.server_version >= CHECKS_VALUES_SINCE:
+            with suppress(*ROW_FAULTS), self.db.transaction():  # a type whose input raises all the same
+                self._leave_bad_values_out()
+        return self._search(first, end)
 
-    def _statement(self) -> sql.Composed:
+    def _leave_bad_values_out(self) -> None:
+        values = self.form.texts(self.target.columns)
+        tests = [
+            sql.SQL("pg_input_is_valid({}, {}) IS FALSE").format(sql.Identifier(text), sql.Literal(type_))
+            for _, text, type_ in values
+        ]
+        listed = [
+            sql.SQL("({}, {}::text, {}, {})").format(place, name, sql.Identifier(text), sql.Literal(type_))
+            for place, (name, text, type_) in enumerate(values)
+        ]
+        is_bad = sql.SQL(" OR ").join(tests)
+        found = self._run("find_bad_values", is_bad=is_bad, most=self.bad.room, values=sql.SQL(", ").join(listed))
+        told = [(line, _fault(state, name)) for line, state, name in found.fetchall()]
+        count = self._run("drop_bad_values", is_bad=is_bad).rowcount
+        for line, fault in told:
+            self.bad.add(line, fault)
+        self.bad.add_untold(count - len(told))
+
+    def _search(self, first: int, end: int) -> int:
+        """Write the rows that the server takes, and note the others."""
+        bounds = sql.SQL("search.place"), sql.SQL("search.upto")
+        body = sql.SQL(SQL["body"]).format(insert=self._statement(*bounds)).as_string(self.db)
+        most, shown = self.bad.most - self.bad.count, self.bad.room
+        self._run("create_search", body=body)
+        found = self._run("search", first=first, finish=end, most=most, shown=shown).fetchone()
+        assert found is not None  # noqa: S101 - the function answers exactly one row
+        written, bad, faults = found
+        self._run("drop_search")
+        for line, state, named in faults:
+            self.bad.add(line, _fault(state, named or self._unreadable(line, state)))
+        self.bad.add_untold(bad - len(faults))
+        return int(written)
+
+    def _run(self, query: str, **parts: Any) -> psycopg.Cursor[Any]:
+        statement = sql.SQL(SQL[query]).format(table=self.table, function=self.table, **parts)
+        return self.db.execute(statement)
+
+    def _statement(self, first: sql.Composable, end: sql.Composable) -> sql.Composed:
+        """The INSERT of the lines between the two."""
         names = [sql.Identifier(column.name) for column in self.target.columns]
         insert = sql.SQL("INSERT INTO {} ({}) {} {}")
         listed = sql.SQL(", ").join(names)
-        return insert.format(self.target.table.identifier, listed, self._rows(listed), self._on_conflict())
+        return insert.format(self.target.table.identifier, listed, self._rows(listed, first, end), self._on_conflict())
 
-    def _rows(self, listed: sql.Composed) -> sql.Composed:
+    def _rows(self, listed: sql.Composed, first: sql.Composable, end: sql.Composable) -> sql.Composed:
         source = self.form.read(self.table, self.target.columns)
-        given = sql.SQL("({} WHERE line >= %(first)s AND line < %(end)s) AS given").format(source)
+        given = sql.SQL("({} WHERE staged.line >= {} AND staged.line < {}) AS given").format(source, first, end)
         if self.target.on_conflict == "fail":
             return sql.SQL("SELECT {} FROM {}").format(listed, given)  # a sort would take as long as all the rest
         if self.target.on_conflict == "skip":
@@ -153,19 +205,26 @@ class Staging:
         new = [sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in changed]
         return sql.SQL("{} DO UPDATE SET {}").format(on, sql.SQL(", ").join(new))
 
-    def _describe(self, line: int, error: psycopg.Error) -> str:
-        """The kind of the fault and where it is. The server's own words hold the value."""
-        kind = f"{type(error).__name__} ({error.sqlstate})"
-        named = error.diag.constraint_name or error.diag.column_name
-        if named is None and isinstance(error, psycopg.DataError):
-            named = next((c.name for c in self.target.columns if not self._can_read(line, [c])), None)
-        return f"met {kind}" + (f" of '{named}'" if named else "")
+    def _unreadable(self, line: int, state: str) -> str | None:
+        """Return the first column that does not take its value."""
+        if not state.startswith(_DATA_FAULTS):
+            return None
+        return next((column.name for column in self.target.columns if not self._can_read(line, [column])), None)
 
     def _can_read(self, line: int, columns: Sequence[Column]) -> bool:
-        query = sql.SQL("{} WHERE line = %(line)s").format(self.form.read(self.table, columns))
+        query = sql.SQL("{} WHERE staged.line = {}").format(self.form.read(self.table, columns), line)
         try:
             with self.db.transaction():
-                self.db.execute(query, {"line": line})
+                self.db.execute(query)
         except psycopg.DataError:
             return False
         return True
+
+
+def _fault(state: str, named: str | None) -> str:
+    """Return the kind of a fault and what it is of. The server's own words hold the value."""
+    try:
+        kind = f"{errors.lookup(state).__name__} ({state})"
+    except KeyError:  # a trigger may raise any
+        kind = state
+    return f"met {kind}" + (f" of '{named}'" if named else "")
