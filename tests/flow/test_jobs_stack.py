@@ -112,7 +112,7 @@ def test_a_job_that_is_to_be_tried_again_comes_back_by_its_messages_delay(laptop
         assert laptop.column("status", [job]) == ["pending"]
         assert laptop.hold("normal")["delayed"] == 1
         assert laptop.await_final(job) == "completed"
-        assert [request.headers["X-Signalbox-Delivery-Id"] for request in receiver.received] == [job.id] * 2
+        assert [request.headers["webhook-id"] for request in receiver.received] == [job.id] * 2
     assert [one["status"] for one in laptop.executions(job)] == ["failed", "completed"]
 
 

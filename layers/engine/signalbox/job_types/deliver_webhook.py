@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Annotated, Any
@@ -22,7 +23,7 @@ from signalbox.jobs.payload import JobPayload
 from signalbox.webhooks.exchange import Answer, send
 from signalbox.webhooks.resolution import addresses_of
 from signalbox.webhooks.signature import sign
-from signalbox.webhooks.signing_key import read_signing_key
+from signalbox.webhooks.signing_key import read_signing_keys
 from signalbox.webhooks.target import read_url, require_allowed
 
 USER_AGENT = "Signalbox-Webhooks/1"
@@ -48,9 +49,9 @@ _OURS = frozenset(
         "transfer-encoding",
         "upgrade",
         "user-agent",
-        "x-signature-256",
     }
 )
+_OUR_BEGINNINGS = ("webhook-", "x-signalbox-")
 
 
 class DeliverWebhook(JobPayload):
@@ -80,9 +81,16 @@ class DeliverWebhook(JobPayload):
         for name, value in headers.items():
             if not (_TOKEN.fullmatch(name) and _VALUE.fullmatch(value)):
                 raise ValueError("names and values are printable ASCII, and a name holds no blanks or separators")
-            if name.lower() in _OURS or name.lower().startswith("x-signalbox-"):
+            if name.lower() in _OURS or name.lower().startswith(_OUR_BEGINNINGS):
                 raise ValueError(f"'{name}' is set by the delivery itself")
         return headers
+
+    @field_validator("delivery_id")
+    @classmethod
+    def _delivery_id_ends_where_it_seems_to(cls, delivery_id: str | None) -> str | None:
+        if delivery_id is not None and "." in delivery_id:
+            raise ValueError("a full stop is what ends it in the text that is signed")
+        return delivery_id
 
     @field_validator("body")
     @classmethod
@@ -98,12 +106,12 @@ def deliver_webhook(context: JobContext) -> Completed:
     settings = context.tools.settings
     target = read_url(payload.url)
     require_allowed(target, settings)
-    key = read_signing_key(context.clients, context.tools.settings.stack, payload.secret)
+    keys = read_signing_keys(context.clients, settings.stack, payload.secret)
     began = time.monotonic()
     ends_at = min(began + payload.timeout_seconds, context.budget.ends_at)
     addresses = addresses_of(target, settings, ends_at)
     body = _body(payload)
-    answer = send(target, addresses, _headers(payload, context.key, key, body), body, ends_at)
+    answer = send(target, addresses, _headers(payload, context.key, keys, body), body, ends_at)
     if 200 <= answer.status < 300:
         return Completed(_result(answer, time.monotonic() - began))
     raise _failure(target.host, answer, context.job.execution)
@@ -115,16 +123,15 @@ def _body(payload: DeliverWebhook) -> bytes:
     return json.dumps(payload.event, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _headers(payload: DeliverWebhook, job_key: str, key: bytes, body: bytes) -> dict[str, str]:
+def _headers(payload: DeliverWebhook, job_key: str, keys: Sequence[bytes], body: bytes) -> dict[str, str]:
     given = {name.title(): value for name, value in payload.headers.items()}
     return {
         "Content-Type": "application/json",
         **given,
         "User-Agent": USER_AGENT,
         "X-Signalbox-Event-Type": payload.event_type,
-        "X-Signalbox-Delivery-Id": payload.delivery_id or job_key,
         # The clock's own time: the invocation may have begun minutes ago, and receivers refuse what is old.
-        **sign(key, body, int(time.time())),
+        **sign(keys, payload.delivery_id or job_key, body, int(time.time())),
     }
 
 

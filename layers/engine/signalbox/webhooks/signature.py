@@ -1,22 +1,22 @@
-"""How a receiver knows that a webhook is ours: HMAC-SHA256 under a key that only both sides have.
+"""How a receiver knows that a webhook is ours: the headers of Standard Webhooks, for which verifiers exist.
 
-Of the time and the body together, so that an old request can't be sent again by somebody who saw it; and of the body
-alone, for receivers that check the older form.
+HMAC-SHA256 under a key that only both sides have, over the delivery's id, the time and the body together: neither an
+old request nor another's id can be sent by somebody who saw one.
 """
 
 from __future__ import annotations
 
 import hmac
+from base64 import b64encode
+from collections.abc import Sequence
 
 
-def sign(key: bytes, body: bytes, unix_time: int) -> dict[str, str]:
-    """The headers that prove the body, sent at that time."""
-    timed = _digest(key, f"{unix_time}.".encode() + body)
+def sign(keys: Sequence[bytes], delivery_id: str, body: bytes, unix_time: int) -> dict[str, str]:
+    """Return the headers that prove the body, sent at that time, with a signature by each key."""
+    signed = f"{delivery_id}.{unix_time}.".encode() + body
+    signatures = [f"v1,{b64encode(hmac.digest(key, signed, 'sha256')).decode()}" for key in keys]
     return {
-        "X-Signalbox-Signature": f"t={unix_time},v1={timed}",
-        "X-Signature-256": f"sha256={_digest(key, body)}",
+        "webhook-id": delivery_id,
+        "webhook-timestamp": str(unix_time),
+        "webhook-signature": " ".join(signatures),
     }
-
-
-def _digest(key: bytes, message: bytes) -> str:
-    return hmac.new(key, message, "sha256").hexdigest()
