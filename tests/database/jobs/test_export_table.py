@@ -89,6 +89,37 @@ def test_what_was_exported_can_be_imported(depot: Depot, format_: str) -> None:
     assert depot.rows("TABLE copies EXCEPT TABLE people") == depot.rows("TABLE people EXCEPT TABLE copies") == []
 
 
+FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx"]
+
+
+@pytest.mark.parametrize("size", [None, 2])
+def test_a_spreadsheet_can_be_kept_from_reading_texts_as_formulas(depot: Depot, size: int | None) -> None:
+    depot.db.execute("CREATE TABLE cells (n int PRIMARY KEY, said text, tag varchar(9), fixed char(4), at date)")
+    for number, text in enumerate([*FORMULAS, "a=1", " =1", "", None]):
+        depot.db.execute("INSERT INTO cells VALUES (%s, %s, %s, '=x', '2026-03-10')", (-number, text, text))
+    job = export(depot, table="public.cells", escape_formulas=True, header=False, rows_per_file=size)
+    files = [name.partition(f"{depot.bucket}/")[2] for name in job["output_files"] if name.endswith(".csv")]
+    found = [row for key in files for row in csv.reader(io.StringIO(depot.get(key).decode(), newline=""))]
+    assert job["result"]["rows"] == len(found) == 10
+    written = [f"'{text}" for text in FORMULAS] + ["a=1", " =1", "", ""]
+    assert {int(n): (said, tag) for n, said, tag, *_ in found} == {-n: (one, one) for n, one in enumerate(written)}
+    assert {(fixed, at) for *_, fixed, at in found} == {("'=x  ", "2026-03-10")}, "numbers and dates stay what they are"
+
+
+def test_null_and_an_empty_text_stay_apart_beside_escaped_formulas(depot: Depot) -> None:
+    depot.db.execute("CREATE TABLE cells (said text)")
+    depot.db.execute("INSERT INTO cells VALUES (''), (NULL)")
+    export(depot, table="public.cells", escape_formulas=True, key="out.csv")
+    assert depot.get("out.csv") == b'said\n""\n\n'
+
+
+def test_by_default_texts_are_exported_as_they_are(depot: Depot) -> None:
+    depot.db.execute("CREATE TABLE cells (said text)")
+    depot.db.execute("INSERT INTO cells VALUES ('=1+1')")
+    export(depot, table="public.cells", key="out.csv")
+    assert depot.get("out.csv") == b"said\n=1+1\n"
+
+
 def test_only_the_rows_that_are_asked_for(depot: Depot) -> None:
     assert export(depot, where={"part": "a", "id": 6})["result"]["rows"] == 1
     assert export(depot, where={"name": None})["result"]["rows"] == 1
@@ -194,6 +225,7 @@ def test_files_of_so_many_rows_hold_every_row_once_and_a_manifest_tells_of_them(
         ({"table": "people"}, "table"),
         ({"key": "x", "rows_per_file": 5}, "give a prefix"),
         ({"columns": []}, "columns"),
+        ({"format": "jsonl", "escape_formulas": True}, "escape_formulas is for CSV"),
         ({"columns": ["id", "id"]}, "columns"),
         ({"where": {"id": [1]}}, "where"),
         ({"query": "SELECT 1"}, "'query' is not known"),

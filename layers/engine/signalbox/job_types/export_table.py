@@ -18,12 +18,16 @@ from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model
 from signalbox.jobs.context import JobContext
 from signalbox.jobs.outcome import Completed, More, Outcome, Permanent
 from signalbox.jobs.payload import JobPayload
+from signalbox.queries import load_queries
 from signalbox.transfer.bucket import find_bucket
 from signalbox.transfer.s3_faults import s3_faults
 from signalbox.transfer.table import ColumnName, Table, TableName, find_table, prepare
 from signalbox.transfer.upload import Stored, Upload
 
+SQL = load_queries(__file__)
 LOOK_EVERY = 10_000  # rows
+# Types whose values are no formulas, however they begin: -1 is a number.
+_NO_FORMULAS = ("smallint", "integer", "bigint", "numeric", "real", "double precision", "boolean", "uuid", "date")
 Scalar = StrictBool | StrictInt | StrictFloat | StrictStr | None
 
 
@@ -37,6 +41,7 @@ class ExportTable(JobPayload):
     gzip: bool = False
     header: bool = True
     delimiter: Annotated[str, Field(pattern=r"^[\t -!#-,/:-@\[-`{-~]$")] = ","
+    escape_formulas: bool = False  # an apostrophe before what a spreadsheet would take for a formula
     bucket: str | None = None  # the stack's own
     key: str | None = Field(None, min_length=1, max_length=1000)  # else made from prefix, table and job
     prefix: str = Field("exports/", max_length=800)
@@ -46,6 +51,8 @@ class ExportTable(JobPayload):
     def _fits_together(self) -> Self:
         if self.key is not None and self.rows_per_file is not None:
             raise ValueError("key is of one file: with rows_per_file, give a prefix")
+        if self.escape_formulas and self.format != "csv":
+            raise ValueError("escape_formulas is for CSV")
         if self.columns is not None and len(set(self.columns)) < max(1, len(self.columns)):
             raise ValueError("columns must name one at least, and none twice")
         return self
@@ -127,12 +134,22 @@ class Export:
         names = _listed(self.payload.columns or self.table.types)
         rows = sql.SQL("SELECT {} FROM {} {}").format(names, self.table.identifier, which)
         if self.payload.format == "csv":
+            if self.payload.escape_formulas:
+                rows = sql.SQL("SELECT {} FROM ({}) AS r").format(self._escaped(), rows)
             header, delimiter = sql.Literal(self.payload.header), sql.Literal(self.payload.delimiter)
             copy = sql.SQL("COPY ({}) TO STDOUT (FORMAT csv, HEADER {}, DELIMITER {})")
             return copy.format(rows, header, delimiter)
         # Delimiter and quote that JSON never holds as they are, so that COPY changes nothing in a line.
         options = sql.SQL(r"FORMAT csv, DELIMITER E'\x02', QUOTE E'\x01'")
         return sql.SQL("COPY (SELECT row_to_json(r)::text FROM ({}) AS r) TO STDOUT ({})").format(rows, options)
+
+    def _escaped(self) -> sql.Composed:
+        """The columns, those that may hold a formula as texts that are none."""
+        escape = sql.SQL(SQL["escape"])
+        return sql.SQL(", ").join(
+            sql.Identifier(name) if self.table.types[name] in _NO_FORMULAS else escape.format(sql.Identifier(name))
+            for name in self.payload.columns or self.table.types
+        )
 
 
 def export_table(context: JobContext) -> Outcome:
