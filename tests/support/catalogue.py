@@ -11,6 +11,8 @@ _QUERIES = [
     "SELECT 'constraint', n.nspname, r.relname, c.conname, pg_get_constraintdef(c.oid) FROM pg_constraint c "
     "JOIN pg_class r ON r.oid = c.conrelid JOIN pg_namespace n ON n.oid = r.relnamespace WHERE n.nspname = ANY (%s)",
     "SELECT 'index', schemaname, tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = ANY (%s)",
+    "SELECT 'option', n.nspname, r.relname, unnest(r.reloptions) FROM pg_class r "
+    "JOIN pg_namespace n ON n.oid = r.relnamespace WHERE n.nspname = ANY (%s)",
     "SELECT 'view', schemaname, viewname, definition FROM pg_views WHERE schemaname = ANY (%s)",
     "SELECT 'trigger', n.nspname, r.relname, t.tgname, pg_get_triggerdef(t.oid) FROM pg_trigger t "
     "JOIN pg_class r ON r.oid = t.tgrelid JOIN pg_namespace n ON n.oid = r.relnamespace "
@@ -23,6 +25,6 @@ _QUERIES = [
 
 
 def catalogue(connection: psycopg.Connection, *schemas: str) -> list[tuple[str, ...]]:
-    """Every column, constraint, index, view, trigger, function and comment of the schemas, in a fixed order."""
+    """Everything in the schemas that a migration may make, in a fixed order."""
     wanted = list(schemas or ("signalbox",))
     return sorted(row for query in _QUERIES for row in connection.execute(query.encode(), (wanted,)).fetchall())

@@ -73,6 +73,18 @@ def left(db: psycopg.Connection) -> set[str]:
     return {row[0] for row in db.execute("SELECT id::text FROM signalbox.jobs")}
 
 
+def test_each_partition_is_vacuumed_by_small_shares(db: psycopg.Connection, old: datetime) -> None:
+    """Those that the migration found, those that are made after it, the default one and that of other ids."""
+    wanted = {"autovacuum_vacuum_scale_factor=0.02", "autovacuum_vacuum_threshold=1000",
+              "autovacuum_analyze_scale_factor=0.05"}  # fmt: skip
+    parts = db.execute(
+        "SELECT c.relname, c.reloptions FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid"
+        " WHERE i.inhparent IN ('signalbox.jobs'::regclass, 'signalbox.job_executions'::regclass) AND c.relkind = 'r'"
+    ).fetchall()
+    assert len(parts) >= 10
+    assert [name for name, options in parts if not wanted <= set(options or ())] == []
+
+
 def test_a_new_database_has_partitions_for_now_and_for_weeks_ahead(db: psycopg.Connection, now: datetime) -> None:
     for table in ("jobs", "job_executions", "job_history"):
         parts = partitions_of(db, table)
