@@ -1,4 +1,5 @@
-"""The one database connection of an execution environment: opened when first needed, checked, reopened when gone.
+"""The database connection of an execution environment: opened when first needed, checked, reopened when gone. A worker
+has another for its heartbeat while a batch takes long, and a third one of the log-in that only reads, once it exports.
 
 No pool, because an execution environment serves one invocation at a time. No session state that a proxy would have to
 pin: no prepared statements, no session advisory locks.
