@@ -90,11 +90,19 @@ CREATE TABLE signalbox.jobs (
     CONSTRAINT unmet_only_while_waiting
         CHECK (unmet_dependencies >= 0 AND (unmet_dependencies = 0 OR status IN ('pending', 'paused', 'cancelled', 'failed')))
 ) PARTITION BY RANGE (id);
--- New partitions take their storage options from the default one.
-CREATE TABLE signalbox.jobs_default PARTITION OF signalbox.jobs DEFAULT WITH (fillfactor = 75);
+-- New partitions take their storage options from the default one. A job's row is written three or four times, and so
+-- are its entries in the indexes of what waits. By autovacuum's default a fifth of a partition, which is a week of jobs,
+-- would be dead before anybody vacuums it: 2 % keeps that to what claims and dispatches read past in a moment.
+CREATE TABLE signalbox.jobs_default PARTITION OF signalbox.jobs DEFAULT WITH (
+    fillfactor = 75, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
+    autovacuum_analyze_scale_factor = 0.05
+);
 -- From the year 2109 on: nearly all ids of version 4. Apart, since each new partition has the default one searched.
 CREATE TABLE signalbox.jobs_others PARTITION OF signalbox.jobs
-    FOR VALUES FROM ('04000000-0000-0000-0000-000000000000') TO (MAXVALUE) WITH (fillfactor = 75);
+    FOR VALUES FROM ('04000000-0000-0000-0000-000000000000') TO (MAXVALUE) WITH (
+    fillfactor = 75, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
+    autovacuum_analyze_scale_factor = 0.05
+);
 COMMENT ON TABLE signalbox.jobs IS 'The truth about each job. A message on a lane only says that its job should be looked at.';
 COMMENT ON COLUMN signalbox.jobs.attempts IS 'Begun so far, but for those that were given back or throttled. A retry count is one less.';
 COMMENT ON COLUMN signalbox.jobs.executions IS 'Begun so far, whether they count or not: the number of the newest attempt_number.';
@@ -189,9 +197,15 @@ CREATE TABLE signalbox.job_executions (
     CONSTRAINT execution_ended_iff_final CHECK ((status = 'started') = (completed_at IS NULL)),
     CONSTRAINT execution_ended_after_start CHECK (completed_at >= started_at)
 ) PARTITION BY RANGE (job_id);
-CREATE TABLE signalbox.job_executions_default PARTITION OF signalbox.job_executions DEFAULT WITH (fillfactor = 80);
+CREATE TABLE signalbox.job_executions_default PARTITION OF signalbox.job_executions DEFAULT WITH (
+    fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
+    autovacuum_analyze_scale_factor = 0.05
+);
 CREATE TABLE signalbox.job_executions_others PARTITION OF signalbox.job_executions
-    FOR VALUES FROM ('04000000-0000-0000-0000-000000000000') TO (MAXVALUE) WITH (fillfactor = 80);
+    FOR VALUES FROM ('04000000-0000-0000-0000-000000000000') TO (MAXVALUE) WITH (
+    fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
+    autovacuum_analyze_scale_factor = 0.05
+);
 COMMENT ON TABLE signalbox.job_executions IS 'One row an execution, whether it counts as an attempt or not.';
 -- Rolling up by the hour; attempts come in the order of their start.
 CREATE INDEX executions_by_time ON signalbox.job_executions USING brin (started_at) WITH (pages_per_range = 32);
