@@ -6,6 +6,7 @@ SIGNALBOX_TEST_DATABASE names another server (14 or later) by a DSN whose role m
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -25,6 +26,8 @@ from tests.support.server_home import lies_in_memory, server_home
 from tests.support.stage import Stage
 
 _numbers = count()
+# A shell that runs the tests in the background ignores SIGINT, and so would all processes that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
