@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -12,11 +12,12 @@ import pytest
 
 from signalbox.migrations import latest_version
 from signalbox.packs import ENGINE
-from tests.support.ledger_rows import abandoned_run, failed_run, missed_slot, succeeded_run
+from tests.support.ledger_rows import abandoned_run, failed_run, missed_slot, skipped_run, succeeded_run
 from tests.support.stage import NOON, Stage
 from tests.support.tasks.fail_once import Trouble
 
-HOUR = timedelta(hours=1)
+HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
+HOURLY = "cron(0 * * * ? *)"
 
 
 @pytest.fixture(autouse=True)
@@ -117,9 +118,8 @@ def test_list_runs_filters(stage: Stage, db: psycopg.Connection) -> None:
 
 
 def test_show_slots_folds_the_ledger_to_one_word_a_slot(stage: Stage, db: psycopg.Connection) -> None:
-    hours = {
-        name: NOON - n * HOUR for n, name in enumerate(["again", "part", "failed", "lost", "work", "missed", "due"])
-    }
+    names = ["again", "part", "failed", "lost", "work", "missed", "due", "away", "refused", "both"]
+    hours = {name: NOON - n * HOUR for n, name in enumerate(names)}
     failed_run(db, "fail_once", hours["again"])
     succeeded_run(db, "fail_once", hours["again"], items=7)
     succeeded_run(db, "fail_once", hours["part"], more=True)
@@ -128,8 +128,12 @@ def test_show_slots_folds_the_ledger_to_one_word_a_slot(stage: Stage, db: psycop
     missed_slot(db, "fail_once", hours["missed"])
     missed_slot(db, "fail_once", hours["lost"])
     succeeded_run(db, "fail_once", hours["lost"], trigger="catch_up")
+    skipped_run(db, "fail_once", hours["away"], ran=False)
+    failed_run(db, "fail_once", hours["refused"], ran=False)
+    skipped_run(db, "fail_once", hours["both"], ran=False)
+    missed_slot(db, "fail_once", hours["both"])
 
-    shown = stage.operate("show_slots", task="fail_once", since=hours["due"].isoformat(), until=NOON.isoformat())
+    shown = stage.operate("show_slots", task="fail_once", since=hours["both"].isoformat(), until=NOON.isoformat())
 
     [row] = shown["tasks"]
     assert [(slot["slot"], slot["status"]) for slot in reversed(row["slots"])] == [
@@ -140,9 +144,65 @@ def test_show_slots_folds_the_ledger_to_one_word_a_slot(stage: Stage, db: psycop
         (hours["work"].isoformat(), "running"),
         (hours["missed"].isoformat(), "missed"),
         (hours["due"].isoformat(), "due"),
+        (hours["away"].isoformat(), "skipped"),
+        (hours["refused"].isoformat(), "failed"),
+        (hours["both"].isoformat(), "missed"),
     ]
     assert row["slots"][-1]["items"] == 7
     assert row["slots"][-1]["runs"] == 2
+
+
+def unrecorded(stage: Stage, since: datetime, until: datetime = NOON) -> list[tuple[datetime, str]]:
+    """The slots of fail_once in that time that have no run."""
+    [row] = stage.operate("show_slots", task="fail_once", since=since.isoformat(), until=until.isoformat())["tasks"]
+    return [(datetime.fromisoformat(slot["slot"]), slot["status"]) for slot in row["slots"] if not slot["runs"]]
+
+
+def know_schedule(db: psycopg.Connection, since: datetime, schedule: str = HOURLY, *, changed: bool = False) -> None:
+    db.execute("INSERT INTO signalbox.task_schedules VALUES ('fail_once', %s, %s, %s)", (schedule, since, changed))
+
+
+def test_no_slot_is_due_where_the_schedule_is_not_known(stage: Stage) -> None:
+    assert unrecorded(stage, NOON - 24 * HOUR, NOON - MINUTE) == []
+
+
+def test_slots_are_due_from_the_first_scheduled_run_on(stage: Stage, db: psycopg.Connection) -> None:
+    succeeded_run(db, "fail_once", NOON - 2 * HOUR)
+    succeeded_run(db, "fail_once", NOON - 5 * HOUR, trigger="manual")
+    assert unrecorded(stage, NOON - 24 * HOUR) == [(NOON - HOUR, "due"), (NOON, "due")]
+
+
+def test_slots_are_due_since_the_schedule_is_known(stage: Stage, db: psycopg.Connection) -> None:
+    know_schedule(db, NOON - HOUR - MINUTE)
+    assert unrecorded(stage, NOON - 24 * HOUR) == [(NOON - HOUR, "due"), (NOON, "due")]
+
+
+def test_slots_of_a_changed_schedule_are_not_due_before_the_change(stage: Stage, db: psycopg.Connection) -> None:
+    know_schedule(db, NOON - MINUTE, changed=True)
+    succeeded_run(db, "fail_once", NOON - 5 * HOUR)
+    assert unrecorded(stage, NOON - 24 * HOUR) == [(NOON, "due")]
+
+
+def test_no_slot_is_due_by_a_schedule_that_was_not_noted_yet(stage: Stage, db: psycopg.Connection) -> None:
+    know_schedule(db, NOON - 24 * HOUR, "rate(1 day)")
+    succeeded_run(db, "fail_once", NOON - 5 * HOUR)
+    assert unrecorded(stage, NOON - 24 * HOUR, NOON - MINUTE) == []
+
+
+def test_slots_too_old_to_be_reconciled_were_missed(stage: Stage, db: psycopg.Connection) -> None:
+    know_schedule(db, NOON - 300 * 24 * HOUR)
+    week = NOON - 7 * 24 * HOUR
+    assert unrecorded(stage, week - HOUR, week + HOUR) == [
+        (week - HOUR, "missed"),
+        (week, "missed"),
+        (week + HOUR, "due"),
+    ]
+
+
+def test_slots_whose_runs_may_be_pruned_are_not_shown(stage: Stage, db: psycopg.Connection) -> None:
+    know_schedule(db, NOON - 300 * 24 * HOUR)
+    kept = NOON - 90 * 24 * HOUR
+    assert unrecorded(stage, kept - 2 * HOUR, kept) == [(kept, "missed")]
 
 
 def test_examine_says_how_the_database_stands(stage: Stage, db: psycopg.Connection) -> None:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
 
+from signalbox.database import Connection
 from signalbox.engine import Engine
 from signalbox.errors import PayloadRefused
 from signalbox.invocation import Invocation
@@ -13,6 +14,7 @@ from signalbox.payload import Instant, Payload
 from signalbox.queries import load_queries
 from signalbox.registry import Registry, Task
 from signalbox.schedule import Schedule
+from signalbox.tasks.reconcile_slots import lookback_of
 
 SQL = load_queries(__file__)
 MOST_SLOTS = 20_000
@@ -31,10 +33,13 @@ def show_slots(engine: Engine, params: ShowSlots, invocation: Invocation) -> dic
     since = params.since or until - timedelta(days=1)
     if since > until:
         raise PayloadRefused(f"since {since.isoformat()} is after until {until.isoformat()}")
+    db = engine.tools.database.connection()
     return {
         "since": since.isoformat(),
         "until": until.isoformat(),
-        "tasks": [_row(engine, task, since, until) for task in _wanted(engine.tools.registry, params.task)],
+        "tasks": [
+            _row(db, task, since, until, invocation.clock) for task in _wanted(engine.tools.registry, params.task)
+        ],
     }
 
 
@@ -42,12 +47,14 @@ def _wanted(registry: Registry, name: str | None) -> list[Task]:
     return [registry.find(name)] if name else [task for task in registry if task.schedule]
 
 
-def _row(engine: Engine, task: Task, since: datetime, until: datetime) -> dict[str, Any]:
+def _row(db: Connection, task: Task, since: datetime, until: datetime, clock: datetime) -> dict[str, Any]:
     values = {"task": task.name, "since": since, "until": until}
-    found = engine.tools.database.connection().execute(SQL["fold_slots"], values).fetchall()
+    found = db.execute(SQL["fold_slots"], values).fetchall()
     slots = {slot.astimezone(UTC): (status, items, runs) for slot, status, items, runs in found}
-    for fire in _expected(task, since, until):
-        slots.setdefault(fire, ("due", 0, 0))
+    # Runs of before that may have been pruned.
+    first = max(since, clock - task.retention, _first_due(db, task) or clock)
+    for slot in _expected(task, first, until):
+        slots.setdefault(slot, (_unrecorded(task, slot, clock), 0, 0))
     return {
         "task": task.name,
         "schedule": task.schedule,
@@ -58,8 +65,18 @@ def _row(engine: Engine, task: Task, since: datetime, until: datetime) -> dict[s
     }
 
 
+def _first_due(db: Connection, task: Task) -> datetime | None:
+    row = db.execute(SQL["find_first_due"], {"task": task.name, "schedule": task.schedule}).fetchone()
+    return row[0].astimezone(UTC) if row and row[0] else None
+
+
+def _unrecorded(task: Task, slot: datetime, clock: datetime) -> str:
+    """Return the status of a slot that the ledger has nothing of: no run comes for one that is too old to be found."""
+    return "due" if slot > clock - lookback_of(task) else "missed"
+
+
 def _expected(task: Task, since: datetime, until: datetime) -> list[datetime]:
-    if task.schedule is None:
+    if task.schedule is None or since > until:
         return []
     fires = Schedule.parse(task.schedule).between(since - timedelta(microseconds=1), until)
     slots = list(islice(fires, MOST_SLOTS + 1))

@@ -1,16 +1,29 @@
 -- fold_slots: each slot's state: at work now, else done, else done in part, else the strongest of what is left
+-- A delivery that was turned away says less of its slot than that the slot was missed later.
 SELECT slot,
     CASE
         WHEN bool_or(status = 'running') THEN 'running'
         WHEN bool_or(status = 'succeeded' AND NOT more) THEN 'succeeded'
         WHEN bool_or(status = 'succeeded') THEN 'partial'
         WHEN bool_or(status = 'failed') THEN 'failed'
-        WHEN bool_or(status = 'skipped') THEN 'skipped'
-        ELSE 'missed'
+        WHEN bool_or(status = 'skipped' AND ran) THEN 'skipped'
+        WHEN bool_or(status = 'missed') THEN 'missed'
+        ELSE 'skipped'
     END,
     sum(items),
     count(*) FILTER (WHERE ran)
 FROM signalbox.job_history
-WHERE job_type = %(task)s AND slot >= %(since)s AND slot <= %(until)s AND (ran OR status = 'missed')
+WHERE job_type = %(task)s AND slot >= %(since)s AND slot <= %(until)s
 GROUP BY slot
 ORDER BY slot;
+
+-- find_first_due: the first slot that can have been due, as note_schedule has it; none where this schedule was not noted and nothing ran
+SELECT CASE
+    WHEN known.schedule <> %(schedule)s THEN NULL
+    WHEN known.changed THEN known.known_since
+    ELSE least(known.known_since, (
+        SELECT min(slot) FROM signalbox.job_history WHERE job_type = %(task)s AND trigger = 'schedule'
+    ))
+END
+FROM (SELECT) AS always
+LEFT JOIN signalbox.task_schedules AS known ON known.task = %(task)s;

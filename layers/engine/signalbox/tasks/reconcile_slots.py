@@ -23,6 +23,7 @@ from signalbox.schedule import Schedule
 SQL = load_queries(__file__)
 # EventBridge and Lambda may deliver late; until then a slot is late, not missed.
 GRACE = timedelta(minutes=10)
+LOOKBACK_HOURS = 168
 # Runs handed over for one task at a time: the rest follow a quarter of an hour later.
 MOST_CATCH_UPS = 100
 
@@ -30,7 +31,7 @@ MOST_CATCH_UPS = 100
 class Params(Payload):
     """How far back to look."""
 
-    lookback_hours: int = Field(168, ge=1, le=24 * 90)
+    lookback_hours: int = Field(LOOKBACK_HOURS, ge=1, le=24 * 90)
 
 
 def reconcile_slots(context: Context) -> Done:
@@ -57,6 +58,11 @@ def missing(expected: Iterable[datetime], present: Iterable[datetime]) -> list[d
     return sorted(set(expected) - set(present))
 
 
+def lookback_of(task: Task, hours: int = LOOKBACK_HOURS) -> timedelta:
+    """Return how far back slots of the task are looked for: not among rows that may be pruned."""
+    return min(timedelta(hours=hours), task.retention / 2)
+
+
 def _record_missed(context: Context, task: Task) -> int:
     since, until = _window(context, task), context.now - GRACE
     values = {"task": task.name, "since": since, "until": until, "disabled": DISABLED}
@@ -75,13 +81,12 @@ def _record_missed(context: Context, task: Task) -> int:
 
 
 def _window(context: Context, task: Task) -> datetime:
-    """Slots after this are looked for: not before the task had its schedule, nor among rows that may be pruned."""
+    """Slots after this are looked for: not before the task had its schedule."""
     values = {"task": task.name, "schedule": task.schedule}
     row = context.db.execute(SQL["note_schedule"], values).fetchone()
     known_since = row[0].astimezone(UTC) if row else context.now
-    lookback = min(timedelta(hours=context.params.lookback_hours), task.retention / 2)
     # One moment earlier, as the first slot itself counts.
-    return max(known_since - timedelta(microseconds=1), context.now - lookback)
+    return max(known_since - timedelta(microseconds=1), context.now - lookback_of(task, context.params.lookback_hours))
 
 
 def _catch_up(context: Context, task: Task) -> None:
