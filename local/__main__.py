@@ -9,7 +9,6 @@ import os
 import sys
 from collections.abc import Sequence
 
-from local.cli.errors import UsageRefused
 from local.cli.parser import build_parser
 
 _MISTYPED, _INTERRUPTED = 2, 130
@@ -42,7 +41,7 @@ def _run(words: list[str]) -> int:
 
 
 def _report(error: Exception, words: list[str]) -> int:
-    from local.cli.faults import as_value, explain
+    from local.cli.faults import as_value, explain, is_mistyped
 
     if "--debug" in words or os.environ.get("SIGNALBOX_DEBUG", "0") not in ("", "0"):
         import traceback
@@ -53,7 +52,7 @@ def _report(error: Exception, words: list[str]) -> int:
     say(f"signalbox: {explain(error)}")
     if "--json" in words:  # of what was mistyped there are no options to ask
         print_json({"error": as_value(error)})
-    return _MISTYPED if isinstance(error, UsageRefused) else 1
+    return _MISTYPED if is_mistyped(error) else 1
 
 
 def _reader_gone() -> int:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from local.cli.errors import UsageRefused
 from local.errors import LaptopError
 
 _CREDENTIALS = "check `aws sts get-caller-identity`, or choose another AWS_PROFILE"
@@ -21,6 +22,8 @@ _NEXT_FOR_CODE = {
     "TooManyRequests": "the function runs as often as it may at once; try again in a while",
     "Throttling": "AWS slows us down; try again in a while",
 }
+# The engine's errors about a name that it does not know, or what is no id at all.
+_MISTYPED = frozenset({"TaskUnknown", "JobTypeUnknown", "IdRefused"})
 _Fields = Mapping[str, Any]
 # By botocore's class names, as importing it only to find out that it was not at fault takes a while.
 _NEXT_FOR_KIND: dict[str, Callable[[_Fields], str]] = {
@@ -58,6 +61,11 @@ def explain(error: BaseException) -> str:
     if type(error).__module__.startswith(("botocore", "boto3")):
         return f"AWS can't be asked: {_in_one_line(error)}"
     return f"unexpected {type(error).__name__}: {_in_one_line(error)}; --debug shows where"
+
+
+def is_mistyped(error: BaseException) -> bool:
+    """Whether it was the typed words that were wrong."""
+    return isinstance(error, UsageRefused) or getattr(error, "kind", None) in _MISTYPED
 
 
 def as_value(error: BaseException) -> dict[str, str]:

@@ -60,5 +60,5 @@ def _show(args: Namespace, order: JobOrder, answer: dict[str, Any], what: str) -
     elif "dry_run" in answer:
         show_preview(order, answer["dry_run"], to_stderr=False)
     else:
-        told = order.tell(answer) if "resumed" in answer else ""
-        print(f"{what} is {order.verb}d" + (f": {told}" if told else ""))
+        told = f": {order.tell(answer)}" if "resumed" in answer else ""
+        print(f"{what} is {order.verb}d{told}" + ("" if answer.get("known", True) else "; no job of it is known yet"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from local.cli.errors import CommandFailed
+from local.cli.errors import UsageRefused
 from local.cli.log_line import LogRecord
 from local.cli.target import Target
 
@@ -81,7 +81,7 @@ def _group_of(lambda_: LambdaClient, target: Target, name: str) -> LogGroup:
     try:
         logging = lambda_.get_function_configuration(FunctionName=name).get("LoggingConfig", {})
     except lambda_.exceptions.ResourceNotFoundException:
-        raise CommandFailed(f"function {name} does not exist; the stack has {', '.join(target.functions())}") from None
+        raise UsageRefused(f"function {name} does not exist; the stack has {', '.join(target.functions())}") from None
     return LogGroup(name.removeprefix(f"{target.stack}-"), logging.get("LogGroup", f"/aws/lambda/{name}"))
 
 

@@ -262,7 +262,7 @@ def test_a_payload_that_names_no_slot_is_refused_without_a_row(
         ({"operation": "list_rums"}, "PayloadRefused"),
         ({"operation": 7}, "PayloadRefused"),
         ({"operation": "list_runs", "params": {"task": "note_rum"}}, "TaskUnknown"),
-        ({"operation": "show_job", "params": {"id": "seven"}}, "JobUnknown"),
+        ({"operation": "show_job", "params": {"id": "seven"}}, "IdRefused"),
     ],
 )
 def test_a_mistake_of_an_operator_is_an_answer_and_no_error_of_the_function(

@@ -172,7 +172,7 @@ def test_invoke_may_leave_the_run_to_the_queue(signalbox: Signalbox) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["swep_runs"], 1, "TaskUnknown: task 'swep_runs' is not registered; did you mean 'sweep_runs'?"),
+        (["swep_runs"], 2, "TaskUnknown: task 'swep_runs' is not registered; did you mean 'sweep_runs'?"),
         (["sweep_runs", "--params", '{"a": 1}'], 1, "ParamsRefused: task 'sweep_runs' takes no params, and got a"),
         (["sweep_runs", "--reference-time", "2126-01-01T00:00Z"], 1, "PayloadRefused: reference_time 2126-01-01"),
         (["sweep_runs", "--function", "poller"], 1, "PayloadRefused: task 'sweep_runs' is run by signalbox-archiver"),
@@ -226,7 +226,7 @@ def test_history_filters_and_refuses_a_task_that_nobody_knows(signalbox: Signalb
     runs = signalbox("history", "--task", "poll_data", "--status", "succeeded", "--since", "1h", "--json").json["runs"]
     assert {(run["job_type"], run["status"]) for run in runs} == {("poll_data", "succeeded")}
     assert signalbox("history", "--trigger", "backfill", "--until", "2020-01-01T00:00Z").out == "no run matches\n"
-    assert "did you mean 'poll_data'?" in refusal(signalbox, "history", "--task", "pol_data")
+    assert "did you mean 'poll_data'?" in refusal(signalbox, "history", "--task", "pol_data", code=2)
 
 
 # ---- slots
@@ -246,7 +246,7 @@ def test_slots_is_a_grid_and_the_same_for_programs(signalbox: Signalbox) -> None
 def test_slots_of_one_task_and_of_none_that_is_known(signalbox: Signalbox) -> None:
     (task,) = signalbox("slots", "--task", "sweep_runs", "--since", "1h", "--json").json["tasks"]
     assert task["task"] == "sweep_runs"
-    assert "did you mean 'sweep_runs'?" in refusal(signalbox, "slots", "--task", "swep_runs")
+    assert "did you mean 'sweep_runs'?" in refusal(signalbox, "slots", "--task", "swep_runs", code=2)
     assert "is after until" in refusal(signalbox, "slots", "--since", "1h", "--until", "2h")
 
 
@@ -326,7 +326,7 @@ def test_backfill_goes_on_when_whoever_watches_it_leaves(signalbox: Signalbox) -
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["prune_histry", *RANGE, "--yes"], 1, "did you mean 'prune_history'?"),
+        (["prune_histry", *RANGE, "--yes"], 2, "did you mean 'prune_history'?"),
         (["prune_history", "--from", "1d", "--to", "2d", "--yes"], 1, "before it begins"),
         (["prune_history"], 2, "needs --from and --to"),
         (["prune_history", "show", *RANGE], 2, "'show' is too many; verbs are list, show"),
@@ -366,13 +366,19 @@ def test_logs_are_merged_and_readable_and_whole_for_programs(signalbox: Signalbo
 
 
 def test_logs_of_one_function_that_match(signalbox: Signalbox) -> None:
-    refusal(signalbox, "invoke", "no_such_task")
+    refusal(signalbox, "invoke", "no_such_task", code=2)
     signalbox("tick", "--rule", "poll_data", "--wait")
     out = signalbox("logs", "archiver", "--grep", "no_such_task").out
     assert "ERROR   TaskUnknown: task 'no_such_task' is not registered" in out
     assert signalbox("logs", "poller", "--grep", "no_such_task").out == ""
-    said = refusal(signalbox, "logs", "printer")
+    said = refusal(signalbox, "logs", "printer", code=2)
     assert "function signalbox-printer does not exist; the stack has signalbox-archiver, signalbox-dead-letter" in said
+
+
+def test_logs_of_a_misspelt_task_are_refused(signalbox: Signalbox) -> None:
+    assert "task 'swep_runs' is not registered; did you mean 'sweep_runs'?" in refusal(
+        signalbox, "logs", "--task", "swep_runs", code=2
+    )
 
 
 def test_logs_follow_until_they_are_told_to_stop(signalbox: Signalbox) -> None:
@@ -490,7 +496,7 @@ def test_without_a_stack_each_command_says_how_to_start_one(tmp_path: Any, words
 def test_an_error_is_json_for_programs(signalbox: Signalbox) -> None:
     ran = signalbox("invoke", "swep_runs", "--json")
     error = json.loads(ran.out)["error"]
-    assert (ran.code, error["type"]) == (1, "TaskUnknown")
+    assert (ran.code, error["type"]) == (2, "TaskUnknown")
     assert error["message"] == "task 'swep_runs' is not registered; did you mean 'sweep_runs'?"
     assert ran.err == f"signalbox: TaskUnknown: {error['message']}\n"
 

@@ -17,6 +17,7 @@ from tests.support.command_line import Signalbox, refusal
 
 NOBODY = "00000000-0000-7000-8000-000000000000"
 SWEEP = '{"task": "sweep_runs"}'
+UNFIT = '{"task": "sweep_runs", "params": {"no": 1}}'  # it takes no params: such a job fails for good
 
 
 @pytest.fixture(scope="session")
@@ -74,7 +75,7 @@ def test_a_submitted_job_is_worked_on_and_its_page_tells_how_it_went(signalbox: 
 
 
 def test_a_job_that_fails_ends_the_wait_with_an_exit_code(signalbox: Signalbox) -> None:
-    ran = signalbox("submit", "run_task", "--payload", '{"task": "no_such_task"}', "--wait")
+    ran = signalbox("submit", "run_task", "--payload", UNFIT, "--wait")
     assert ran.code == 1
     assert "of run_task is failed" in ran.out
     assert "signalbox dead-letters show" in ran.out
@@ -108,7 +109,8 @@ def test_jobs_come_from_the_input_too(signalbox: Signalbox, tag: str) -> None:
     ("words", "code", "said"),
     [
         ([], 2, "name the TYPE of the job"),
-        (["run_tusk"], 1, "JobTypeUnknown: job type 'run_tusk' is not registered; did you mean 'run_task'?"),
+        (["run_tusk"], 2, "JobTypeUnknown: job type 'run_tusk' is not registered; did you mean 'run_task'?"),
+        (["run_task", "--payload", '{"task": "swep_runs"}'], 2, "did you mean 'sweep_runs'?"),
         (["run_task"], 1, "field 'task' is missing"),
         (["run_task", "--payload", SWEEP, "--priority", "11"], 1, "priority 11 is not between 1 (first) and 10"),
         (["run_task", "--payload", SWEEP, "--after", NOBODY], 1, NOBODY),
@@ -140,7 +142,7 @@ def test_jobs_are_listed_by_filters_and_page_by_page(signalbox: Signalbox, tag: 
 
 def test_what_is_not_there_is_said_in_a_line(signalbox: Signalbox) -> None:
     assert f"JobUnknown: no job has the id {NOBODY}" in refusal(signalbox, "job", NOBODY)
-    assert "JobTypeUnknown" in refusal(signalbox, "jobs", "--type", "run_tasks")
+    assert "JobTypeUnknown" in refusal(signalbox, "jobs", "--type", "run_tasks", code=2)
     assert "name the ID of a job, or choose some by a filter" in refusal(signalbox, "cancel", code=2)
     assert "not both at once" in refusal(signalbox, "cancel", NOBODY, "--type", "run_task", code=2)
 
@@ -198,7 +200,9 @@ def test_jobs_are_paused_and_resumed(signalbox: Signalbox, tag: str) -> None:
 
 
 def test_a_key_is_paused_capped_and_resumed(signalbox: Signalbox, tag: str) -> None:
-    assert signalbox("pause", "key", tag, "--reason", "no toner").out == f"key {tag} is paused\n"
+    assert signalbox("pause", "key", tag, "--reason", "no toner").out == (
+        f"key {tag} is paused; no job of it is known yet\n"
+    )
     [row] = [line for line in signalbox("caps").out.splitlines() if tag in line]
     assert row.split()[:3] == ["key", tag, "paused"]
     assert "no toner" in row
@@ -217,7 +221,7 @@ def test_a_key_is_paused_capped_and_resumed(signalbox: Signalbox, tag: str) -> N
 
 
 def test_what_failed_is_looked_through_decided_on_and_redriven(signalbox: Signalbox, tag: str) -> None:
-    words = ["--payload", json.dumps({"task": f"no_{tag}"}), "--tenant", tag, "--json"]
+    words = ["--payload", UNFIT, "--tenant", tag, "--json"]
     job_id = signalbox("submit", "run_task", *words).json["jobs"][0]["id"]
     signalbox("submit", "run_task", "--payload", SWEEP, "--after", job_id, "--wait")
     [letter] = signalbox("dead-letters", "--tenant", tag, "--json").json["dead_letters"]
@@ -231,7 +235,8 @@ def test_what_failed_is_looked_through_decided_on_and_redriven(signalbox: Signal
     looked = signalbox("redrive", "--tenant", tag, "--dry-run")
     assert looked.out.startswith("to redrive: 1\n")
     assert "add --yes" in refusal(signalbox, "redrive", "--tenant", tag, code=2)
-    done = signalbox("redrive", letter["id"], "--payload", SWEEP, "--reason", "task was misspelt", "--json").json
+    assert "TaskUnknown" in refusal(signalbox, "redrive", letter["id"], "--payload", '{"task": "no"}', code=2)
+    done = signalbox("redrive", letter["id"], "--payload", SWEEP, "--reason", "without params", "--json").json
     assert done["redriven"] == 1
     assert status(signalbox, job_id) in ("pending", "queued", "running", "completed")
     assert "TransitionRefused" in refusal(signalbox, "redrive", letter["id"])
@@ -243,6 +248,24 @@ def test_dead_letters_in_bulk_are_asked_for(signalbox: Signalbox, tag: str) -> N
     assert (ran.code, ran.out) == (0, "")
     assert "no dead letter matches" in ran.err
     assert "DeadLetterUnknown" in refusal(signalbox, "dead-letters", "show", NOBODY)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["dead-letters", "--type", "deliver_webhok"],
+        ["dead-letters", "resolve", "--type", "deliver_webhok", "--yes"],
+        ["redrive", "--type", "deliver_webhok", "--yes"],
+        ["cancel", "--type", "deliver_webhok", "--yes"],
+    ],
+)
+def test_misspelt_type_is_refused_and_the_nearest_named(signalbox: Signalbox, words: list[str]) -> None:
+    assert "did you mean 'deliver_webhook'?" in refusal(signalbox, *words, code=2)
+
+
+@pytest.mark.parametrize("words", [["cancel"], ["job"], ["retry"], ["pause", "jobs"], ["redrive"]], ids=str)
+def test_what_is_no_id_is_said_to_be_none(signalbox: Signalbox, words: list[str]) -> None:
+    assert "'123' is not the id of a" in refusal(signalbox, *words, "123", code=2)
 
 
 # ---- stats
@@ -257,7 +280,7 @@ def test_stats_tell_of_health_and_numbers(signalbox: Signalbox) -> None:
     answer = signalbox("stats", "--window", "1h", "--json").json
     assert answer["health"]["status"] in ("healthy", "degraded", "unhealthy")
     assert answer["statistics"]["by_status"]["pending"] >= 1
-    assert "JobTypeUnknown" in refusal(signalbox, "stats", "--type", "no_type")
+    assert "JobTypeUnknown" in refusal(signalbox, "stats", "--type", "no_type", code=2)
 
 
 # ---- schedules

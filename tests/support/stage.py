@@ -12,6 +12,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from signalbox.engine import Engine
 from signalbox.invocation import Invocation
+from signalbox.jobs.catalogue import Catalogue
 from signalbox.registry import Registry, Task
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.tasks import TEST_TASKS
@@ -68,7 +69,8 @@ class Stage:
 
 def _with_tasks(engine: Engine, tasks: tuple[Task, ...]) -> Engine:
     registry = Registry([*engine.tools.registry, *tasks])
-    return replace(engine, tools=replace(engine.tools, registry=registry))
+    catalogue = Catalogue(engine.tools.catalogue, registry)
+    return replace(engine, tools=replace(engine.tools, registry=registry, catalogue=catalogue))
 
 
 def as_url(dsn: str) -> str:

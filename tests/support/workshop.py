@@ -21,7 +21,8 @@ from tests.support.stage import Stage
 
 
 def with_job_types(engine: Engine, types: Iterable[JobType] = TEST_JOB_TYPES) -> Engine:
-    return replace(engine, tools=replace(engine.tools, catalogue=Catalogue(types), node="log-stream"))
+    catalogue = Catalogue(types, engine.tools.registry)
+    return replace(engine, tools=replace(engine.tools, catalogue=catalogue, node="log-stream"))
 
 
 class Workshop:

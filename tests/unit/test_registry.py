@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterable
 
 import pytest
 
 from signalbox.errors import TaskUnknown
 from signalbox.ledger import TRANSITIONS, RunStatus
-from signalbox.registry import Registry, Task
+from signalbox.registry import Registry, Task, nearest
 from signalbox.tasks import TASKS
 
 
@@ -18,9 +19,22 @@ def test_an_unknown_task_is_answered_with_the_nearest() -> None:
         Registry(TASKS).find("swep_run")
 
 
-def test_where_no_name_is_near_all_are_listed() -> None:
-    with pytest.raises(TaskUnknown, match="known are advance_backfills, archive_dead_letters, dispatch_jobs"):
+def test_where_no_task_is_near_it_is_said_what_lists_them() -> None:
+    with pytest.raises(TaskUnknown, match="task 'xyzzy' is not registered; `signalbox slots` lists the tasks"):
         Registry(TASKS).find("xyzzy")
+
+
+@pytest.mark.parametrize(
+    ("name", "names", "said"),
+    [
+        ("delay", ["delay_seconds", "at"], "; did you mean 'delay_seconds'?"),
+        ("xyzzy", ["sweep_runs", "sync_stripe"], "; known are sweep_runs, sync_stripe"),
+        ("x", map(str, range(30)), "; known are 0, 1, 10, 11, 12, 13, 14, 15, 16, 17 and 20 more"),
+        ("x", [], "; none is taken here"),
+    ],
+)
+def test_only_a_near_name_is_suggested(name: str, names: Iterable[str], said: str) -> None:
+    assert nearest(name, names) == said
 
 
 def test_a_name_registered_twice_is_refused_with_both_places() -> None:

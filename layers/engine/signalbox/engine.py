@@ -50,7 +50,7 @@ class Engine:
             error_details=settings.database_error_details,
         )
         registry = Registry(task for pack in packs for task in pack.tasks)
-        catalogue = Catalogue(job_type for pack in packs for job_type in pack.job_types)
+        catalogue = Catalogue((job_type for pack in packs for job_type in pack.job_types), registry)
         node = environ.get("AWS_LAMBDA_LOG_STREAM_NAME", "")
         log = make_logger(settings.stack, error_details=settings.database_error_details)
         reader = _reader(settings, clients, function or "signalbox")

@@ -92,6 +92,10 @@ class ControlRefused(Refused):
     """A pause or cap of something that there is not."""
 
 
+class IdRefused(Refused):
+    """What was given is not an id."""
+
+
 class DeadLetterUnknown(Refused):
     """No dead letter has that id."""
 

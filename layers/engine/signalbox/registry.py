@@ -17,6 +17,8 @@ from signalbox.errors import TaskUnknown
 from signalbox.schedule import Schedule
 
 MINUTE = "cron(* * * * ? *)"
+_NEAR = 0.6  # of difflib's ratio
+_MOST_LISTED = 10
 
 
 class CatchUp(StrEnum):
@@ -76,14 +78,25 @@ class Registry:
         """The task, or an error that names the nearest one."""
         if task := self.tasks.get(name):
             return task
-        raise TaskUnknown(f"task '{name}' is not registered{nearest(name, self.tasks)}")
+        listed = "`signalbox slots` lists the tasks"
+        raise TaskUnknown(f"task '{name}' is not registered{nearest(name, self.tasks, listed)}")
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown name: the known one it was probably meant to be, or all of them."""
+def nearest(name: str, known: Iterable[str], listed: str | None = None) -> str:
+    """The end of a sentence about an unknown name: the known one it was probably meant to be, or which there are.
+
+    `listed` says what lists them, where there are too many for a line.
+    """
     from difflib import get_close_matches
 
     names = sorted(known)
-    if close := get_close_matches(name, names, n=1, cutoff=0.4):
+    begun = [one for one in names if name and one.startswith(name)]
+    if close := get_close_matches(name, names, n=1, cutoff=_NEAR) or begun:
         return f"; did you mean '{close[0]}'?"
+    if len(names) > _MOST_LISTED:
+        return f"; {listed or _some(names)}"
     return f"; known are {', '.join(names)}" if names else "; none is taken here"
+
+
+def _some(names: list[str]) -> str:
+    return f"known are {', '.join(names[:_MOST_LISTED])} and {len(names) - _MOST_LISTED} more"

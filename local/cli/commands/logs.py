@@ -10,13 +10,17 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import NoReturn
 
+from botocore.exceptions import ClientError
+
 from local.cli.command import Example
 from local.cli.command_parser import CommandParser
+from local.cli.errors import CommandFailed, UsageRefused
 from local.cli.log_groups import LogReader, find_groups, follow_from
 from local.cli.log_line import LogRecord, show_record
 from local.cli.options import TIME, TIME_FORMS, add_target, instant
-from local.cli.target import choose_target
+from local.cli.target import Target, choose_target
 from local.cli.terminal import console, print_json, print_lines, say
+from signalbox.registry import nearest
 
 EXAMPLES = (
     Example("logs", "what all functions logged in the last ten minutes"),
@@ -45,6 +49,8 @@ def configure(parser: CommandParser) -> None:
 
 def run(args: Namespace) -> int:
     target = choose_target(args)
+    if args.task is not None:
+        _require_known(target, args.task)
     since: datetime = args.since or instant("10m")
     reader = LogReader(target.client("logs"), find_groups(target, args.function))
     show = _show_json if args.json else _show_lines
@@ -56,6 +62,18 @@ def run(args: Namespace) -> int:
     if not shown and not args.json:
         say("nothing was logged in that time; --since 1d looks further back, --all at all that there is")
     return 0
+
+
+def _require_known(target: Target, task: str) -> None:
+    """Raise for a task that the stack does not have, unless the stack can't say: a broken one has logs to read."""
+    try:
+        known = [one["name"] for one in target.operate("list_tasks")["tasks"]]
+    except (CommandFailed, ClientError):
+        return
+    if task not in known:
+        raise UsageRefused(
+            f"task '{task}' is not registered{nearest(task, known, '`signalbox slots` lists the tasks')}"
+        )
 
 
 def _follow(reader: LogReader, since: datetime, show: Callable[[Iterable[LogRecord]], object]) -> NoReturn:

@@ -9,7 +9,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from signalbox.errors import DeadLetterUnknown, PayloadRefused, TransitionRefused
+from signalbox.errors import DeadLetterUnknown, IdRefused, PayloadRefused, TransitionRefused
 from signalbox.jobs.dead_letters import (
     TRIAGE,
     LetterSelection,
@@ -113,7 +113,7 @@ def test_the_history_outlives_its_job(letters: Letters) -> None:
 
 @pytest.mark.parametrize("id_", ["nonsense", "'; DROP", "0198c0de-0000-7000-8000-000000000000"])
 def test_one_that_there_is_not_is_said_so(letters: Letters, id_: str) -> None:
-    with pytest.raises(DeadLetterUnknown, match="dead letter"):
+    with pytest.raises((DeadLetterUnknown, IdRefused), match="dead letter"):
         show_letter(letters.db, id_)
 
 

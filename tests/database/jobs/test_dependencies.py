@@ -11,7 +11,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from signalbox.errors import JobRefused, JobUnknown, TransitionRefused
+from signalbox.errors import IdRefused, JobRefused, JobUnknown, TransitionRefused
 from signalbox.jobs.dependencies import add_dependency
 from signalbox.jobs.submission import Dependency, NewJob
 from tests.support.ledger_rows import count
@@ -359,7 +359,7 @@ def test_a_dependency_of_nothing_on_nothing_or_on_itself_is_refused(bench: WorkB
         add_dependency(bench.db, job, Dependency(nobody))
     with pytest.raises(JobRefused, match="depend on itself"):
         add_dependency(bench.db, job, Dependency(job))
-    with pytest.raises(JobUnknown, match="is not the id of a job"):
+    with pytest.raises(IdRefused, match="is not the id of a job"):
         add_dependency(bench.db, job, Dependency("seven"))
 
 

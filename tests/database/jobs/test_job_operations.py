@@ -10,6 +10,7 @@ import pytest
 
 from signalbox.errors import (
     ControlRefused,
+    IdRefused,
     JobRefused,
     JobTypeUnknown,
     JobUnknown,
@@ -143,7 +144,7 @@ def test_a_list_takes_a_filter_and_refuses_one_that_is_none(jobs_stage: JobsStag
         jobs_stage.operate("list_jobs", job_type="obei")
     with pytest.raises(PayloadRefused, match="'status'"):
         jobs_stage.operate("list_jobs", status="done")
-    with pytest.raises(JobUnknown, match="not the id"):
+    with pytest.raises(IdRefused, match="not the id"):
         jobs_stage.operate("list_jobs", before_id="7")
 
 
@@ -211,6 +212,40 @@ def test_a_type_is_paused_and_resumed_with_its_jobs(jobs_stage: JobsStage) -> No
     answer = jobs_stage.operate("resume", kind="type", key="do_nothing")
     assert (answer["resumed"], answer["held"], answer["sent"], answer["control"]) == (1, 0, 1, None)
     assert len(jobs_stage.receive("normal")) == 1
+
+
+@pytest.mark.parametrize(
+    ("operation", "params"),
+    [("show_job", {"id": "123"}), *[(name, {"ids": ["123"]}) for name in ("cancel_jobs", "retry_jobs", "pause")]],
+)
+def test_what_is_no_id_is_refused(jobs_stage: JobsStage, operation: str, params: dict[str, Any]) -> None:
+    with pytest.raises(IdRefused, match="'123' is not the id of a job, which is a UUID"):
+        jobs_stage.operate(operation, **params)
+
+
+def test_pause_says_whether_any_job_of_it_is_known(jobs_stage: JobsStage) -> None:
+    submit(jobs_stage, {"tenant": "acme"})
+    assert jobs_stage.operate("pause", kind="tenant", key="acme")["known"] is True
+    assert jobs_stage.operate("pause", kind="tenant", key="acmee")["known"] is False
+
+
+@pytest.mark.parametrize("operation", ["list_dead_letters", "triage_dead_letters", "redrive"])
+def test_dead_letters_of_a_misspelt_type_are_refused(jobs_stage: JobsStage, operation: str) -> None:
+    decision = {"decision": "ignored"} if operation == "triage_dead_letters" else {}
+    with pytest.raises(JobTypeUnknown, match="did you mean 'do_nothing'"):
+        jobs_stage.operate(operation, job_type="do_nothin", **decision)
+
+
+def test_dead_letters_of_a_type_that_is_gone_are_found(jobs_stage: JobsStage, db: psycopg.Connection) -> None:
+    submit(jobs_stage, {"job_type": "obey", "payload": {"word": "fail_for_good"}})
+    jobs_stage.work(sqs_event(Named(message["job_id"]) for message in jobs_stage.receive("normal")))
+    db.execute("UPDATE signalbox.dead_letter_jobs SET job_type = 'obay'")
+    assert len(jobs_stage.operate("list_dead_letters", job_type="obay")["dead_letters"]) == 1
+
+
+def test_unknown_type_among_many_jobs_is_named_with_its_place(jobs_stage: JobsStage) -> None:
+    with pytest.raises(JobTypeUnknown, match="job 2 of 3: job type 'do_nothin' is not registered"):
+        submit(jobs_stage, {}, {"job_type": "do_nothin"}, {})
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from signalbox.errors import JobRefused, JobTypeUnknown, JobUnknown, TransitionRefused, Unavailable
+from signalbox.errors import IdRefused, JobRefused, JobTypeUnknown, JobUnknown, TransitionRefused, Unavailable
 from signalbox.jobs import orders
 from signalbox.jobs.listing import Preview, preview
 from signalbox.jobs.selection import Selection
@@ -84,7 +84,7 @@ def test_an_id_that_no_job_has_stops_the_order_before_it_begins(desk: OrderDesk)
     waits = desk.submit()
     with pytest.raises(JobUnknown, match=f"no job has the id {NOBODY}"):
         desk.cancel(waits, NOBODY)
-    with pytest.raises(JobUnknown, match="'12' is not the id of a job"):
+    with pytest.raises(IdRefused, match="'12' is not the id of a job"):
         desk.cancel("12")
     assert desk.status(waits) == "queued"
 

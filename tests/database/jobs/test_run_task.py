@@ -10,6 +10,9 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from signalbox import runs
+from signalbox.errors import PayloadRefused, TaskUnknown
+from signalbox.jobs.audit import Orderer
+from signalbox.jobs.schedules import NewSchedule, create_schedule
 from tests.support.depot import Depot
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.ledger_rows import abandoned_run, count, runs_of, succeeded_run
@@ -162,17 +165,37 @@ def test_work_without_end_fails_the_job_for_good(depot: Depot) -> None:
     ("payload", "kind", "said"),
     [
         ({"task": "prune_histroy"}, "TaskUnknown", "did you mean 'prune_history'"),
-        ({"task": "poll_data"}, "PayloadRefused", "run by signalbox-poller and not as a job"),
+        ({"task": "poll_data"}, "PayloadRefused", "run by the function poller and not as a job"),
         ({"task": "greet", "params": {"nme": "x"}}, "ParamsRefused", "nme"),
         ({"task": "note_run", "params": {"x": 1}}, "ParamsRefused", "takes no params"),
         ({"task": "note_run", "reference_time": "2190-01-01T00:00Z"}, "PayloadRefused", "future"),
     ],
 )
 def test_what_can_not_be_run_fails_for_good(depot: Depot, payload: dict[str, Any], kind: str, said: str) -> None:
-    job = depot.finish(depot.begin("run_task", payload))
+    job_id = depot.begin("run_task", {"task": "note_run"})
+    depot.db.execute("UPDATE signalbox.jobs SET payload = %s WHERE id = %s", (Jsonb(payload), job_id))  # by other code
+    job = depot.finish(job_id)
     assert (job["status"], job["error_details"]["type"]) == ("failed", kind)
     assert said in job["error_details"]["message"]
     assert job["attempts"] == 1
+
+
+@pytest.mark.parametrize(
+    ("task", "error", "said"),
+    [("prune_histroy", TaskUnknown, "did you mean 'prune_history'"), ("poll_data", PayloadRefused, "not as a job")],
+)
+def test_task_that_no_worker_can_run_is_refused_at_submit(
+    depot: Depot, task: str, error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        depot.begin("run_task", {"task": task})
+    assert count(depot.db, "signalbox.jobs") == 0
+
+
+def test_schedule_of_an_unknown_task_is_refused(depot: Depot) -> None:
+    new = NewSchedule(name="nightly", job_type="run_task", payload={"task": "prune_histroy"}, cron="15 2 * * *")
+    with pytest.raises(TaskUnknown, match="did you mean 'prune_history'"):
+        create_schedule(depot.db, depot.catalogue, new, by=Orderer("jo"), now=SIX)
 
 
 def test_a_time_out_that_leaves_no_time_is_refused(depot: Depot) -> None:

@@ -21,6 +21,7 @@ from signalbox.jobs.payload import JobPayload
 from signalbox.ledger import RunStatus
 from signalbox.payload import Instant, Origin, TaskPayload
 from signalbox.queries import load_queries
+from signalbox.registry import Registry
 
 SQL = load_queries(__file__)
 # How long a slot that another worker runs is left alone before the job looks again.
@@ -44,6 +45,17 @@ class Progress:
     items: int = 0
 
 
+def check(payload: RunTask, tasks: Registry) -> None:
+    """Refuse a task that no worker of this stack can run, at the submit as in an attempt."""
+    task = tasks.find(payload.task)
+    if task.function != "archiver":
+        # Its permissions and ways out are its function's own, and a job that only hands over would end before the work.
+        raise PayloadRefused(
+            f"task '{task.name}' is run by the function {task.function} and not as a job: "
+            f"`signalbox invoke {task.name}` runs it"
+        )
+
+
 def run_task(context: JobContext) -> Outcome:
     """One run of the task."""
     context.check_cancelled()
@@ -64,13 +76,9 @@ def run_task(context: JobContext) -> Outcome:
 
 
 def _refuse_unfit(context: JobContext) -> None:
-    task, settings = context.tools.registry.find(context.payload.task), context.tools.settings
-    runs.check_enabled(context.tools, task.name)
-    if task.function != "archiver":
-        # Its permissions and ways out are its function's own, and a job that only hands over would end before the work.
-        raise PayloadRefused(
-            f"task '{task.name}' is run by {settings.stack}-{task.function} and not as a job: invoke that function"
-        )
+    settings = context.tools.settings
+    check(context.payload, context.tools.registry)
+    runs.check_enabled(context.tools, context.payload.task)
     if context.job.timeout_ms <= settings.budget_margin_seconds * 1000:
         raise PayloadRefused(
             f"a time-out of {context.job.timeout_ms / 1000:g} s leaves a task no time: "

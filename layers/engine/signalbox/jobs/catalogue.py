@@ -11,14 +11,15 @@ from typing import Any
 from signalbox.errors import JobTypeUnknown
 from signalbox.jobs.job_type import JobType
 from signalbox.jobs.payload import JobPayload
-from signalbox.registry import nearest
+from signalbox.registry import Registry, nearest
 
 
 class Known:
     """One job type with what its module holds."""
 
-    def __init__(self, job_type: JobType) -> None:
+    def __init__(self, job_type: JobType, tasks: Registry | None = None) -> None:
         self.type = job_type
+        self._tasks = tasks
 
     @cached_property
     def model(self) -> type[JobPayload]:
@@ -35,20 +36,26 @@ class Known:
         """Brings a payload of an older version to this one's shape."""
         return getattr(self._module, "upgrade", None)
 
+    def check(self, payload: JobPayload) -> None:
+        """Refuse a payload that this stack can't run, where the type's module has a `check` and the tasks are known."""
+        check = getattr(self._module, "check", None)
+        if check is not None and self._tasks is not None:
+            check(payload, self._tasks)
+
     @cached_property
     def _module(self) -> Any:
         return import_module(self.type.module)
 
 
 class Catalogue:
-    """Those of the engine and of the packs."""
+    """Those of the engine and of the packs; with `tasks`, a job that would run an unknown one is refused."""
 
-    def __init__(self, types: Iterable[JobType]) -> None:
+    def __init__(self, types: Iterable[JobType], tasks: Registry | None = None) -> None:
         by_name: dict[str, Known] = {}
         for job_type in types:
             if job_type.name in by_name:
                 raise ValueError(f"job type '{job_type.name}' is registered twice")
-            by_name[job_type.name] = Known(job_type)
+            by_name[job_type.name] = Known(job_type, tasks)
         self.types: Mapping[str, Known] = MappingProxyType(by_name)
 
     def __iter__(self) -> Iterator[JobType]:
@@ -58,4 +65,5 @@ class Catalogue:
         """The type, or an error that names the nearest one."""
         if known := self.types.get(name):
             return known
-        raise JobTypeUnknown(f"job type '{name}' is not registered{nearest(name, self.types)}")
+        listed = "docs/job-types.md lists the engine's, and each pack's JOB_TYPES its own"
+        raise JobTypeUnknown(f"job type '{name}' is not registered{nearest(name, self.types, listed)}")

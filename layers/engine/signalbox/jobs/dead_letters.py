@@ -15,7 +15,10 @@ from typing import Any
 from psycopg.rows import dict_row
 
 from signalbox.database import Connection
-from signalbox.errors import DeadLetterUnknown, PayloadRefused, TransitionRefused
+from signalbox.errors import DeadLetterUnknown, IdRefused, PayloadRefused, TransitionRefused
+from signalbox.jobs import listing
+from signalbox.jobs.catalogue import Catalogue
+from signalbox.jobs.selection import Selection
 from signalbox.queries import load_queries
 from signalbox.row import as_json
 
@@ -43,6 +46,7 @@ TRIAGE: Mapping[LetterStatus, frozenset[LetterStatus]] = {
     _S.IGNORED: frozenset({_S.PENDING, _S.INVESTIGATING}),
     _S.REDRIVEN: frozenset(),
 }
+_FIRST = {"limit": 1, "before_at": None, "before_id": None}
 OPEN = (_S.PENDING, _S.INVESTIGATING)
 
 
@@ -146,6 +150,14 @@ def require_found(ids: Sequence[str], found: Mapping[str, Any]) -> None:
         raise DeadLetterUnknown(_unknown(missing))
 
 
+def require_known(db: Connection, catalogue: Catalogue, selection: LetterSelection) -> None:
+    """Raises for a type that the code, the dead letters and the jobs don't know: it is misspelt."""
+    name = selection.job_type
+    if name is None or _rows(db, "list", {**LetterSelection(job_type=name).values, **_FIRST}):
+        return
+    listing.require_known(db, catalogue, Selection(job_type=name))
+
+
 def require_filter(selection: LetterSelection) -> None:
     """An order that named nothing would concern every dead letter there is."""
     if all(value is None for name, value in selection.values.items() if name not in ("statuses", "until")):
@@ -164,7 +176,7 @@ def _require_all(ids: Sequence[str], found: Mapping[str, str], allowed: set[str]
 
 def _require_id(id_: str) -> None:
     if not _ID.fullmatch(id_):
-        raise DeadLetterUnknown(
+        raise IdRefused(
             f"'{id_[:60]}' is not the id of a dead letter, which is a UUID; `signalbox dead-letters` lists them"
         )
 
@@ -181,7 +193,7 @@ def _place(before: str | None) -> tuple[datetime | None, str | None]:
     try:
         _require_id(id_)
         return datetime.fromisoformat(at), id_
-    except (ValueError, DeadLetterUnknown):
+    except (ValueError, IdRefused):
         raise PayloadRefused(f"'{before[:80]}' is not the `next` of a page of dead letters") from None
 
 

@@ -12,7 +12,7 @@ from signalbox.budget import Budget
 from signalbox.database import Connection
 from signalbox.errors import JobTypeUnknown, JobUnknown
 from signalbox.jobs.catalogue import Catalogue
-from signalbox.jobs.selection import Selection
+from signalbox.jobs.selection import Selection, require_id
 from signalbox.queries import load_queries
 from signalbox.row import as_json
 
@@ -69,7 +69,7 @@ def require_known(db: Connection, catalogue: Catalogue, selection: Selection) ->
 
 def states_of(db: Connection, ids: Sequence[str]) -> dict[str, str]:
     """The state of each of these jobs; all of them must exist."""
-    found: dict[str, str] = dict(db.execute(SQL["find_ids"], {"ids": list(ids)}).fetchall())
+    found: dict[str, str] = dict(db.execute(SQL["find_ids"], {"ids": [require_id(id_) for id_ in ids]}).fetchall())
     if missing := [id_ for id_ in ids if id_ not in found]:
         others = f", nor {len(missing) - 1:,} others of those named" if len(missing) > 1 else ""
         raise JobUnknown(f"no job has the id {missing[0]}{others}; it may have been pruned. Nothing was changed")

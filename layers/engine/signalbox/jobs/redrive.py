@@ -232,6 +232,7 @@ def _edited(db: Connection, catalogue: Catalogue, id_: str, payload: Mapping[str
         raise PayloadRefused(f"dead letter {id_} is of a lost {one.source}: only the payload of a job can be edited")
     known = catalogue.find(one.job_type)
     model = check_payload(known, dict(payload))
+    known.check(model)
     text = model.model_dump_json()
     if len(text.encode()) > MOST_BYTES or "\\u0000" in text:
         raise JobRefused(f"payload of job type '{one.job_type}': more than {MOST_BYTES // 1000} kB, or a NUL character")

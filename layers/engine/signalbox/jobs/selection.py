@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from typing import Any
 
-from signalbox.errors import JobRefused, JobUnknown
+from signalbox.errors import IdRefused, JobRefused
 from signalbox.jobs.ids import first_id
 
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -65,5 +65,5 @@ class Selection:
 def require_id(id_: str) -> str:
     """The id, or an error that says what ids look like."""
     if not _ID.fullmatch(id_):
-        raise JobUnknown(f"'{id_[:60]}' is not the id of a job, which is a UUID; `signalbox jobs` lists them")
+        raise IdRefused(f"'{id_[:60]}' is not the id of a job, which is a UUID; `signalbox jobs` lists them")
     return id_

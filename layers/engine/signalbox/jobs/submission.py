@@ -18,7 +18,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from signalbox.database import Connection
-from signalbox.errors import JobRefused
+from signalbox.errors import JobRefused, Refused
 from signalbox.jobs.catalogue import Catalogue, Known
 from signalbox.jobs.ids import new_ids
 from signalbox.jobs.job_row import Common, JobRow
@@ -115,14 +115,14 @@ def _rows(catalogue: Catalogue, jobs: Sequence[NewJob], now: datetime) -> Iterat
     common: dict[object, Common] = {}
     edges = []
     for place, (job, id_) in enumerate(zip(jobs, new_ids(len(jobs)), strict=True)):
-        if job.job_type not in known:
-            known[job.job_type] = catalogue.find(job.job_type)
         try:
+            if job.job_type not in known:
+                known[job.job_type] = catalogue.find(job.job_type)
             row = _row(known[job.job_type], job, job.id or id_, now, common)
-        except JobRefused as error:
+        except Refused as error:
             if len(jobs) == 1:
                 raise
-            raise JobRefused(f"job {place + 1} of {len(jobs)}: {error}; none of them was stored") from None
+            raise type(error)(f"job {place + 1} of {len(jobs)}: {error}; none of them was stored") from None
         edges += [(row.id, on.job_id) for on in job.depends_on]
         yield row
     refuse_circles(edges)
@@ -131,6 +131,7 @@ def _rows(catalogue: Catalogue, jobs: Sequence[NewJob], now: datetime) -> Iterat
 def _row(known: Known, job: NewJob, id_: str, now: datetime, common: dict[object, Common]) -> JobRow:
     job_type = known.type
     payload = check_payload(known, job.payload)
+    known.check(payload)
     text = payload.model_dump_json()
     if fault := _unstorable(job, text):
         _refuse(job_type, fault)

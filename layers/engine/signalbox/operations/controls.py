@@ -12,6 +12,7 @@ from signalbox.invocation import Invocation
 from signalbox.jobs import controls, pausing
 from signalbox.jobs.audit import Orderer
 from signalbox.jobs.controls import Cap, Controlled, Kind
+from signalbox.jobs.listing import list_jobs
 from signalbox.operations.orders import JobOrder, answer_of, order_jobs, preview_of, terms_of
 from signalbox.payload import Payload
 
@@ -34,7 +35,7 @@ class _Hold(JobOrder):
 
 
 class Pause(_Hold):
-    """No job of it begins until it is resumed; those at work go on."""
+    """No job of it begins until it is resumed; those at work go on. It may be yet to come: then it is not `known`."""
 
 
 class Resume(_Hold):
@@ -66,7 +67,7 @@ def pause(engine: Engine, params: Pause, invocation: Invocation) -> dict[str, An
         what.require_known(db, catalogue)
         return {"dry_run": preview_of(engine, what.selection)}
     controls.pause_control(db, catalogue, what, by=params.orderer)
-    return _shown(engine, what)
+    return {**_shown(engine, what), "known": bool(list_jobs(db, what.selection, 1))}
 
 
 def resume(engine: Engine, params: Resume, invocation: Invocation) -> dict[str, Any]:

@@ -70,6 +70,7 @@ class Redrive(_LetterOrder):
 
 def list_dead_letters(engine: Engine, params: ListDeadLetters, _: Invocation) -> dict[str, Any]:
     db, selection = engine.tools.database.connection(), params.selection()
+    dead_letters.require_known(db, engine.tools.catalogue, selection)
     if not params.by_kind:
         return dead_letters.list_letters(db, selection, params.limit, params.before)
     if params.before is not None:
@@ -83,16 +84,18 @@ def show_dead_letter(engine: Engine, params: ShowDeadLetter, _: Invocation) -> d
 
 def triage_dead_letters(engine: Engine, params: TriageDeadLetters, _: Invocation) -> dict[str, Any]:
     db, selection = engine.tools.database.connection(), params.selection(params.ids)
+    dead_letters.require_known(db, engine.tools.catalogue, selection)
     return asdict(dead_letters.triage(db, selection, params.decision, by=params.by, reason=params.reason))
 
 
 def redrive(engine: Engine, params: Redrive, invocation: Invocation) -> dict[str, Any]:
-    tools = engine.tools
+    tools, selection = engine.tools, params.selection(params.ids)
+    dead_letters.require_known(tools.database.connection(), tools.catalogue, selection)
     return redrive_letters(
         tools.database.connection(),
         tools.catalogue,
         tools.handoff,
-        params.selection(params.ids),
+        selection,
         by=params.by,
         reason=params.reason,
         now=invocation.clock,
