@@ -3,38 +3,60 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from local.cli.errors import UsageRefused
+from local.cli.errors import FunctionFailed, UsageRefused
 
 Job = dict[str, Any]
 # Lambda takes six megabytes, and answers as many; a job is answered in some two hundred bytes.
 MOST_BYTES, MOST_JOBS = 5_000_000, 20_000
+# How the engine names one job of a call: by its number, or by its field in the payload.
+_NAMED = re.compile(r"job (\d+) of \d+: |'jobs\.(\d+)[.']")
 
 
-def read_jobs(name: str) -> list[Job]:
+@dataclass(frozen=True, slots=True)
+class JobFile:
+    """The jobs of a file, each with where it stands."""
+
+    name: str
+    jobs: list[Job]
+    places: list[str]  # " line 3"; of an array " job 3"
+
+    def located(self, error: FunctionFailed, first: int) -> FunctionFailed:
+        """The error of a call whose first job is at that index, with the place of the job that it names, if it does."""
+        found = _NAMED.search(str(error))
+        if found is None:
+            return error
+        index = first + (int(found[1]) - 1 if found[1] else int(found[2]))
+        return FunctionFailed(f"--file {self.name}{self.places[index]}: {error}", error.kind)
+
+
+def read_jobs(name: str) -> JobFile:
     """The file's jobs; - is the standard input."""
     try:
         text = sys.stdin.read() if name == "-" else Path(name).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageRefused(f"--file {name} can't be read: {error}") from None
-    jobs = list(_parse(name, text))
-    if not jobs:
+    found = list(_parse(name, text))
+    if not found:
         raise UsageRefused(f"--file {name} holds no job")
-    return jobs
+    return JobFile(name, [job for _, job in found], [place for place, _ in found])
 
 
-def _parse(name: str, text: str) -> Iterator[Job]:
+def _parse(name: str, text: str) -> Iterator[tuple[str, Job]]:
     if text.lstrip().startswith("["):
-        yield from _checked(name, "", _json(name, "", text))
+        yield from ((f" job {number}", job) for number, job in enumerate(_checked(name, "", _json(name, "", text)), 1))
         return
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
-            yield from _checked(name, f" line {number}", [_json(name, f" line {number}", line)])
+            place = f" line {number}"
+            yield from ((place, job) for job in _checked(name, place, [_json(name, place, line)]))
 
 
 def _json(name: str, where: str, text: str) -> Any:

@@ -60,5 +60,6 @@ def _row(line: Text, note: str, width: int) -> list[Text]:
         return [line.append(_GAP).append(note, style="dim")]
     line.rstrip()
     indent = _GAP * 3
-    wrapped = textwrap.wrap(note, max(width - len(indent), _NARROWEST_NOTE))
+    # A command in an error stays whole at its hyphens.
+    wrapped = textwrap.wrap(note, max(width - len(indent), _NARROWEST_NOTE), break_on_hyphens=False)
     return [line, *(Text(indent + part, style="dim") for part in wrapped)]

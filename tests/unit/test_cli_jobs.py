@@ -12,7 +12,7 @@ import pytest
 
 from local.cli import job_file, job_order
 from local.cli.commands.redrive import preview_lines
-from local.cli.errors import CommandFailed, UsageRefused
+from local.cli.errors import CommandFailed, FunctionFailed, UsageRefused
 from local.cli.job_page import job_page, timeline
 from local.cli.job_table import job_table, notes_of
 from local.cli.letter_page import letter_page
@@ -250,7 +250,22 @@ def test_a_file_of_jobs_is_an_array_or_an_object_a_line(tmp_path: Path) -> None:
     (tmp_path / "array").write_text(json.dumps([one, other], indent=1))
     (tmp_path / "lines").write_text(f"{json.dumps(one)}\n\n{json.dumps(other)}\n")
     for name in ("array", "lines"):
-        assert job_file.read_jobs(str(tmp_path / name)) == [one, other]
+        assert job_file.read_jobs(str(tmp_path / name)).jobs == [one, other]
+
+
+def test_refusal_of_one_job_names_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "jobs"
+    path.write_text('{"job_type": "a"}\n\n{"job_type": "b"}\n{"job_type": "c"}\n')
+    file = job_file.read_jobs(str(path))
+    unknown = FunctionFailed("JobTypeUnknown: job 2 of 2: job type 'c' is not registered", "JobTypeUnknown")
+    refused = FunctionFailed("PayloadRefused: field 'jobs.1.delay' is not known", "PayloadRefused")
+    away = FunctionFailed("DatabaseUnavailable: it is away", "DatabaseUnavailable")
+    for error in (unknown, refused):
+        located = file.located(error, first=1)  # of a second call
+        assert (str(located), located.kind) == (f"--file {path} line 4: {error}", error.kind)
+    assert file.located(away, first=1) is away
+    path.write_text('[{"job_type": "a"}, {"job_type": "b"}, {"job_type": "c"}]')
+    assert str(job_file.read_jobs(str(path)).located(unknown, first=1)).startswith(f"--file {path} job 3: ")
 
 
 @pytest.mark.parametrize(

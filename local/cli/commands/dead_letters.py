@@ -83,6 +83,8 @@ def _list(args: Namespace) -> int:
     out = console()
     columns, row = (KIND_COLUMNS, kind_row) if args.kinds else (COLUMNS, letter_row)
     print_lines(out, table(columns, [row(one, clock) for one in rows], width_of(out)))
+    if found.get("more"):
+        print(f"{found['more']:,} more; --limit N shows more")
     if found.get("next"):
         print(f"the newest {len(rows):,}; --limit N shows more, --before {found['next']} the next ones")
     return 0

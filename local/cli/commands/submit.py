@@ -10,9 +10,9 @@ from typing import Any
 
 from local.cli.command import Example
 from local.cli.command_parser import CommandParser
-from local.cli.errors import UsageRefused
+from local.cli.errors import FunctionFailed, UsageRefused
 from local.cli.instant import read_span
-from local.cli.job_file import calls, counted, read_jobs
+from local.cli.job_file import Job, JobFile, calls, counted, read_jobs
 from local.cli.job_filter import LANES
 from local.cli.job_order import confirmed, nothing_done, requester
 from local.cli.job_page import job_page
@@ -149,11 +149,13 @@ def _watched(args: Namespace, target: Target, id_: str) -> int:
 
 
 def _submit_many(args: Namespace) -> int:
-    if not (args.yes or args.dry_run) and (args.file == "-" or not sys.stdin.isatty()):
+    file = None if args.file == "-" else read_jobs(args.file)
+    if not (args.yes or args.dry_run) and (file is None or not sys.stdin.isatty()):
         raise UsageRefused("nothing was submitted: there is no terminal to ask at; add --yes, or --dry-run to check")
-    jobs = read_jobs(args.file)
+    file = file or read_jobs(args.file)
+    jobs = file.jobs
     parts, target = calls(jobs), choose_target(args)
-    plans = [target.operate("submit_jobs", jobs=part, dry_run=True)["dry_run"] for part in parts]
+    plans = _plans(target, file, parts)
     created = sum(plan["created"] for plan in plans)
     if args.dry_run:
         return _checked(args, {"dry_run": {"jobs": len(jobs), "created": created}})
@@ -168,3 +170,16 @@ def _submit_many(args: Namespace) -> int:
     else:
         print(f"submitted {total['created']:,} jobs; {len(submitted) - total['created']:,} had been submitted before")
     return 0
+
+
+def _plans(target: Target, file: JobFile, parts: list[list[Job]]) -> list[dict[str, Any]]:
+    """What each call would do; a job that would be refused is named with its place in the file."""
+    plans: list[dict[str, Any]] = []
+    first = 0
+    for part in parts:
+        try:
+            plans.append(target.operate("submit_jobs", jobs=part, dry_run=True)["dry_run"])
+        except FunctionFailed as error:
+            raise file.located(error, first) from None
+        first += len(part)
+    return plans

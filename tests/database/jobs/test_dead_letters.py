@@ -126,11 +126,13 @@ def test_a_page_that_there_is_not_is_refused(letters: Letters, before: str) -> N
 def test_kinds_are_counted_by_what_was_done_about_them(letters: Letters) -> None:
     first, _, third = letters.bury(tenant="acme"), letters.bury(tenant="bolt"), letters.bury("nonsense")
     letters.triage("ignored", first)
-    newest, oldest = list_kinds(letters.db, LetterSelection())
+    newest, oldest = list_kinds(letters.db, LetterSelection())["kinds"]
     assert (newest["newest_id"], newest["total"], newest["pending"]) == (third, 1, 1)
     assert (oldest["total"], oldest["pending"], oldest["ignored"], oldest["tenants"]) == (2, 1, 1, 2)
+    page = list_kinds(letters.db, LetterSelection(), limit=1)
+    assert ([kind["newest_id"] for kind in page["kinds"]], page["more"]) == ([third], 1)
     assert oldest["first_seen"] < oldest["last_seen"]
-    assert [kind["total"] for kind in list_kinds(letters.db, LetterSelection(statuses=["ignored"]))] == [1]
+    assert [kind["total"] for kind in list_kinds(letters.db, LetterSelection(statuses=["ignored"]))["kinds"]] == [1]
 
 
 @pytest.mark.parametrize("status", [status for status in LetterStatus if status is not LetterStatus.REDRIVEN])

@@ -548,7 +548,8 @@ def test_a_secret_that_does_not_exist_is_named(post: Post) -> None:
     job = post.deliver("https://hooks.example.org/")
     assert (job["status"], job["error_details"]["message"]) == (
         "failed",
-        "secret 'signalbox/webhooks/nobody': AWS refuses it, ResourceNotFoundException",
+        "secret 'signalbox/webhooks/nobody' does not exist: `aws secretsmanager create-secret --name "
+        "signalbox/webhooks/nobody --secret-string KEY` creates it; then redrive the dead letter",
     )
 
 

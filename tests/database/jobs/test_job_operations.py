@@ -216,7 +216,7 @@ def test_a_type_is_paused_and_resumed_with_its_jobs(jobs_stage: JobsStage) -> No
 
 @pytest.mark.parametrize(
     ("operation", "params"),
-    [("show_job", {"id": "123"}), *[(name, {"ids": ["123"]}) for name in ("cancel_jobs", "retry_jobs", "pause")]],
+    [("show_job", {"id": "123"})] + [(name, {"ids": ["123"]}) for name in ("cancel_jobs", "retry_jobs", "pause")],
 )
 def test_what_is_no_id_is_refused(jobs_stage: JobsStage, operation: str, params: dict[str, Any]) -> None:
     with pytest.raises(IdRefused, match="'123' is not the id of a job, which is a UUID"):
@@ -231,7 +231,7 @@ def test_pause_says_whether_any_job_of_it_is_known(jobs_stage: JobsStage) -> Non
 
 @pytest.mark.parametrize("operation", ["list_dead_letters", "triage_dead_letters", "redrive"])
 def test_dead_letters_of_a_misspelt_type_are_refused(jobs_stage: JobsStage, operation: str) -> None:
-    decision = {"decision": "ignored"} if operation == "triage_dead_letters" else {}
+    decision: dict[str, Any] = {"decision": "ignored"} if operation == "triage_dead_letters" else {}
     with pytest.raises(JobTypeUnknown, match="did you mean 'do_nothing'"):
         jobs_stage.operate(operation, job_type="do_nothin", **decision)
 

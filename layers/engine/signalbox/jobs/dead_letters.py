@@ -123,9 +123,11 @@ def show_letter(db: Connection, id_: str) -> dict[str, Any]:
     return shown | {"audit": [as_json(row) for row in audit]}
 
 
-def list_kinds(db: Connection, selection: LetterSelection, limit: int = 50) -> list[dict[str, Any]]:
-    """The failures by their fingerprint, those that came last first, each with its counts."""
-    return [as_json(row) for row in _rows(db, "list_kinds", {**selection.values, "limit": limit})]
+def list_kinds(db: Connection, selection: LetterSelection, limit: int = 50) -> dict[str, Any]:
+    """The failures by their fingerprint, those that came last first, each with its counts; `more` there are."""
+    kinds = _rows(db, "list_kinds", {**selection.values, "limit": limit})
+    total = [kind.pop("all_kinds") for kind in kinds]
+    return {"kinds": [as_json(kind) for kind in kinds], "more": total[0] - len(kinds) if kinds else 0}
 
 
 def triage(db: Connection, selection: LetterSelection, status: str, *, by: str, reason: str | None = None) -> Triaged:

@@ -45,7 +45,8 @@ SELECT fingerprint, max(job_type) AS job_type, count(*) AS total,
     (array_agg(failure_reason ORDER BY last_failed_at DESC))[1] AS failure_reason,
     (array_agg(error_type ORDER BY last_failed_at DESC))[1] AS error_type,
     (array_agg(left(final_error_message, 300) ORDER BY last_failed_at DESC))[1] AS error_message,
-    (array_agg(id::text ORDER BY last_failed_at DESC))[1] AS newest_id
+    (array_agg(id::text ORDER BY last_failed_at DESC))[1] AS newest_id,
+    count(*) OVER () AS all_kinds  -- of which the page may show fewer
 FROM signalbox.dead_letter_jobs
 WHERE (%(ids)s::uuid[] IS NULL OR id = ANY (%(ids)s::uuid[]))
     AND (%(statuses)s::text[] IS NULL OR status = ANY (%(statuses)s))

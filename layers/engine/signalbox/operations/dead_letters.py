@@ -75,7 +75,7 @@ def list_dead_letters(engine: Engine, params: ListDeadLetters, _: Invocation) ->
         return dead_letters.list_letters(db, selection, params.limit, params.before)
     if params.before is not None:
         raise PayloadRefused("kinds of failures come in one page: before is for single dead letters")
-    return {"kinds": dead_letters.list_kinds(db, selection, params.limit)}
+    return dead_letters.list_kinds(db, selection, params.limit)
 
 
 def show_dead_letter(engine: Engine, params: ShowDeadLetter, _: Invocation) -> dict[str, Any]:

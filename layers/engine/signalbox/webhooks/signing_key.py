@@ -21,7 +21,7 @@ BASE64 = "whsec_"  # before a key that is written so, as Standard Webhooks has i
 
 
 class SigningKeyRefused(Refused):
-    """The secret is not for webhooks, or holds no key."""
+    """The secret is not for webhooks, does not exist, or holds no key."""
 
 
 _kept: dict[str, tuple[float, tuple[bytes, ...]]] = {}
@@ -68,10 +68,19 @@ def _read(clients: Clients, secret: str, stage: str) -> str | None:
         found = clients.secretsmanager.get_secret_value(SecretId=secret, VersionStage=stage)
         return found.get("SecretString", "").strip()
     except (BotoCoreError, ClientError) as error:
-        code = error.response["Error"]["Code"] if isinstance(error, ClientError) else ""
-        if stage != "AWSCURRENT" and code == "ResourceNotFoundException":
-            return None
+        if isinstance(error, ClientError) and error.response["Error"]["Code"] == "ResourceNotFoundException":
+            if stage != "AWSCURRENT":
+                return None
+            raise SigningKeyRefused(_missing(secret)) from None
         raise failure_of(error, f"secret '{secret}'") from None
+
+
+def _missing(secret: str) -> str:
+    name = secret.rpartition(":secret:")[2]
+    return (
+        f"secret '{secret}' does not exist: `aws secretsmanager create-secret --name {name} --secret-string KEY` "
+        "creates it; then redrive the dead letter"
+    )
 
 
 def _key_in(text: str, secret: str) -> bytes:
