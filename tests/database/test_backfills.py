@@ -132,6 +132,16 @@ def test_a_paused_backfill_starts_nothing_until_it_is_resumed(stage: Stage, db: 
     assert len(stage.invokes.received) == 2
 
 
+def test_second_pause_of_a_backfill_says_who_when_and_why_anew(stage: Stage, db: psycopg.Connection) -> None:
+    backfill_id = create(stage, rate_per_minute=1)["backfill"]["id"]
+    stage.operate("pause_backfill", id=backfill_id, reason="too much load", by="anna")
+    db.execute("UPDATE signalbox.backfills SET updated_at = updated_at - interval '1 hour'")
+    before = stage.operate("show_backfill", id=backfill_id)["backfill"]["updated_at"]
+    paused = stage.operate("pause_backfill", id=backfill_id, reason="audit", by="jo")["backfill"]
+    assert (paused["status"], paused["changed_by"], paused["reason"]) == ("paused", "jo", "audit")
+    assert paused["updated_at"] > before
+
+
 def test_a_cancelled_backfill_lets_what_has_started_finish_and_starts_no_more(
     stage: Stage, db: psycopg.Connection
 ) -> None:

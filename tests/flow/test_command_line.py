@@ -317,6 +317,9 @@ def test_backfill_goes_on_when_whoever_watches_it_leaves(signalbox: Signalbox) -
     assert f"backfill {id_} of sweep_runs is paused" in signalbox("backfill", "pause", id_, "--reason", "later").out
     shown = signalbox("backfill", "show", id_, "--json").json["backfill"]
     assert (shown["status"], shown["reason"], shown["slots"]["total"]) == ("paused", "later", 12)
+    assert re.search(
+        r"paused +\S+ by \w+\n  reason +audit", signalbox("backfill", "pause", id_, "--reason", "audit").out
+    )
     assert signalbox("backfill", "resume", id_, "--json").json["backfill"]["status"] == "running"
     assert "is cancelled" in signalbox("backfill", "cancel", id_).out
     assert "can become paused" in refusal(signalbox, "backfill", "pause", id_)

@@ -5,6 +5,7 @@ a worker made of it, with what they print for people and for programs, and what 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -212,9 +213,10 @@ def test_a_key_is_paused_capped_and_resumed(signalbox: Signalbox, tag: str) -> N
     assert signalbox("pause", "key", tag, "--reason", "no toner").out == (
         f"key {tag} is paused; no job of it is known yet\n"
     )
+    signalbox("pause", "key", tag, "--reason", "no paper")
     [row] = [line for line in signalbox("caps").out.splitlines() if tag in line]
     assert row.split()[:3] == ["key", tag, "paused"]
-    assert "no toner" in row
+    assert re.search(r"by \w+ (now|\d+ s ago): no paper$", row)
     assert signalbox("caps", "set", "key", tag, "--max-running", "2", "--rate", "10/1m").out == (
         f"key {tag}: 2 at once, 10 in 60 s\n"
     )
@@ -303,7 +305,8 @@ def test_a_schedule_is_created_listed_paused_resumed_and_deleted(signalbox: Sign
     [row] = [line for line in signalbox("schedules").out.splitlines() if line.startswith(tag)]
     assert "15 2 * * * Europe/Berlin" in row
     assert signalbox("pause", "schedule", tag, "--reason", "month end").out == f"schedule {tag} is paused\n"
-    assert "month end" in signalbox("schedules").out
+    signalbox("pause", "schedule", tag, "--reason", "audit")
+    assert re.search(r"paused by \w+ (now|\d+ s ago): audit", signalbox("schedules").out)
     assert signalbox("schedules", "resume", tag).out == f"schedule {tag} is resumed\n"
     assert signalbox("schedules", "delete", tag).out == f"schedule {tag} is deleted\n"
     assert tag not in signalbox("schedules").out

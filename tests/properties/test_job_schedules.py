@@ -139,9 +139,9 @@ def schedule(**fields: object) -> JobSchedule:
     plain = JobSchedule(
         id="0", name="s", job_type="do_nothing", payload_template={}, options={}, schedule_type="cron",
         cron_expression=None, interval_ms=None, run_at=None, starts_at=None, timezone="UTC", catch_up="latest",
-        enabled=True, paused_at=None, paused_reason=None, last_run_at=None, next_run_at=None, run_count=0,
-        missed_count=0, max_runs=None, expires_at=None, error=None, tenant=None, created_by=None, created_at=FIRST,
-        updated_at=FIRST, metadata=None,
+        enabled=True, paused_at=None, paused_reason=None, paused_by=None, last_run_at=None,
+        next_run_at=None, run_count=0, missed_count=0, max_runs=None, expires_at=None, error=None, tenant=None,
+        created_by=None, created_at=FIRST, updated_at=FIRST, metadata=None,
     )  # fmt: skip
     return replace(plain, **fields)  # type: ignore[arg-type]
 

@@ -100,7 +100,9 @@ class Backfill:
     status: str
     reason: str | None
     requested_by: str | None
+    changed_by: str | None  # who paused, resumed or cancelled it last
     created_at: datetime
+    updated_at: datetime
     finished_at: datetime | None
     slots: dict[str, int]
 
@@ -181,22 +183,24 @@ def list_newest(connection: Connection, status: str | None, limit: int) -> list[
         return cursor.execute(SQL["list_newest"], {"status": status, "limit": limit}).fetchall()
 
 
-def pause(connection: Connection, backfill_id: str, reason: str | None) -> Backfill:
-    return _move(connection, backfill_id, BackfillStatus.PAUSED, reason, SQL["pause"])
+def pause(connection: Connection, backfill_id: str, by: str | None, reason: str | None) -> Backfill:
+    """Starts no further slot. One that is paused already says who, when and why anew."""
+    order = {"by": by, "reason": reason}
+    return _move(connection, backfill_id, BackfillStatus.PAUSED, order, SQL["pause"], again=True)
 
 
-def resume(connection: Connection, backfill_id: str, reason: str | None) -> Backfill:
+def resume(connection: Connection, backfill_id: str, by: str | None, reason: str | None) -> Backfill:
     """Goes on with a paused one; tries the failed slots of a completed one again."""
     found = find(connection, backfill_id)
     if found.status == BackfillStatus.COMPLETED and not found.slots["failed"]:
         raise BackfillRefused(
             f"backfill {backfill_id} is completed and none of its slots failed: there is nothing to resume"
         )
-    return _move(connection, backfill_id, BackfillStatus.RUNNING, reason, SQL["resume"])
+    return _move(connection, backfill_id, BackfillStatus.RUNNING, {"by": by, "reason": reason}, SQL["resume"])
 
 
-def cancel(connection: Connection, backfill_id: str, reason: str | None) -> Backfill:
-    return _move(connection, backfill_id, BackfillStatus.CANCELLED, reason, SQL["cancel"])
+def cancel(connection: Connection, backfill_id: str, by: str | None, reason: str | None) -> Backfill:
+    return _move(connection, backfill_id, BackfillStatus.CANCELLED, {"by": by, "reason": reason}, SQL["cancel"])
 
 
 def settle(connection: Connection, backfill_id: str, slot: Slot, claim: Claim, ending: Ending) -> None:
@@ -260,11 +264,20 @@ def _advance_one(connection: Connection, handoff: Handoff, task: Task, backfill:
     return len(taken) - len(waiting)
 
 
-def _move(connection: Connection, backfill_id: str, to: BackfillStatus, reason: str | None, statement: Any) -> Backfill:
+def _move(
+    connection: Connection,
+    backfill_id: str,
+    to: BackfillStatus,
+    order: dict[str, str | None],
+    statement: Any,
+    *,
+    again: bool = False,
+) -> Backfill:
     with connection.transaction():
         found = find(connection, backfill_id)
         sources: Sequence[str] = [source for source, targets in TRANSITIONS.items() if to in targets]
-        moved = connection.execute(statement, {"id": backfill_id, "reason": reason, "sources": sources}).fetchone()
+        values = {"id": backfill_id, **order, "sources": [*sources, to] if again else sources}
+        moved = connection.execute(statement, values).fetchone()
         if moved is None:
             raise BackfillRefused(
                 f"backfill {backfill_id} is {found.status}: only one that is {' or '.join(sources)} can become {to}"

@@ -23,13 +23,13 @@ WITH made AS (
 SELECT id FROM made;
 
 -- find: one backfill with its slots counted
-SELECT id::text, task, range_from, range_to, rate_per_minute, force, params, status, reason, requested_by, created_at,
-    finished_at, slots
+SELECT id::text, task, range_from, range_to, rate_per_minute, force, params, status, reason, requested_by, changed_by,
+    created_at, updated_at, finished_at, slots
 FROM signalbox.backfill_progress WHERE id = %(id)s::uuid;
 
 -- list_newest: backfills, newest first
-SELECT id::text, task, range_from, range_to, rate_per_minute, force, params, status, reason, requested_by, created_at,
-    finished_at, slots
+SELECT id::text, task, range_from, range_to, rate_per_minute, force, params, status, reason, requested_by, changed_by,
+    created_at, updated_at, finished_at, slots
 FROM signalbox.backfill_progress
 WHERE status = coalesce(%(status)s, status)
 ORDER BY created_at DESC LIMIT %(limit)s;
@@ -42,14 +42,16 @@ WHERE status = 'running' OR (status IN ('paused', 'cancelled') AND EXISTS (
 ORDER BY created_at;
 
 -- pause: no further slot is started
-UPDATE signalbox.backfills SET status = 'paused', reason = coalesce(%(reason)s, reason), updated_at = now()
+UPDATE signalbox.backfills
+SET status = 'paused', reason = coalesce(%(reason)s, reason), changed_by = %(by)s, updated_at = now()
 WHERE id = %(id)s::uuid AND status = ANY (%(sources)s)
 RETURNING id;
 
 -- resume: goes on, with the failed slots tried anew
 WITH resumed AS (
     UPDATE signalbox.backfills
-    SET status = 'running', reason = coalesce(%(reason)s, reason), updated_at = now(), finished_at = NULL
+    SET status = 'running', reason = coalesce(%(reason)s, reason), changed_by = %(by)s, updated_at = now(),
+        finished_at = NULL
     WHERE id = %(id)s::uuid AND status = ANY (%(sources)s)
     RETURNING id
 ), again AS (
@@ -61,7 +63,8 @@ SELECT id FROM resumed;
 -- cancel: what has not started never will
 WITH cancelled AS (
     UPDATE signalbox.backfills
-    SET status = 'cancelled', reason = coalesce(%(reason)s, reason), updated_at = now(), finished_at = now()
+    SET status = 'cancelled', reason = coalesce(%(reason)s, reason), changed_by = %(by)s, updated_at = now(),
+        finished_at = now()
     WHERE id = %(id)s::uuid AND status = ANY (%(sources)s)
     RETURNING id
 ), dropped AS (

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from getpass import getuser
 from typing import Any
 
 from local.cli.backfill_watch import Backfill, watch
@@ -15,6 +14,7 @@ from local.cli.command import Example
 from local.cli.command_parser import CommandParser
 from local.cli.errors import UsageRefused
 from local.cli.instant import show_instant
+from local.cli.job_order import orderer, requester
 from local.cli.options import TIME, TIME_FORMS, add_target, instant, json_object, positive
 from local.cli.table import Column, Row, table
 from local.cli.target import Target, choose_target
@@ -128,7 +128,7 @@ def _look_after(args: Namespace) -> int:
             raise UsageRefused("`backfill show` takes no --reason")
         backfill = target.operate("show_backfill", id=args.id)["backfill"]
     else:
-        backfill = target.operate(f"{args.what}_backfill", id=args.id, reason=args.reason)["backfill"]
+        backfill = target.operate(f"{args.what}_backfill", id=args.id, **orderer(args))["backfill"]
     _print(backfill, args)
     return 0
 
@@ -149,11 +149,18 @@ def _lines(backfill: Backfill) -> list[str]:
         "params": backfill["params"] or None,
         "force": "also slots that had succeeded" if backfill["force"] else None,
         "ordered": f"{show_instant(backfill['created_at'])} by {backfill['requested_by'] or 'someone unnamed'}",
+        "paused": _told(backfill) if backfill["status"] == "paused" else None,
+        "cancelled": _told(backfill) if backfill["status"] == "cancelled" else None,
         "ended": backfill["finished_at"] and show_instant(backfill["finished_at"]),
         "reason": backfill["reason"],
     }
     head = f"backfill {backfill['id']} of {backfill['task']} is {backfill['status']}"
-    return [head, *(f"  {name:8} {value}" for name, value in facts.items() if value)]
+    return [head, *(f"  {name:9} {value}" for name, value in facts.items() if value)]
+
+
+def _told(backfill: Backfill) -> str:
+    """When it was changed last, and by whom."""
+    return f"{show_instant(backfill['updated_at'])} by {backfill['changed_by'] or 'someone unnamed'}"
 
 
 def _order(args: Namespace) -> int:
@@ -166,19 +173,12 @@ def _order(args: Namespace) -> int:
     (print if args.dry_run else say)("\n".join(_plan_lines(plan, args)))
     if args.dry_run or not plan["to_run"] or not (args.yes or _confirmed()):
         return _nothing_ordered(plan, args)
-    requester = {"requested_by": _requester(), "reason": args.reason}
-    backfill = target.operate("create_backfill", **_params(args), **requester)["backfill"]
+    order = {"requested_by": requester(), "reason": args.reason}
+    backfill = target.operate("create_backfill", **_params(args), **order)["backfill"]
     if args.wait is not False:
         backfill = _watched(target, backfill)
     _print(backfill, args)
     return 1 if backfill["slots"]["failed"] else 0
-
-
-def _requester() -> str | None:
-    try:
-        return getuser()
-    except (KeyError, OSError):
-        return None  # in a container, a user may have no name
 
 
 def _refuse_incomplete(args: Namespace) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from argparse import ArgumentTypeError, Namespace
+from datetime import UTC, datetime
 from typing import Any
 
 from local.cli.command import Example
 from local.cli.command_parser import CommandParser
 from local.cli.errors import UsageRefused
 from local.cli.hold import WHOLE
-from local.cli.instant import read_span
+from local.cli.instant import read_span, show_age
 from local.cli.job_order import orderer
 from local.cli.options import add_target
 from local.cli.table import Column, Row, table
@@ -87,8 +88,8 @@ def _list(args: Namespace) -> int:
     if args.json:
         print_json(answer)
     elif answer["controls"]:
-        out = console()
-        print_lines(out, table(_COLUMNS, [_row(control) for control in answer["controls"]], width_of(out)))
+        out, clock = console(), datetime.now(UTC)
+        print_lines(out, table(_COLUMNS, [_row(control, clock) for control in answer["controls"]], width_of(out)))
     else:
         print("nothing is paused or capped")
     return 0
@@ -104,10 +105,12 @@ _COLUMNS = (
 )
 
 
-def _row(control: dict[str, Any]) -> Row:
+def _row(control: dict[str, Any], clock: datetime) -> Row:
     state = "paused" if control["paused"] else "open"
     numbers = [f"{control['running']:,}", f"{control['held']:,}"]
-    who = f"by {control['changed_by']}" + (f": {control['reason']}" if control["reason"] else "")
+    who = f"by {control['changed_by']} {show_age(control['changed_at'], clock)}" + (
+        f": {control['reason']}" if control["reason"] else ""
+    )
     return Row([control["kind"], control["key"], state, _limits(control), *numbers], who)
 
 

@@ -182,7 +182,7 @@ def _row(one: dict[str, Any], clock: datetime) -> Row:
         show_age(last, clock) if last else "",
         runs,
     ]
-    return Row(cells, _note(one))
+    return Row(cells, _note(one, clock))
 
 
 def _when(one: dict[str, Any]) -> str:
@@ -193,7 +193,12 @@ def _when(one: dict[str, Any]) -> str:
     return f"once, {show_instant(one['run_at'])}"
 
 
-def _note(one: dict[str, Any]) -> str:
+def _note(one: dict[str, Any], clock: datetime) -> str:
     missed = [f"{one['missed_count']:,} missed"] if one["missed_count"] else []
-    why = [one["paused_reason"]] if one["paused_reason"] else []
+    why = [_pause(one, clock)] if one["status"] == "paused" else []
     return "; ".join([*([one["error"]] if one["error"] else []), *why, *missed])
+
+
+def _pause(one: dict[str, Any], clock: datetime) -> str:
+    why = f": {one['paused_reason']}" if one["paused_reason"] else ""
+    return f"paused by {one['paused_by']} {show_age(one['paused_at'], clock)}{why}"

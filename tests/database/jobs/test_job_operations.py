@@ -223,10 +223,21 @@ def test_what_is_no_id_is_refused(jobs_stage: JobsStage, operation: str, params:
         jobs_stage.operate(operation, **params)
 
 
+@pytest.mark.parametrize(
+    ("kind", "key"), [("type", "do_nothing"), ("lane", "low"), ("tenant", "acme"), ("key", "printer")]
+)
+def test_second_pause_of_a_kind_says_who_when_and_why_anew(jobs_stage: JobsStage, kind: str, key: str) -> None:
+    first = jobs_stage.operate("pause", kind=kind, key=key, by="anna", reason="it burns")["control"]
+    second = jobs_stage.operate("pause", kind=kind, key=key, by="jo", reason="audit")["control"]
+    assert (second["changed_by"], second["reason"]) == ("jo", "audit")
+    assert second["changed_at"] > first["changed_at"]
+
+
 def test_pause_says_whether_any_job_of_it_is_known(jobs_stage: JobsStage) -> None:
     submit(jobs_stage, {"tenant": "acme"})
     assert jobs_stage.operate("pause", kind="tenant", key="acme")["known"] is True
     assert jobs_stage.operate("pause", kind="tenant", key="acmee")["known"] is False
+    assert jobs_stage.operate("pause", kind="lane", key="low")["known"] is True
 
 
 @pytest.mark.parametrize("operation", ["list_dead_letters", "triage_dead_letters", "redrive"])

@@ -160,11 +160,20 @@ def test_a_pause_takes_the_next_instant_away_and_resuming_drops_what_fell_into_i
     paused = pause_schedule(db, "nightly", by=ANNA, now=NOON)
     assert paused == show_schedule(db, "nightly")
     assert (paused.status, paused.next_run_at, paused.paused_reason) == ("paused", None, "the quarter ends")
-    assert pause_schedule(db, "nightly", by=ANNA, now=NOON + HOUR).paused_at == NOON
     resumed = resume_schedule(db, "nightly", by=ANNA, now=NOON + 3 * DAY)
     assert resumed == show_schedule(db, "nightly")
     assert (resumed.status, resumed.next_run_at) == ("active", datetime(2026, 3, 14, 1, 30, tzinfo=UTC))
+    assert (resumed.paused_by, resumed.paused_reason) == (None, None)
     assert resume_schedule(db, "nightly", by=ANNA, now=NOON + 9 * DAY) == resumed
+
+
+def test_second_pause_of_a_schedule_says_who_when_and_why_anew(db: psycopg.Connection) -> None:
+    create(db)
+    pause_schedule(db, "nightly", by=ANNA, now=NOON)
+    pause_schedule(db, "nightly", by=Orderer("jo", "audit"), now=NOON + HOUR)
+    found = show_schedule(db, "nightly")
+    assert (found.paused_by, found.paused_at, found.paused_reason) == ("jo", NOON + HOUR, "audit")
+    assert create(db, max_runs=7, replacing=True).paused_by == "jo"
 
 
 @pytest.mark.parametrize(("catch_up", "due"), [("latest", NOON + HOUR), ("all", NOON + HOUR), ("skip", None)])

@@ -41,6 +41,7 @@ class JobSchedule:
     catch_up: CatchUp
     enabled: bool
     paused_at: datetime | None
+    paused_by: str | None
     paused_reason: str | None
     last_run_at: datetime | None
     next_run_at: datetime | None

@@ -113,13 +113,16 @@ def show_schedule(db: Connection, which: str) -> JobSchedule:
 
 
 def pause_schedule(db: Connection, which: str, *, by: Orderer, now: datetime) -> JobSchedule:
-    """Until it is resumed. What falls into the pause gets no job, and does not count as missed."""
+    """Until it is resumed. What falls into the pause gets no job, and does not count as missed.
+
+    The newest pause counts.
+    """
     with db.transaction():
         found = _hold(db, which)
-        if not found.enabled:
-            return found
-        paused = replace(found, enabled=False, paused_at=now, paused_reason=by.reason, next_run_at=None, updated_at=now)
-        return _change(db, paused, by, "schedule.pause")
+        pause: dict[str, Any] = {"paused_at": now, "paused_by": by.name, "paused_reason": by.reason}
+        return _change(
+            db, replace(found, enabled=False, next_run_at=None, updated_at=now, **pause), by, "schedule.pause"
+        )
 
 
 def resume_schedule(db: Connection, which: str, *, by: Orderer, now: datetime) -> JobSchedule:
@@ -130,8 +133,10 @@ def resume_schedule(db: Connection, which: str, *, by: Orderer, now: datetime) -
             return found
         overdue = found.run_at is not None and found.run_count == 0 and found.catch_up != "skip"
         due = found.run_at if overdue else next_run(found, now)
-        resumed = replace(found, enabled=True, paused_at=None, paused_reason=None, next_run_at=due, updated_at=now)
-        return _change(db, resumed, by, "schedule.resume")
+        pause: dict[str, Any] = {"paused_at": None, "paused_by": None, "paused_reason": None}
+        return _change(
+            db, replace(found, enabled=True, next_run_at=due, updated_at=now, **pause), by, "schedule.resume"
+        )
 
 
 def delete_schedule(db: Connection, which: str, *, by: Orderer) -> JobSchedule:
@@ -218,6 +223,7 @@ def _made(new: NewSchedule, old: JobSchedule | None, by: Orderer, now: datetime)
         catch_up=new.catch_up,
         enabled=old.enabled if old else True,
         paused_at=old.paused_at if old else None,
+        paused_by=old.paused_by if old else None,
         paused_reason=old.paused_reason if old else None,
         last_run_at=old.last_run_at if old else None,
         next_run_at=None,

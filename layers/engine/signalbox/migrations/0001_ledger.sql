@@ -385,6 +385,7 @@ CREATE TABLE signalbox.backfills (
     status text NOT NULL DEFAULT 'running',
     reason text,
     requested_by text,
+    changed_by text,
     created_at timestamptz NOT NULL DEFAULT now(),
     updated_at timestamptz NOT NULL DEFAULT now(),
     finished_at timestamptz,
@@ -414,7 +415,7 @@ CREATE INDEX backfill_slots_open ON signalbox.backfill_slots (backfill_id, slot)
 
 CREATE VIEW signalbox.backfill_progress AS
 SELECT b.id, b.task, b.range_from, b.range_to, b.rate_per_minute, b.force, b.params, b.status, b.reason,
-    b.requested_by, b.created_at, b.finished_at, counted.slots
+    b.requested_by, b.changed_by, b.created_at, b.updated_at, b.finished_at, counted.slots
 FROM signalbox.backfills AS b
 CROSS JOIN LATERAL (
     SELECT jsonb_build_object(

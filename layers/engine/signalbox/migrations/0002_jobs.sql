@@ -264,6 +264,7 @@ CREATE TABLE signalbox.job_schedules (
     catch_up text NOT NULL DEFAULT 'latest',
     enabled boolean NOT NULL DEFAULT true,
     paused_at timestamptz,
+    paused_by text,
     paused_reason text,
     last_run_at timestamptz,
     next_run_at timestamptz,

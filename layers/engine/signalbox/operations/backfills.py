@@ -41,6 +41,7 @@ class ShowBackfill(Payload):
 
 class _Step(Payload):
     id: str
+    by: str | None = Field(None, max_length=200)
     reason: str | None = Field(None, max_length=1000)
 
 
@@ -76,18 +77,18 @@ def show_backfill(engine: Engine, params: ShowBackfill, _: Invocation) -> dict[s
 
 
 def pause_backfill(engine: Engine, params: PauseBackfill, _: Invocation) -> dict[str, Any]:
-    return _answer(backfills.pause(engine.tools.database.connection(), params.id, params.reason))
+    return _answer(backfills.pause(engine.tools.database.connection(), params.id, params.by, params.reason))
 
 
 def resume_backfill(engine: Engine, params: ResumeBackfill, invocation: Invocation) -> dict[str, Any]:
     connection = engine.tools.database.connection()
-    backfills.resume(connection, params.id, params.reason)
+    backfills.resume(connection, params.id, params.by, params.reason)
     _advance(engine, invocation)
     return _answer(backfills.find(connection, params.id))
 
 
 def cancel_backfill(engine: Engine, params: CancelBackfill, _: Invocation) -> dict[str, Any]:
-    return _answer(backfills.cancel(engine.tools.database.connection(), params.id, params.reason))
+    return _answer(backfills.cancel(engine.tools.database.connection(), params.id, params.by, params.reason))
 
 
 def _order(engine: Engine, params: CreateBackfill) -> Order:

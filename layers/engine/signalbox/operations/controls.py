@@ -67,7 +67,7 @@ def pause(engine: Engine, params: Pause, invocation: Invocation) -> dict[str, An
         what.require_known(db, catalogue)
         return {"dry_run": preview_of(engine, what.selection)}
     controls.pause_control(db, catalogue, what, by=params.orderer)
-    return {**_shown(engine, what), "known": bool(list_jobs(db, what.selection, 1))}
+    return {**_shown(engine, what), "known": what.kind in ("type", "lane") or bool(list_jobs(db, what.selection, 1))}
 
 
 def resume(engine: Engine, params: Resume, invocation: Invocation) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 -- take_due: a batch of the schedules that are due, from an instant on, but for those of another run
 SELECT id::text, name, job_type, payload_template, options, schedule_type, cron_expression, interval_ms, run_at, starts_at,
-    timezone, catch_up, enabled, paused_at, paused_reason, last_run_at, next_run_at, run_count, missed_count, max_runs,
+    timezone, catch_up, enabled, paused_at, paused_by, paused_reason, last_run_at, next_run_at, run_count, missed_count, max_runs,
     expires_at, error, tenant, created_by, created_at, updated_at, metadata
 FROM signalbox.job_schedules
 WHERE enabled AND next_run_at <= %(now)s AND (next_run_at, id) > (%(after)s, %(after_id)s::uuid)
