@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from local.aws import ACCOUNT, REGION
-from local.errors import LaptopError
+from local.errors import LaptopError, ResourceFailed
 from local.lambda_service.faults import FunctionUnknown
 from local.lambda_service.http_server import HttpServer, Request, Response
 from local.lambda_service.service import LambdaService
@@ -64,9 +64,9 @@ def create(service: LambdaService, resource: CustomResource, report: Report) -> 
     if answer is None:
         error = json.loads(result.payload) if result.failed else {}
         why = f": {error.get('errorType')}: {error.get('errorMessage')}" if error else ""
-        raise LaptopError(f"{resource.name}: {name} ended without an answer to CloudFormation{why}")
+        raise ResourceFailed(f"{resource.name}: {name} ended without an answer to CloudFormation{why}")
     if answer.get("Status") != "SUCCESS":
-        raise LaptopError(f"{resource.name} failed: {answer.get('Reason')}")
+        raise ResourceFailed(f"{resource.name} failed: {answer.get('Reason')}")
     report(f"{resource.name}: {answer.get('Reason', 'done')}")
 
 

@@ -19,8 +19,9 @@ from local import completion, transform
 from local.aws import client
 from local.conditions import Decided
 from local.custom_resources import CustomResource
-from local.errors import DeployFailed
+from local.errors import DeployFailed, ParameterRefused
 from local.package import BUCKET, Artifact
+from local.parameters import faults_of
 from signalbox.errors import ScheduleRefused, TaskUnknown
 from signalbox.registry import Registry
 from signalbox.schedule import Schedule
@@ -54,6 +55,8 @@ def plan(path: Path, stack: str, given: Mapping[str, str], registry_of: Registry
     """Read, package and transform the template, and refuse what can't work. Nothing is made yet."""
     template = transform.read_template(path)
     artifacts = transform.package(template, path.resolve().parent)
+    if faults := faults_of(template.get("Parameters") or {}, given):
+        raise ParameterRefused("; ".join(faults))
     parameters = transform.parameters_of(template, given)
     _refuse(iter(Decided(template, parameters).refusals()))
     planned = Plan(stack, transform.transform(template, parameters), parameters, tuple(artifacts.values()))

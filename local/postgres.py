@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 import psutil
 
-from local.errors import LaptopError
+from local.errors import DatabaseUnfit, LaptopError
 from local.processes import end, runs
 
 _BINARIES = {16: "pginstall", 18: "pginstall18"}
@@ -65,6 +65,10 @@ class EmbeddedPostgres:
         self._log.parent.mkdir(parents=True, exist_ok=True)
         if not (self.data / "PG_VERSION").exists():
             self._make_data()
+        elif (made_by := (self.data / "PG_VERSION").read_text().strip()) != str(self._version):
+            raise DatabaseUnfit(
+                f"the database in {self.data} was made by PostgreSQL {made_by}, and this is {self._version}"
+            )
         self._process = self._launch()
         self._wait_until_ready(self._process)
         return self.dsn
@@ -122,7 +126,7 @@ class EmbeddedPostgres:
             if process.poll() is not None or time.monotonic() > deadline:
                 words = self._last_words()
                 self.stop()
-                raise LaptopError(f"PostgreSQL in {self.data} did not start: {words}")
+                raise DatabaseUnfit(f"PostgreSQL in {self.data} did not start: {words}")
             time.sleep(0.01)
 
     def _last_words(self) -> str:

@@ -1,8 +1,8 @@
 """The laptop's stack from the outside: bring it up, take it down, ask how it is.
 
 The stack is a process of its own, the supervisor, in a session of its own; who brings it up waits until it is ready
-and either lets go of it (`up`) or stays with it to the end (`up_attached`). The database starts empty unless it is to
-be kept: what AWS's stand-in holds, queues and all, is gone with the process in any case.
+and either lets go of it (`up`) or stays with it to the end (`up_attached`). The database is kept
+until a fresh one is asked for: what AWS's stand-in holds, queues and all, is gone with the process in any case.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Options:
     template: Path = ROOT / "template.yaml"
     stack: str = "signalbox"
     port: int = DEFAULT_PORT  # 0: any that is free
-    keep: bool = False  # the database of the last time
+    fresh: bool = False  # an empty database instead of the last one
     clock: bool = True  # off: rules fire only when told to
     durable: bool = True  # off: faster, and lost if the machine itself crashes
     parameters: Mapping[str, str] = field(default_factory=dict)  # of the template

@@ -15,12 +15,13 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from typing import Any, NoReturn
 
-from local.errors import LaptopError, PortTaken, StackRunning
+from local.errors import DatabaseUnfit, LaptopError, PortTaken, ResourceFailed, StackRunning
 from local.home import Home, State
 from local.interrupts import Interrupts
 from local.leftovers import remove_leftovers
@@ -80,8 +81,11 @@ def _start(
     """Each part's end is registered with `parts` before it begins, so that half a stack stops as a whole one does."""
     _refuse_busy_port(options.port)
     home = Home(options.home)
-    if not options.keep:
+    if options.fresh:
         shutil.rmtree(home.database, ignore_errors=True)
+    kept = home.database.exists()
+    if kept:
+        _say(report="going on with the last database; --fresh begins with an empty one")
     _say(report="starting PostgreSQL and the stand-in for AWS")
     postgres = EmbeddedPostgres(home.folder, durable=options.durable)
     parts.callback(moto.stop)
@@ -92,8 +96,23 @@ def _start(
         # Imports take as long as the two do, and want nothing of them.
         from local.assembly import Grounds, assemble
 
-        grounds = Grounds(home.folder, database.result(), endpoint.result())
-    return assemble(options, grounds, stop, parts, lambda text: _say(report=text))
+        with _named_as_kept(kept=kept):
+            grounds = Grounds(home.folder, database.result(), endpoint.result())
+    with _named_as_kept(kept=kept):
+        return assemble(options, grounds, stop, parts, lambda text: _say(report=text))
+
+
+@contextmanager
+def _named_as_kept(*, kept: bool) -> Iterator[None]:
+    """Say of a database that does not fit that it is the last one, and how to begin anew."""
+    try:
+        yield
+    except (DatabaseUnfit, ResourceFailed) as error:
+        if not kept:
+            raise
+        raise DatabaseUnfit(
+            f"{error}; this is the last stack's database: `signalbox up --fresh` begins with an empty one"
+        ) from None
 
 
 def _refuse_busy_port(port: int) -> None:

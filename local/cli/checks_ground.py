@@ -51,7 +51,7 @@ def check_laptop(home: Path) -> list[Finding]:
 
 def _database(answers: bool, dsn: str) -> list[Finding]:
     """Of one that answers, the functions tell more."""
-    advice = "`signalbox down`, then `signalbox up --keep`, which goes on with its data"
+    advice = "`signalbox down`, then `signalbox up`, which goes on with its data"
     return [] if answers else [fail("database", f"{dsn} does not answer", advice)]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from local.cli.errors import UsageRefused
-from local.errors import LaptopError
+from local.errors import LaptopError, ParameterRefused
 
 _CREDENTIALS = "check `aws sts get-caller-identity`, or choose another AWS_PROFILE"
 _NEXT_FOR_CODE = {
@@ -65,7 +65,7 @@ def explain(error: BaseException) -> str:
 
 def is_mistyped(error: BaseException) -> bool:
     """Whether it was the typed words that were wrong."""
-    return isinstance(error, UsageRefused) or getattr(error, "kind", None) in _MISTYPED
+    return isinstance(error, UsageRefused | ParameterRefused) or getattr(error, "kind", None) in _MISTYPED
 
 
 def as_value(error: BaseException) -> dict[str, str]:

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from local.conditions import Decided
-from local.errors import DeployFailed
+from local.errors import DeployFailed, ParameterRefused
+from local.parameters import faults_of
 from local.transform import Template, read_template
 from signalbox.schedule import Schedule
 
@@ -105,31 +106,10 @@ def read_stack(path: Path, given: Mapping[str, str]) -> Stack:
     """As it would be deployed with these parameters; what has no default and is not given does not matter here."""
     template = read_template(path)
     declared = template.get("Parameters") or {}
-    for name, value in given.items():
-        _check(path, declared, name, value)
+    if faults := faults_of(declared, given):
+        raise ParameterRefused("; ".join(faults))
     parameters = {name: str(given.get(name, one.get("Default", "given"))) for name, one in declared.items()}
     return _Reader(template, parameters).stack()
-
-
-def _check(path: Path, declared: Mapping[str, Any], name: str, value: str) -> None:
-    """As CloudFormation would."""
-    if name not in declared:
-        raise DeployFailed(f"the template {path.name} has no parameter {name}; it has {', '.join(sorted(declared))}")
-    one = declared[name]
-    allowed = [str(choice) for choice in one.get("AllowedValues", [])]
-    if allowed and value not in allowed:
-        raise DeployFailed(f"the parameter {name} can't be '{value}'; it may be {', '.join(allowed)}")
-    if one["Type"] == "Number" and not _between(value, one.get("MinValue"), one.get("MaxValue")):
-        bounds = f"{one.get('MinValue', '…')} to {one.get('MaxValue', '…')}"
-        raise DeployFailed(f"the parameter {name} can't be '{value}'; it is a number from {bounds}")
-
-
-def _between(value: str, least: float | None, most: float | None) -> bool:
-    try:
-        number = float(value)
-    except ValueError:
-        return False
-    return (least is None or number >= least) and (most is None or number <= most)
 
 
 class _Reader:

@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import psutil
+import psycopg
 import pytest
 
 from local.cli.commands.demo import AT
@@ -104,6 +105,19 @@ def test_what_a_killed_stack_left_over_is_told_and_ended_by_down(home: Path) -> 
     assert signalbox("status").out == f"no stack runs in {home}; `signalbox up` starts one\n"
 
 
+def test_kept_database_with_other_migrations_is_refused(home: Path) -> None:
+    words = up(home, "--detach", "--json", "--no-clock", "--parameter", "ForecastsPack=off")
+    announced = Signalbox()(*words).json
+    with psycopg.connect(announced["database"]) as connection:
+        connection.execute("UPDATE signalbox.schema_migrations SET checksum = 'other' WHERE version = 2")
+    Signalbox()("down", "--home", str(home))
+    ran = Signalbox()(*words)
+    assert ran.code == 1
+    assert "0002_jobs was changed after it was applied" in ran.err
+    assert "`signalbox up --fresh` begins with an empty one" in ran.err
+    assert Signalbox()(*words, "--fresh").code == 0
+
+
 def test_a_port_that_is_taken_is_named(home: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -116,15 +130,16 @@ def test_a_port_that_is_taken_is_named(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "code", "said"),
     [
-        (["--parameter", "Nope=1"], "the template has no parameter Nope; it has"),
-        (["--template", "none.yaml"], "can't be read"),
+        (["--parameter", "DisabledTask=x"], 2, "has no parameter DisabledTask; did you mean 'DisabledTasks'?"),
+        (["--parameter", "RuleState=off"], 2, "parameter RuleState can't be 'off': it takes one of ENABLED, DISABLED"),
+        (["--template", "none.yaml"], 1, "can't be read"),
     ],
 )
-def test_what_can_not_be_deployed_is_said_and_nothing_stays(home: Path, words: list[str], said: str) -> None:
+def test_what_can_not_be_deployed_is_said_and_nothing_stays(home: Path, words: list[str], code: int, said: str) -> None:
     ran = Signalbox()(*up(home, "--detach", *words))
-    assert (ran.code, ran.out) == (1, "")
+    assert (ran.code, ran.out) == (code, "")
     assert said in ran.err
     assert belonging_to(home) == []
 
@@ -172,7 +187,7 @@ def test_the_demo_shows_what_happened_and_leaves_nothing(scratch: Signalbox, fol
 
 
 def test_a_run_that_fails_makes_the_demo_fail_and_programs_are_told(scratch: Signalbox, folder: Path) -> None:
-    ran = scratch("demo", "--json", "--parameter", "StripePrices=none")
+    ran = scratch("demo", "--json", "--parameter", "StripePrices={none}")
     assert ran.code == 1
     answer = json.loads(ran.out)
     assert (answer["at"], len(answer["fired"])) == (AT.isoformat(), 31)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import urllib3
 
-from local.errors import PortTaken, StackRunning
+from local.errors import DatabaseUnfit, PortTaken, StackRunning
 from local.home import State
 from local.stack import Options, down, status, up
 from tests.support.laptop import AT, belonging_to, control, quiet, seen, send_to_inbox, supervisor_of, tick
-from tests.support.small_project import write_small_project
+from tests.support.small_project import text_of, write_small_project
 
 
 @pytest.fixture(scope="module")
@@ -137,11 +137,33 @@ def test_two_stacks_stand_side_by_side(options: Options, tmp_path: Path) -> None
         down(other.home, quiet)
 
 
-def test_the_database_starts_empty_unless_it_is_kept(options: Options) -> None:
+def test_the_database_is_kept_unless_a_fresh_one_is_asked_for(options: Options) -> None:
     state = up(options, quiet)
     tick(state, "signalbox-poll_data")
     down(options.home, quiet)
-    kept = Options(home=options.home, template=options.template, port=0, clock=False, keep=True)
-    assert len(seen(up(kept, quiet))) == 1
+    said = list[str]()
+    assert len(seen(up(options, said.append))) == 1
+    assert "going on with the last database; --fresh begins with an empty one" in said
     down(options.home, quiet)
-    assert seen(up(options, quiet)) == []
+    assert seen(up(replace(options, fresh=True), quiet)) == []
+
+
+def test_a_kept_database_that_no_longer_fits_is_refused(options: Options, tmp_path: Path) -> None:
+    up(options, quiet)
+    down(options.home, quiet)
+    migrator = text_of("functions/migrator/handler.py").replace("CREATE TABLE", "CREATE TABEL")
+    path = write_small_project(tmp_path / "changed", **{"functions/migrator/handler.py": migrator})
+    with pytest.raises(
+        DatabaseUnfit, match=r"(?s)Migrations failed: .*`signalbox up --fresh` begins with an empty one"
+    ):
+        up(replace(options, template=path), quiet)
+
+
+def test_a_kept_database_of_another_version_is_refused(options: Options) -> None:
+    up(options, quiet)
+    down(options.home, quiet)
+    (options.home / "postgres" / "PG_VERSION").write_text("16\n")
+    with pytest.raises(DatabaseUnfit, match=r"made by PostgreSQL 16, and this is 18; .*--fresh"):
+        up(options, quiet)
+    assert belonging_to(options.home) == []
+    up(replace(options, fresh=True), quiet)

@@ -192,9 +192,12 @@ def test_a_lane_that_can_not_keep_up_is_said_so(capsys: pytest.CaptureFixture[st
         ("--jobs-per-day 1 --lane fast", "invalid choice: 'fast'"),
         ("--jobs-per-day 1 --proxy", "give --database aurora as well"),
         ("--jobs-per-day 1 --network made", "--network made comes with --database aurora"),
-        ("--jobs-per-day 1 --parameter LaneBatch=5", "has no parameter LaneBatch; it has CaBundle"),
-        ("--jobs-per-day 1 --parameter LaneBatchSize=0", "LaneBatchSize can't be '0'; it is a number from 1 to 10000"),
-        ("--jobs-per-day 1 --parameter RuleState=OFF", "RuleState can't be 'OFF'; it may be ENABLED, DISABLED"),
+        ("--jobs-per-day 1 --parameter LaneBatch=5", "has no parameter LaneBatch; did you mean 'LaneBatchSize'?"),
+        (
+            "--jobs-per-day 1 --parameter LaneBatchSize=0",
+            "LaneBatchSize can't be '0': it takes a number from 1 to 10000",
+        ),
+        ("--jobs-per-day 1 --parameter RuleState=OFF", "RuleState can't be 'OFF': it takes one of ENABLED, DISABLED"),
         ("--jobs-per-day 1 --template /nowhere.yaml", "template /nowhere.yaml can't be read"),
     ],
 )

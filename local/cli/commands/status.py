@@ -90,7 +90,7 @@ def _lines(found: Status, folder: Path) -> list[str]:
 
 def _lines_of_running(state: State, detail: Any, *, database_answers: bool) -> list[str]:
     running = ", ".join(f"{name} × {count}" for name, count in detail["running"].items() if count)
-    missing = f"does not answer ({state.database}); `signalbox down`, then `signalbox up --keep`"
+    missing = f"does not answer ({state.database}); `signalbox down`, then `signalbox up`"
     return [
         f"stack {state.stack} is up, started {show_age(state.started_at, datetime.now(UTC))} (process {state.pid})",
         f"  endpoint  {state.endpoint}",

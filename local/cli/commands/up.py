@@ -16,7 +16,7 @@ EXAMPLES = (
     Example("up", "start, and stay until Ctrl-C"),
     Example("up --detach --json", "start, print where it is as JSON, and return"),
     Example("up --port 0 --no-clock", "any free port, and rules fire only by `signalbox tick`"),
-    Example("up --keep", "go on with the database of the last time"),
+    Example("up --fresh", "begin with an empty database; else the last one is kept"),
     Example("up --parameter DisabledTasks=poll_data", "give the template a parameter"),
 )
 
@@ -25,7 +25,7 @@ def configure(parser: CommandParser) -> None:
     parser.add_argument("--detach", action="store_true", help="return once the stack is ready")
     parser.add_argument("--port", type=port, default=DEFAULT_PORT, help="of the endpoint (default: 4566; 0: any free)")
     parser.add_argument("--no-clock", action="store_true", help="fire no rules by the clock")
-    parser.add_argument("--keep", action="store_true", help="keep the database of the last time")
+    parser.add_argument("--fresh", action="store_true", help="begin with an empty database, not with the last one")
     add_deployment(parser)
     add_laptop(parser)
 
@@ -50,7 +50,7 @@ def run(args: Namespace) -> int:
         home=home_folder(args.home),
         template=args.template,
         port=args.port,
-        keep=args.keep,
+        fresh=args.fresh,
         clock=not args.no_clock,
         parameters=dict(args.parameter),
     )
