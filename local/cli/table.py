@@ -36,18 +36,20 @@ def table(columns: Sequence[Column], rows: Sequence[Row], width: int) -> list[Te
     """The lines of a table for a terminal of that width."""
     rows = [Row([cell.replace("\n", " ") for cell in row.cells], row.note) for row in rows]
     widths = [max([len(column.name), *(len(row.cells[at]) for row in rows)]) for at, column in enumerate(columns)]
-    heads = _line([column.name for column in columns], columns, widths)
+    # Closer together where that makes them fit.
+    gap = _GAP if sum(widths) + len(_GAP) * (len(widths) - 1) <= width else " "
+    heads = _line([column.name for column in columns], columns, widths, gap)
     lines = [Text(heads.plain.rstrip(), style="bold")]
     for row in rows:
-        lines += _row(_line(row.cells, columns, widths), row.note, width)
+        lines += _row(_line(row.cells, columns, widths, gap), row.note, width)
     return lines
 
 
-def _line(cells: Sequence[str], columns: Sequence[Column], widths: Sequence[int]) -> Text:
+def _line(cells: Sequence[str], columns: Sequence[Column], widths: Sequence[int], gap: str) -> Text:
     line = Text()
     for at, (cell, column, size) in enumerate(zip(cells, columns, widths, strict=True)):
         if at:
-            line.append(_GAP)
+            line.append(gap)
         line.append(cell.rjust(size) if column.right else cell.ljust(size), style=style_of(cell))
     return line
 

@@ -157,9 +157,10 @@ def scratch(folder: Path) -> Signalbox:
 
 
 def test_the_demo_shows_what_happened_and_leaves_nothing(scratch: Signalbox, folder: Path) -> None:
-    ran = scratch("demo")
+    ran = scratch.with_(COLUMNS="80")("demo")
     assert ran.code == 0, ran.err
-    heading, *rows, closing = ran.out.splitlines()
+    assert all(len(line) <= 80 for line in ran.out.splitlines())
+    heading, *rows, fired, closing = ran.out.splitlines()
     assert heading.split() == ["task", "slot", "trigger", "status", "items", "took"]
     table = [row.split() for row in rows]
     for expected in (
@@ -181,7 +182,21 @@ def test_the_demo_shows_what_happened_and_leaves_nothing(scratch: Signalbox, fol
     ):
         assert expected in [row[: len(expected)] for row in table]
     assert "sample: its worker vanished" in ran.out
-    assert closing.startswith("31 rules fired for 2026-01-05T02:30Z: 36 runs, 36 missed slots found, nothing failed; ")
+    webhooks = rows[rows.index("") + 1 :]
+    assert [line.split() for line in webhooks[:3]] == [
+        ["job", "attempt", "status", "took"],
+        ["webhook", "order.paid", "1", "completed", *webhooks[1].split()[4:6]],
+        ["webhook", "order.shipped", "1", "failed", *webhooks[2].split()[4:6], "127.0.0.1", "answered", "503"],
+    ]
+    assert [line.split()[:2] for line in webhooks[3:]] == [
+        ["2", "completed"],
+        ["webhook", "order.refunded"],
+        ["redriven", "the"],
+        ["2", "completed"],
+        [],
+    ]
+    assert fired == "31 rules fired for 2026-01-05T02:30Z, 3 jobs submitted:"
+    assert closing.startswith("36 runs, 36 missed slots found, nothing failed; ")
     assert "firing every rule for 2026-01-05T02:30Z" in ran.err
     assert_nothing_left(folder)
 
@@ -198,6 +213,7 @@ def test_a_run_that_fails_makes_the_demo_fail_and_programs_are_told(scratch: Sig
     assert any("sync_stripe for 2026-01-05T00:00Z failed: SettingsRefused" in failure for failure in failures)
     assert "function archiver failed with SettingsRefused: 48 invocations" in failures
     assert "16 events ended among the dead letters" in failures
+    assert [len(one["executions"]) for one in answer["jobs"]] == [1, 2, 2]
     assert "sync_stripe for 2026-01-05T00:00Z failed" in ran.err
     assert_nothing_left(folder)
 

@@ -35,6 +35,10 @@ def test_a_long_note_stands_below_its_row_whole_and_within_the_width() -> None:
     assert " ".join(line.strip() for line in lines[2:-1]) == LONG
 
 
+def test_columns_stand_closer_where_that_makes_them_fit() -> None:
+    assert plain([Row(["sweep_runs", "7"])], width=16) == ["task       items", "sweep_runs     7"]
+
+
 def test_a_note_of_several_lines_never_tears_the_row() -> None:
     assert plain([Row(["poll", "7"], "one\ntwo")])[1:] == ["poll      7", "      one two"]
 

@@ -1,5 +1,6 @@
 """`signalbox demo`: a laptop stack of its own in a temporary folder, sample data, every rule fired once at a fixed
-instant, and a table of what happened. Nothing stays behind; any failed run makes it fail.
+instant, and a table of what happened; then three jobs, and a table of theirs. Nothing stays behind; any failed run
+makes it fail, and so does a job that does not complete in the end.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from local.cli import demo_jobs
 from local.cli.aftermath import gather
 from local.cli.command import Example
 from local.cli.command_parser import CommandParser
 from local.cli.commands.up import add_deployment
+from local.cli.demo_jobs import DemoJobs, parameters_for
 from local.cli.instant import show_instant
 from local.cli.laptop_control import LaptopControl
 from local.cli.options import add_output
@@ -51,17 +54,23 @@ class _Demo:
 
     steps: Steps
     began: datetime
+    jobs: DemoJobs
     outcome: Outcome | None = None
 
     def perform(self, state: State) -> None:
         """All that is done with the stack while it is up."""
         target, control = Target(state.stack, state.endpoint), LaptopControl(state.endpoint)
-        self.steps.begin("loading sample data")
+        self.steps.begin("submitting jobs, and loading sample data")
+        self.jobs.submit(state, target)
         before = _load_samples(state)
+        self.steps.begin("redriving the job that failed for good")
+        self.jobs.redrive(target)
         self.steps.begin(f"firing every rule for {show_instant(AT)}")
         fired = control.tick(AT, None, due=False)
         self.steps.begin("waiting for all that follows")
         idle = bool(control.idle(_PATIENCE_SECONDS)["idle"])
+        self.steps.begin("waiting for the jobs")
+        self.jobs.finish(target)
         self.steps.begin("reading the ledger")
         outcome = gather(target, fired, before, at=AT, began=self.began, idle=idle)
         self.outcome = replace(outcome, failed_invocations=_failed_invocations(state))
@@ -71,20 +80,20 @@ class _Demo:
 
 def run(args: Namespace) -> int:
     began = time.monotonic()
-    with Steps() as steps, TemporaryDirectory(prefix="signalbox-demo-") as home:
-        demo = _Demo(steps, datetime.now(UTC))
+    with Steps() as steps, TemporaryDirectory(prefix="signalbox-demo-") as home, DemoJobs() as jobs:
+        demo = _Demo(steps, datetime.now(UTC), jobs)
         options = Options(
             home=Path(home),
             template=args.template,
             port=0,
             clock=False,
             durable=False,
-            parameters=dict(args.parameter),
+            parameters={**parameters_for(args.template), **dict(args.parameter)},
         )
         up_attached(options, steps.begin, demo.perform)
     if demo.outcome is None:
         return _INTERRUPTED
-    return _report(demo.outcome, time.monotonic() - began, as_json=args.json)
+    return _report(demo.outcome, jobs, time.monotonic() - began, as_json=args.json)
 
 
 def _load_samples(state: State) -> Before:
@@ -106,15 +115,18 @@ def _failed_invocations(state: State) -> int:
         return sum(count for (count,) in connection.execute(statement))
 
 
-def _report(outcome: Outcome, seconds: float, *, as_json: bool) -> int:
-    failures = outcome.failures()
+def _report(outcome: Outcome, jobs: DemoJobs, seconds: float, *, as_json: bool) -> int:
+    failures = outcome.failures() + jobs.failures()
     if as_json:
-        print_json({**_as_json(outcome), "failures": failures, "seconds": round(seconds, 1)})
+        print_json({**_as_json(outcome), "jobs": jobs.as_json(), "failures": failures, "seconds": round(seconds, 1)})
     else:
         out = console()
         print_lines(out, table(COLUMNS, rows(outcome), width_of(out)))
-        fired = f"{len(outcome.fired)} rules fired for {show_instant(AT)}"
-        print(f"{fired}: {outcome.counted()}; {seconds:.1f} s in all")
+        print()
+        print_lines(out, table(demo_jobs.COLUMNS, jobs.rows(), width_of(out)))
+        print()
+        print(f"{len(outcome.fired)} rules fired for {show_instant(AT)}, {len(jobs.ids)} jobs submitted:")
+        print(f"{outcome.counted()}; {seconds:.1f} s in all")
     for failure in failures:
         say(f"signalbox: demo: {failure}")
     return 1 if failures else 0
