@@ -104,7 +104,7 @@ def test_a_tick_that_is_waited_for_fails_when_a_run_did(signalbox: Signalbox, db
     answer = json.loads(ran.out)
     assert ran.code == 1
     assert {(run["job_type"], run["status"]) for run in answer["runs"]} == {("prune_history", "failed")}
-    assert "prune_history for 2026-02-09T02:30Z failed: DivisionByZero: division by zero" in answer["failures"]
+    assert "prune_history for 2026-02-09T02:30Z failed: DivisionByZero: division by zero (22012)" in answer["failures"]
     assert "signalbox: tick: prune_history for 2026-02-09T02:30Z failed" in ran.err
 
 
