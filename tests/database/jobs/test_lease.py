@@ -91,3 +91,20 @@ def test_whoever_has_lost_the_lease_changes_nothing(workshop: Workshop, lease: L
     assert end(lease, workshop.db, job, COMPLETED) == []
     assert workshop.job(job_id)["status"] == "running"
     assert [attempt["status"] for attempt in workshop.attempts(job_id)] == ["started"]
+
+
+def test_jobs_of_a_claim_whose_answer_was_lost_are_run(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = [workshop.obey("complete", max_attempts=1) for _ in range(3)]
+    claim, losses = Lease.claim, iter([True])
+
+    def lose_the_first_answer(*asked: Any, **options: Any) -> list[Job]:
+        jobs = claim(*asked, **options)
+        if next(losses, False):
+            workshop.engine.tools.database.close()
+            raise psycopg.OperationalError("server closed the connection unexpectedly")
+        return jobs
+
+    monkeypatch.setattr(Lease, "claim", lose_the_first_answer)
+    assert workshop.work(*ids) == {"batchItemFailures": []}
+    assert [workshop.job(id_)["status"] for id_ in ids] == ["completed"] * 3
+    assert [len(workshop.attempts(id_)) for id_ in ids] == [1, 1, 1]

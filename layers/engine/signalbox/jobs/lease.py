@@ -50,13 +50,14 @@ class Lease:
     node: str | None
     life: timedelta
 
-    def claim(self, db: Connection, job_ids: Sequence[str]) -> list[Job]:
-        """Those of the jobs that were to be had."""
+    def claim(self, db: Connection, job_ids: Sequence[str], *, again: bool = False) -> list[Job]:
+        """Return the jobs that this worker may run; if asked again, also those of a claim whose answer was lost."""
         ids = "{" + ",".join(job_ids) + "}"  # as a text at once: each by itself would take the driver longer
         values = {"ids": ids, "token": self.token, "worker_id": self.worker_id, "node": self.node, "lease": self.life}
         with db.cursor() as cursor:
             cursor.adapters.register_loader("jsonb", JsonLoader)
-            return list(map(Job._make, cursor.execute(SQL["claim"], values)))
+            jobs = list(map(Job._make, cursor.execute(SQL["claim"], values)))
+            return list(map(Job._make, cursor.execute(SQL["find_claimed"], values))) if again else jobs
 
     def finish(self, db: Connection, verdicts: Iterable[str]) -> list[Changed]:
         """(id, status, whether it is another job that waited for one of these) of all that changed."""

@@ -4,6 +4,12 @@ SELECT id::text, job_type, lane, priority, payload, payload_version, config, cur
     pieces, first_started_at
 FROM signalbox.claim_jobs(%(ids)s::uuid[], %(token)s, %(worker_id)s, %(node)s, %(lease)s);
 
+-- find_claimed: those that are under the token, which an earlier claim may have taken whose answer was lost
+SELECT id::text, job_type, lane, priority, payload, payload_version, config, cursor, tenant, job_group, correlation_id,
+    attempts, executions, max_attempts, timeout_ms, queued_at, created_at, cancel_requested_at, throttles, throttled_since,
+    pieces, first_started_at
+FROM signalbox.jobs WHERE id = ANY (%(ids)s::uuid[]) AND status = 'running' AND lease_token = %(token)s;
+
 -- finish: end attempts as their verdicts say; whose lease is another's by now is left alone
 SELECT id::text, status, follows FROM signalbox.end_attempts(%(token)s, %(verdicts)s::jsonb);
 

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import count
 from threading import Lock
 from typing import Any, NamedTuple, TypeVar
 
@@ -100,7 +101,8 @@ class Batch:
         return self.invocation.ends_at - self.tools.settings.budget_margin_seconds
 
     def run(self, ids: Sequence[str]) -> None:
-        claimed = self._patiently(self._patience, lambda db: self.lease.claim(db, ids))
+        tries = count()
+        claimed = self._patiently(self._patience, lambda db: self.lease.claim(db, ids, again=next(tries) > 0))
         self.claimed_at = self.recorded_at = time.monotonic()
         self.jobs = {job.id: job for job in claimed}
         self.ahead = self.jobs.copy()
