@@ -64,7 +64,7 @@ class DeliverWebhook(JobPayload):
     secret: Annotated[str, Field(pattern=r"^[A-Za-z0-9/_+=.@:-]{1,512}$")]  # its name or ARN in Secrets Manager
     headers: Annotated[dict[str, str], Field(max_length=20, default_factory=dict)]
     delivery_id: Annotated[str | None, Field(pattern=r"^[!-~]{1,128}$")] = None  # else the job's id
-    timeout_seconds: Annotated[float, Field(gt=0, le=LONGEST_SECONDS)] = LONGEST_SECONDS
+    timeout_seconds: Annotated[float, Field(gt=0, le=LONGEST_SECONDS)] = 10.0
 
     @field_validator("url")
     @classmethod

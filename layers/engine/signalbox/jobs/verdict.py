@@ -63,7 +63,8 @@ class Verdict:
 
 COMPLETED = Verdict("completed", "completed")
 CANCELLED = Verdict("cancelled", "cancelled")
-RELEASED = Verdict("pending", "released", counts="not")
+# Not at once: a worker with as little time left would give it back again and again.
+RELEASED = Verdict("pending", "released", counts="not", delay=timedelta(seconds=10))
 
 
 def of_answer(answer: Any) -> Verdict:
