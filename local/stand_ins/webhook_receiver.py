@@ -10,22 +10,16 @@ import threading
 from local.lambda_service.http_server import HttpServer, Request, Response
 
 
-class WebhookReceiver:
-    """Owns its server."""
+class WebhookReceiver(HttpServer):
+    """Serves on a port that the system chooses."""
 
     def __init__(self) -> None:
-        self._server = HttpServer(0, self._answer)
+        super().__init__(0, self._answer)
         self._rested, self._mended = threading.Event(), threading.Event()
 
     @property
     def url(self) -> str:
-        return f"http://{self._server.address}"
-
-    def start(self) -> None:
-        self._server.start()
-
-    def stop(self) -> None:
-        self._server.stop()
+        return f"http://{self.address}"
 
     def mend(self) -> None:
         """From now on nothing is refused as broken."""

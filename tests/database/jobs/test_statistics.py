@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import psycopg
 import pytest
 
+from signalbox.jobs import statistics
 from signalbox.jobs.health import PlaneHealth
 from signalbox.jobs.inspection import show_job
 from signalbox.jobs.listing import list_jobs
@@ -252,3 +254,23 @@ def test_worker_is_silent_after_three_missed_heartbeats(db: psycopg.Connection) 
     assert [job["silent_seconds"] for job in jobs] == [70, 50, None]
     assert show_job(db, jobs[0]["id"])["job"]["silent_seconds"] == 70
     assert show_job(db, jobs[0]["id"])["executions"][0]["duration_ms"] is None
+
+
+def test_statistics_are_of_one_instant(dsn: str, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    job_id = running_job(db)
+    count_live = statistics.count_live
+
+    def end_the_job_first(*asked: Any) -> list[statistics.Live]:
+        with psycopg.connect(dsn, autocommit=True) as worker:
+            worker.execute(
+                "SELECT signalbox.end_attempts(lease_token, %s) FROM signalbox.jobs WHERE id = %s",
+                (json.dumps([{"id": job_id, "number": 1, "status": "completed", "execution": "completed"}]), job_id),
+            )
+        return count_live(*asked)
+
+    monkeypatch.setattr(statistics, "count_live", end_the_job_first)
+    told = show_statistics(db, now=datetime.now(UTC))
+    assert (told.by_status["running"], told.by_status["completed"]) == (1, 0)
+    monkeypatch.undo()
+    told = show_statistics(db, now=datetime.now(UTC))
+    assert (told.by_status["running"], told.by_status["completed"]) == (0, 1)

@@ -1,3 +1,6 @@
+-- take_snapshot: all that this transaction reads is as of one instant
+SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
+
 -- list_figures: the figures of the periods of a window, a row each period, type and lane
 SELECT starts_at, job_type, begun, completed, failed, timed_out, cancelled, throttled, others, total_ms, most_ms,
     waited_ms, durations, waits, most_memory_mb, cpu_ms
