@@ -110,7 +110,7 @@ def _alarm(resource: Mapping[str, Any]) -> str | None:
     name = given["AlarmName"]["Fn::Sub"].removeprefix("${AWS::StackName}-")
     if name.startswith("deploy-"):
         return None
-    severity, text = given["AlarmDescription"]["Fn::Sub"].split(". ", 1)
+    severity, text = given["AlarmDescription"]["Fn::Sub"][0].split(". ", 1)
     periods = int(given["EvaluationPeriods"])
     needed, period = int(given.get("DatapointsToAlarm", periods)), timedelta(seconds=_period(given))
     looked_at = _span(periods * period) if needed in (1, periods) else f"{needed} of {periods} × {_span(period)}"

@@ -240,6 +240,15 @@ def test_an_alarm_links_the_heading_that_says_what_to_do(alarm: Alarm) -> None:
     assert HEADINGS.get(alarm.name), f"docs/runbook.md has no heading for {alarm.name}"
 
 
+def test_an_alarm_links_the_dashboard_where_no_runbook_is_given() -> None:
+    found = {**alarms("least"), **alarms("least", kind=COMPOSITE)}
+    home = "https://${AWS::Region}.console.aws.amazon.com/cloudwatch/home?region=${AWS::Region}"
+    dashboard_link = f" {home}#dashboards/dashboard/${{AWS::StackName}}"
+
+    assert found
+    assert [name for name, alarm in found.items() if not alarm.description.endswith(dashboard_link)] == []
+
+
 def test_each_alarm_has_its_section_in_the_runbook_and_each_such_section_its_alarm() -> None:
     found = re.findall(r"^## (.+)\n\nAlarm `([a-z-]+)`, (\w+)\.", RUNBOOK, re.MULTILINE)
     told = {name: severity for _, name, severity in found}
@@ -294,7 +303,7 @@ def test_a_pager_hears_of_every_critical_alarm_and_of_no_warning() -> None:
     [policy] = [json.loads(block) for block in re.findall(r"```json\n(.+?)```", watching, re.DOTALL)]
     [[(field, [match])]] = [policy.items()]
     everything = [*alarms().values(), *alarms(kind=COMPOSITE).values()]
-    paged = {alarm.name for alarm in everything if str(alarm.properties[field]["Fn::Sub"]).startswith(match["prefix"])}
+    paged = {alarm.name for alarm in everything if substituted(alarm.properties[field]).startswith(match["prefix"])}
 
     assert paged == {alarm.name for alarm in everything if alarm.severity == "critical"}
 

@@ -32,7 +32,13 @@ COMBINATIONS: Mapping[str, Mapping[str, str]] = {
     "pack": {**EXISTING, **PACK},
     "aurora": {**AURORA, "DatabaseProxy": "off"},
     "proxy": {**AURORA, "DatabaseProxy": "on"},
-    "all": {**AURORA, "DatabaseProxy": "on", **PACK, "OperatorsEmail": "operators@example.com"},
+    "all": {
+        **AURORA,
+        "DatabaseProxy": "on",
+        **PACK,
+        "OperatorsEmail": "operators@example.com",
+        "RunbookUrl": "https://docs.example.com/runbook",
+    },
     "topic": {**EXISTING, "OperatorsTopicArn": f"{TOPIC}:operators", "OperatorsEmail": "operators@example.com"},
 }
 
