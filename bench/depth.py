@@ -10,16 +10,16 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
-from datetime import timedelta
 from time import perf_counter
 
 from bench.job_plant import JobPlant, job_plant
 from bench.ratio import Ratio, alternate
-from signalbox.jobs.lease import Lease
+from signalbox.jobs.end_record import record_of
+from signalbox.jobs.verdict import COMPLETED
+from signalbox.worker.lease import Claim, finish
 
 DEEP, SHALLOW = 1_000_000, 1_000
 SIZE, ROUNDS = 1_000, 15
-COMPLETED = '{{"id":"{id}","number":{number},"began_ms":0,"ended_ms":1,"status":"completed","execution":"completed"}}'
 FILL = (
     """
     INSERT INTO signalbox.jobs (
@@ -60,10 +60,10 @@ def _filled(plant: JobPlant, number: int) -> JobPlant:
 def _claim_and_finish(plant: JobPlant) -> Callable[[], float]:
     def once() -> float:
         ids = plant.submit("do_nothing", SIZE)
-        lease = Lease(uuid.uuid4(), "bench", None, timedelta(minutes=5))
+        claim = Claim(str(uuid.uuid4()), "bench")
         began = perf_counter()
-        jobs = lease.claim(plant.db, ids)
-        changed = lease.finish(plant.db, [COMPLETED.format(id=job.id, number=job.execution) for job in jobs])
+        jobs = claim.begin(plant.db, ids)
+        changed = finish(plant.db, [record_of(job, COMPLETED) for job in jobs])
         took = perf_counter() - began
         if len(changed) != SIZE:
             raise RuntimeError(f"{len(changed)} of {SIZE} jobs were finished")

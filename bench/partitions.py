@@ -17,7 +17,7 @@ from typing import Any
 from bench.job_plant import JobPlant, job_plant
 from bench.ratio import Ratio
 from signalbox.invocation import Invocation
-from signalbox.jobs.lease import Lease
+from signalbox.worker.lease import Claim
 
 JOBS = 1_000_000
 NUMBERS = (5, 30, 100)
@@ -111,7 +111,7 @@ def _past_weeks(plant: JobPlant, number: int) -> None:
 def _claim_ten(plant: JobPlant) -> float:
     ids = plant.submit("do_nothing", 10)
     began = perf_counter()
-    Lease(uuid.uuid4(), "bench", None, timedelta(minutes=5)).claim(plant.db, ids)
+    Claim(str(uuid.uuid4()), "bench").begin(plant.db, ids)
     return perf_counter() - began
 
 

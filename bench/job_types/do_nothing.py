@@ -1,7 +1,7 @@
 """A job that is done at once."""
 
-from signalbox.jobs.context import JobContext
 from signalbox.jobs.payload import JobPayload
+from signalbox.worker.job_context import JobContext
 
 
 class DoNothing(JobPayload):

@@ -1,7 +1,7 @@
 """A transactional job with one effect: a row in a table of the business."""
 
-from signalbox.jobs.context import JobContext
 from signalbox.jobs.payload import JobPayload
+from signalbox.worker.job_context import JobContext
 
 INSERT = "INSERT INTO business (number) VALUES (%s)"
 

@@ -20,7 +20,7 @@ ENGINE = {
     "deliver_notification": {"botocore.exceptions"},
     # Only an operator's question; only the function that each is for.
     "engine": {
-        *("signalbox.operations", "signalbox.jobs.worker", "signalbox.jobs.burial"),
+        *("signalbox.operations", "signalbox.worker.worker", "signalbox.jobs.burial"),
         *("signalbox.payload", "signalbox.runs"),
     },
     "events": {"botocore.exceptions"},
@@ -33,7 +33,6 @@ ENGINE = {
     "migrations": {"hashlib"},  # only the migrator compares checksums
     "notify_dead_letters": {"botocore.exceptions"},
     "parents": {"graphlib"},  # only jobs that wait for others of their own submit
-    "redelivery": {"botocore.exceptions"},
     "redrive": {"botocore.exceptions"},
     "registry": {"difflib"},  # only a misspelt name
     "runs": {"signalbox.backfills"},  # only a backfill's run
@@ -41,7 +40,9 @@ ENGINE = {
     "schedule": {"cronsim"},  # only a schedule that is not even
     "secret": {"botocore.exceptions", "psycopg.conninfo"},
     "signing_key": {"botocore.exceptions"},
+    "timeout": {"ctypes"},  # only a time-out in a thread
     "verdict": {"hashlib"},  # only a job that fails for good
+    "visibility": {"botocore.exceptions"},
 }
 FORECASTS = {
     "api_key": {"botocore.exceptions"},
@@ -79,10 +80,10 @@ def test_naming_a_pack_loads_none_of_its_tasks() -> None:
 @pytest.mark.parametrize(
     ("function", "own", "others"),
     [
-        ("archiver", "signalbox.runs", {"signalbox.jobs.worker", "signalbox.jobs.burial"}),
-        ("poller", "signalbox.runs", {"signalbox.jobs.worker", "signalbox.jobs.burial"}),
-        ("worker", "signalbox.jobs.worker", {"signalbox.runs", "signalbox.jobs.burial", "hashlib"}),
-        ("dead_letter", "signalbox.jobs.burial", {"signalbox.runs", "signalbox.jobs.worker"}),
+        ("archiver", "signalbox.runs", {"signalbox.worker.worker", "signalbox.jobs.burial"}),
+        ("poller", "signalbox.runs", {"signalbox.worker.worker", "signalbox.jobs.burial"}),
+        ("worker", "signalbox.worker.worker", {"signalbox.runs", "signalbox.jobs.burial", "hashlib"}),
+        ("dead_letter", "signalbox.jobs.burial", {"signalbox.runs", "signalbox.worker.worker"}),
     ],
 )
 def test_a_start_loads_what_the_function_is_for_and_nothing_that_few_invocations_need(

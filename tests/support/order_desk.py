@@ -17,10 +17,10 @@ from signalbox.jobs import cancellation, controls, hastening, pausing
 from signalbox.jobs.audit import Orderer
 from signalbox.jobs.catalogue import Catalogue
 from signalbox.jobs.controls import Cap, Controlled, Kind
-from signalbox.jobs.lease import Lease
 from signalbox.jobs.orders import Done, Terms
 from signalbox.jobs.selection import Selection
 from signalbox.jobs.submission import NewJob, submit
+from signalbox.worker.lease import Claim, finish
 from tests.support.jobs import TEST_JOB_TYPES
 
 JO = Orderer("jo", "because")
@@ -45,15 +45,15 @@ class OrderDesk:
     def submit_all(self, jobs: Sequence[NewJob]) -> list[str]:
         return [new.id for new in submit(self.db, self.catalogue, jobs, datetime.now(UTC))]
 
-    def begin(self, *ids: str) -> Lease:
-        """Claims them; the lease ends them."""
-        lease = Lease(uuid.uuid4(), "worker-1", None, timedelta(minutes=5))
-        lease.claim(self.db, ids)
-        return lease
+    def begin(self, *ids: str) -> str:
+        """Claims them; the token ends them."""
+        claim = Claim(str(uuid.uuid4()), "worker-1", life=timedelta(minutes=5))
+        claim.begin(self.db, ids)
+        return claim.token
 
-    def end(self, lease: Lease, *ids: str, **verdict: Any) -> None:
-        records = [json.dumps({"id": id_, "number": 1, "execution": "completed", **verdict}) for id_ in ids]
-        lease.finish(self.db, records)
+    def end(self, token: str, *ids: str, **verdict: Any) -> None:
+        end = {"token": token, "number": 1, "execution": "completed", **verdict}
+        finish(self.db, [json.dumps({"id": id_, **end}) for id_ in ids])
 
     def fail(self, job_id: str) -> None:
         """For good."""

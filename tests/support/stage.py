@@ -62,9 +62,7 @@ class Stage:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.engine.tools.database.close()
-        if self.engine.tools.reader is not None:
-            self.engine.tools.reader.close()
+        self.engine.close()
 
 
 def _with_tasks(engine: Engine, tasks: tuple[Task, ...]) -> Engine:

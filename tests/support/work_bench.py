@@ -12,10 +12,11 @@ import psycopg
 from psycopg.rows import dict_row
 
 from signalbox.jobs.catalogue import Catalogue
+from signalbox.jobs.end_record import record_of
 from signalbox.jobs.job import Job
-from signalbox.jobs.lease import Lease
 from signalbox.jobs.submission import NewJob, Submitted, submit
-from signalbox.jobs.verdict import Verdict, as_json
+from signalbox.jobs.verdict import Verdict
+from signalbox.worker.lease import Claim, finish
 from tests.support.jobs import TEST_JOB_TYPES
 
 First = TypeVar("First")
@@ -35,7 +36,7 @@ class WorkBench:
 
     def __init__(self, db: psycopg.Connection[Any]) -> None:
         self.db = db
-        self.at_work: dict[str, tuple[Lease, Job]] = {}
+        self.at_work: dict[str, Job] = {}
 
     def submit_all(self, jobs: Sequence[NewJob], at: datetime | None = None) -> list[Submitted]:
         return submit(self.db, CATALOGUE, jobs, at or datetime.now(UTC))
@@ -45,24 +46,14 @@ class WorkBench:
 
     def begin(self, *ids: str) -> set[str]:
         """Those that were to be had."""
-        lease = Lease(uuid.uuid4(), "tests", None, timedelta(minutes=5))
-        claimed = lease.claim(self.db, ids)
-        self.at_work.update({job.id: (lease, job) for job in claimed})
+        claimed = Claim(str(uuid.uuid4()), "tests", life=timedelta(minutes=5)).begin(self.db, ids)
+        self.at_work.update({job.id: job for job in claimed})
         return {job.id for job in claimed}
 
     def end(self, ends: Mapping[str, str]) -> set[str]:
-        """Jobs of one claim, and what becomes of them; answers those that were released."""
-        released = set()
-        for lease in {self.at_work[id_][0] for id_ in ends}:
-            mine = [(id_, status) for id_, status in ends.items() if self.at_work[id_][0] == lease]
-            records = [
-                f'{{"id":"{id_}","number":{self.at_work[id_][1].execution},{as_json(VERDICTS[status])[1:]}'
-                for id_, status in mine
-            ]
-            released |= {
-                id_ for id_, status, follows in lease.finish(self.db, records) if follows and status == "pending"
-            }
-        return released
+        """Jobs, and what becomes of them; answers those that were released."""
+        records = [record_of(self.at_work[id_], VERDICTS[status]) for id_, status in ends.items()]
+        return {one.id for one in finish(self.db, records) if one.follows and one.status == "pending"}
 
     def run(self, *ids: str, status: str = "completed") -> set[str]:
         assert self.begin(*ids) == set(ids)

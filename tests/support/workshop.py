@@ -47,7 +47,9 @@ class Workshop:
 
     def work(self, *job_ids: str, seconds: float = 300) -> dict[str, Any]:
         """One invocation with a message a job."""
-        bodies = [json.dumps({"job_id": id_, "job_type": "any"}) for id_ in job_ids]
+        rows = self.db.execute("SELECT id::text, job_type FROM signalbox.jobs WHERE id = ANY (%s)", (list(job_ids),))
+        types: dict[str, str] = dict(rows.fetchall())
+        bodies = [json.dumps({"job_id": id_, "job_type": types.get(id_, "unknown")}) for id_ in job_ids]
         return self.deliver(bodies, seconds=seconds)
 
     def deliver(self, bodies: Sequence[str], seconds: float = 300) -> dict[str, Any]:

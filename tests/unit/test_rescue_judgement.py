@@ -10,7 +10,7 @@ import pytest
 from signalbox.jobs.catalogue import Catalogue
 from signalbox.jobs.job_type import JobType
 from signalbox.jobs.retry_policy import RetryPolicy
-from signalbox.tasks.rescue_jobs import Lost, by_lease, judge
+from signalbox.tasks.rescue_jobs import Lost, judge
 
 FIXED = RetryPolicy(backoff="fixed", base=timedelta(seconds=30), jitter="none")
 CATALOGUE = Catalogue([JobType("sign", "signs", "signing", retry=FIXED, severity="critical")])
@@ -26,7 +26,7 @@ def lost(**fields: object) -> Lost:
         "attempt": 1,
         "max_attempts": 3,
         "worker_id": "request/ab12",
-        "token": uuid.UUID(int=1),
+        "token": str(uuid.UUID(int=1)),
         "unwanted": False,
     }
     return Lost(**{**values, **fields})  # type: ignore[arg-type]
@@ -34,21 +34,21 @@ def lost(**fields: object) -> Lost:
 
 @pytest.mark.parametrize(("attempt", "status"), [(1, "pending"), (2, "pending"), (3, "failed"), (4, "failed")])
 def test_a_job_is_tried_again_while_it_has_attempts_left(attempt: int, status: str) -> None:
-    verdict = judge(CATALOGUE, lost(attempt=attempt), 0.5)
+    verdict = judge(CATALOGUE, lost(attempt=attempt))
     assert (verdict.status, verdict.execution) == (status, "lost")
-    assert verdict.delay == (timedelta(seconds=30) if status == "pending" else timedelta(0))
+    assert verdict.delay == timedelta(0)
 
 
 def test_poison_is_as_severe_as_its_type_says() -> None:
-    verdict = judge(CATALOGUE, lost(attempt=3), 0.5)
-    assert (verdict.reason, verdict.severity) == ("poison", "critical")
-    unknown = judge(CATALOGUE, lost(attempt=3, job_type="unheard_of"), 0.5)
-    assert (unknown.reason, unknown.severity) == ("poison", "warning")
+    verdict = judge(CATALOGUE, lost(attempt=3))
+    assert (verdict.reason, verdict.severity) == ("lost", "critical")
+    unknown = judge(CATALOGUE, lost(attempt=3, job_type="unheard_of"))
+    assert (unknown.reason, unknown.severity) == ("lost", "warning")
 
 
 def test_whichever_worker_it_killed_poison_is_of_one_kind() -> None:
     kinds = {
-        judge(CATALOGUE, lost(attempt=attempt, max_attempts=attempt, worker_id=worker), 0.5).fingerprint
+        judge(CATALOGUE, lost(attempt=attempt, max_attempts=attempt, worker_id=worker)).fingerprint
         for attempt, worker in [(3, "request/ab12"), (5, "other-request/99")]
     }
     assert len(kinds) == 1
@@ -56,10 +56,4 @@ def test_whichever_worker_it_killed_poison_is_of_one_kind() -> None:
 
 def test_what_nobody_wants_any_more_is_cancelled_and_not_buried() -> None:
     for attempt in (1, 3):
-        assert judge(CATALOGUE, lost(attempt=attempt, unwanted=True), 0.5).status == "cancelled"
-
-
-def test_jobs_are_ended_lease_by_lease() -> None:
-    first, second = uuid.UUID(int=1), uuid.UUID(int=2)
-    jobs = [lost(id="a", token=second), lost(id="b", token=first), lost(id="c", token=second)]
-    assert [[job.id for job in found] for found in by_lease(jobs)] == [["b"], ["a", "c"]]
+        assert judge(CATALOGUE, lost(attempt=attempt, unwanted=True)).status == "cancelled"

@@ -1,8 +1,8 @@
-"""The database connection of an execution environment: opened when first needed, checked, reopened when gone. A worker
-has another for its heartbeat while a batch takes long, and a third one of the log-in that only reads, once it exports.
+"""A database connection of an execution environment: opened when first needed, checked, reopened when gone.
 
-No pool, because an execution environment serves one invocation at a time. No session state that a proxy would have to
-pin: no prepared statements, no session advisory locks.
+A worker has one for its desk, and a few more that its jobs borrow.
+
+No session state that a proxy would have to pin: no prepared statements, no session advisory locks.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from queue import LifoQueue
+from typing import Any
 
 import psycopg
 from psycopg.abc import RV, PQGen
@@ -123,10 +125,6 @@ class Database:
             self._look(self._connection)
         return self._connection
 
-    def open_another(self) -> Connection:
-        """One more, for a thread of its own, who closes it."""
-        return self._open()
-
     def _look(self, connection: Connection) -> None:
         self._inspect(connection)
         self._inspected_at = time.monotonic()
@@ -170,6 +168,24 @@ class Database:
             raise
         return connection
 
+    def options(self, *, fresh: bool) -> tuple[str, dict[str, Any]]:
+        """Where to connect and how, for connections of another kind."""
+        return secure(self._locate(fresh), self._ca_bundle), self._options
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {
+            "autocommit": True,
+            "prepare_threshold": None,
+            "application_name": self._application,
+            "connect_timeout": CONNECT_PATIENCE_SECONDS,
+            # A server that vanished without a word (a failover, a dropped NAT entry) is noticed within half a minute.
+            "keepalives_idle": 10,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 15_000,  # keepalives do not watch a statement that was sent and never acknowledged
+        }
+
     def _connect_anew(self, refusal: psycopg.OperationalError) -> Connection:
         """The secret may have been rotated since it was read. What a refused log-in reads like differs from server to
         proxy, so the secret itself is asked: only another DSN is worth another try. The database gets a new password
@@ -187,21 +203,46 @@ class Database:
         raise DatabaseUnavailable(_why(refusal)) from None
 
     def _connect(self, dsn: str) -> Connection:
-        conninfo = secure(dsn, self._ca_bundle)
-        connection = OwnConnection.connect(
-            conninfo,
-            autocommit=True,
-            prepare_threshold=None,
-            application_name=self._application,
-            connect_timeout=CONNECT_PATIENCE_SECONDS,
-            # A server that vanished without a word (a failover, a dropped NAT entry) is noticed within half a minute.
-            keepalives_idle=10,
-            keepalives_interval=5,
-            keepalives_count=3,
-            tcp_user_timeout=15_000,  # keepalives do not watch a statement that was sent and never acknowledged
-        )
+        connection = OwnConnection.connect(secure(dsn, self._ca_bundle), **self._options)
         connection.tells_details = self._error_details
         return connection
+
+
+class DatabasePool:
+    """At most `size` connections, each opened when it is first needed."""
+
+    def __init__(self, make: Callable[[], Database], size: int) -> None:
+        self.size = size
+        self._all = [make() for _ in range(size)]
+        # The last one given back goes out first, so that few are ever opened where few are needed.
+        self._free: LifoQueue[Database] = LifoQueue()
+        for database in self._all:
+            self._free.put(database)
+
+    def take(self) -> Database:
+        """Wait for one that nobody has. Whoever takes it gives it back."""
+        return self._free.get()
+
+    def give_back(self, database: Database, *, spoilt: bool = False) -> None:
+        """`spoilt`: somebody has cancelled a statement of it, which may hit the next one's."""
+        if spoilt:
+            database.close()
+        else:
+            database.abandon()
+            database.hand_back()
+        self._free.put(database)
+
+    @contextmanager
+    def lend(self) -> Iterator[Database]:
+        database = self.take()
+        try:
+            yield database
+        finally:
+            self.give_back(database)
+
+    def close(self) -> None:
+        for database in self._all:
+            database.close()
 
 
 def secure(dsn: str, ca_bundle: str | None) -> str:

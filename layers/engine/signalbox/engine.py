@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from signalbox import migrations
+from signalbox.async_database import AsyncDatabasePool
 from signalbox.clients import Clients
-from signalbox.database import Connection, Database
+from signalbox.database import Connection, Database, DatabasePool
 from signalbox.errors import PayloadRefused, Refused, SchemaMismatch
 from signalbox.invocation import Invocation, Tools
 from signalbox.jobs.catalogue import Catalogue
@@ -41,21 +42,45 @@ class Engine:
             migrations.require_current(connection, packs)
 
         address = DatabaseAddress(settings, clients)
-        database = Database(
-            address,
-            ca_bundle=settings.ca_bundle,
-            application=function or "signalbox",
-            inspect=require_current,
-            locate_next=address.next,
-            error_details=settings.database_error_details,
-        )
+
+        def make_database() -> Database:
+            return Database(
+                address,
+                ca_bundle=settings.ca_bundle,
+                application=function or "signalbox",
+                inspect=require_current,
+                locate_next=address.next,
+                error_details=settings.database_error_details,
+            )
+
+        database, size = make_database(), settings.worker_connections
         registry = Registry(task for pack in packs for task in pack.tasks)
         catalogue = Catalogue((job_type for pack in packs for job_type in pack.job_types), registry)
         node = environ.get("AWS_LAMBDA_LOG_STREAM_NAME", "")
         log = make_logger(settings.stack, error_details=settings.database_error_details)
-        reader = _reader(settings, clients, function or "signalbox")
-        tools = Tools(settings, registry, database, clients, log, catalogue, node, function, version, reader)
+        readers = _readers(settings, clients, function or "signalbox")
+        tools = Tools(
+            settings,
+            registry,
+            database,
+            DatabasePool(make_database, size),
+            AsyncDatabasePool(database, size),
+            clients,
+            log,
+            catalogue,
+            node,
+            function,
+            version,
+            readers,
+        )
         return Engine(tools, packs)
+
+    def close(self) -> None:
+        """Close every connection. An execution environment ends without it."""
+        self.tools.database.close()
+        self.tools.pool.close()
+        if self.tools.readers is not None:
+            self.tools.readers.close()
 
     def answer(self, event: object, invocation: Invocation) -> dict[str, Any]:
         """The archiver's payloads; an operation that was asked for wrongly is answered so, and is no error.
@@ -95,7 +120,7 @@ class Engine:
 
     def work(self, event: object, invocation: Invocation) -> dict[str, Any]:
         """The worker's events: messages of a lane."""
-        from signalbox.jobs.worker import work
+        from signalbox.worker.worker import work
 
         return work(self.tools, event, invocation)
 
@@ -121,14 +146,18 @@ def _is_operation(event: object) -> bool:
     return isinstance(event, dict) and "operation" in event
 
 
-def _reader(settings: Settings, clients: Clients, application: str) -> Database | None:
+def _readers(settings: Settings, clients: Clients, application: str) -> DatabasePool | None:
     if not (settings.reader_url or settings.reader_secret_arn):
         return None
     address = DatabaseAddress.of_reader(settings, clients)
-    return Database(
-        address,
-        ca_bundle=settings.ca_bundle,
-        application=application,
-        locate_next=address.next,
-        error_details=settings.database_error_details,
-    )
+
+    def make_database() -> Database:
+        return Database(
+            address,
+            ca_bundle=settings.ca_bundle,
+            application=application,
+            locate_next=address.next,
+            error_details=settings.database_error_details,
+        )
+
+    return DatabasePool(make_database, settings.worker_connections)

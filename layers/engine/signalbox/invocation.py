@@ -8,8 +8,9 @@ from datetime import datetime
 from os import urandom
 from typing import TYPE_CHECKING
 
+from signalbox.async_database import AsyncDatabasePool
 from signalbox.clients import Clients
-from signalbox.database import Database
+from signalbox.database import Database, DatabasePool
 from signalbox.handoff import Handoff
 from signalbox.jobs.catalogue import Catalogue
 from signalbox.log import Logger
@@ -50,13 +51,15 @@ class Tools:
     settings: Settings
     registry: Registry
     database: Database
+    pool: DatabasePool  # that jobs borrow from
+    async_pool: AsyncDatabasePool  # that `async def` jobs do
     clients: Clients
     log: Logger
     catalogue: Catalogue
     node: str = ""  # the execution environment, as its log stream names it
     function: str = ""
     version: str = ""  # of the function, as Lambda numbers it
-    reader: Database | None = None  # a log-in that can only read, where the stack has one
+    readers: DatabasePool | None = None  # of a log-in that can only read, where the stack has one
 
     @property
     def handoff(self) -> Handoff:

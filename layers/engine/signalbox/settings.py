@@ -57,7 +57,9 @@ class Settings:
     archive_bucket: str | None = None  # to which jobs, attempts and audit rows go before they are pruned
     max_continuations: int = 100  # of one slot, so that a task that never ends is seen
     budget_margin_seconds: int = 10  # kept back from Lambda's time for the ledger and the answer
-    lease_margin_seconds: int = 30  # a lease outlives the function's time by this
+    lease_margin_seconds: int = 30  # a task's lease outlives the function's time by this
+    worker_slots: int = 100  # jobs that one worker runs side by side
+    worker_connections: int = 4  # that its jobs borrow; one more is its own
 
     @staticmethod
     def read(environ: Mapping[str, str]) -> Settings:
@@ -100,6 +102,8 @@ class Settings:
             max_continuations=reader.number("MAX_CONTINUATIONS", 100, 0, 10_000),
             budget_margin_seconds=reader.number("BUDGET_MARGIN_SECONDS", 10, 0, 300),
             lease_margin_seconds=reader.number("LEASE_MARGIN_SECONDS", 30, 1, 3600),
+            worker_slots=reader.number("WORKER_SLOTS", 100, 1, 400),
+            worker_connections=reader.number("WORKER_CONNECTIONS", 4, 1, 100),
         )
         if not (settings.database_url or settings.database_secret_arn or reader.faults_of("DATABASE_URL")):
             reader.miss(

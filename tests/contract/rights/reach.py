@@ -32,7 +32,6 @@ LEADS: Mapping[str, str | None] = {
     "signalbox.jobs.submission._column": None,
     "signalbox.packs._load": None,
     "signalbox.runs.check_params": None,
-    "signalbox.tasks.rescue_jobs.by_lease": None,
 }
 # NOAA's buckets are read unsigned, by clients that are made there and go nowhere else.
 UNSIGNED = "forecasts.sources."

@@ -88,7 +88,7 @@ WHERE: Mapping[tuple[str, str], Where] = {
     ),
     ("signalbox.webhooks.signing_key", "secretsmanager"): lambda *_: [WEBHOOKS],
     ("signalbox.jobs.lanes", "sqs"): lanes,
-    ("signalbox.jobs.redelivery", "sqs"): lambda place, _: queues_of_its_own(place),
+    ("signalbox.worker.visibility", "sqs"): lambda place, _: queues_of_its_own(place),
     ("signalbox.jobs.events", "events"): told("SIGNALBOX_EVENT_BUS"),
     ("signalbox.archive", "s3"): archive,
     ("signalbox.runs._continue", "lambda"): functions_of_its_tasks,

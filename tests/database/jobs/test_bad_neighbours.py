@@ -6,16 +6,14 @@ import re
 import time
 from contextlib import ExitStack
 from datetime import timedelta
-from functools import partial
 
 import psycopg
 import pytest
 
 from signalbox.errors import DatabaseUnavailable
-from signalbox.jobs import timeout, worker
-from signalbox.jobs.heartbeat import Heartbeat
 from signalbox.jobs.job_type import JobType
 from signalbox.jobs.parents import Dependency
+from signalbox.worker import core, timeout
 from tests.support.jobs import TEST_JOB_TYPES
 from tests.support.jobs.misbehave import DEEDS, ODD, UNRECORDABLE
 from tests.support.lane_stand_in import LaneStandIn
@@ -82,12 +80,11 @@ def test_a_time_out_that_is_caught_in_a_statement_is_what_is_told(workshop: Work
     assert [attempt["status"] for attempt in workshop.attempts(job_id)] == ["timeout"]
 
 
-def test_what_the_end_of_the_process_keeps_from_its_turn_is_given_back_unharmed(workshop: Workshop) -> None:
+def test_interrupt_that_a_job_raises_is_its_own_failure(workshop: Workshop) -> None:
     before, bad, beside = workshop.obey("complete"), misbehaving(workshop, "interrupted"), note(workshop)
-    with pytest.raises(KeyboardInterrupt):
-        workshop.work(before, bad, beside)
-    assert statuses(workshop, before, bad, beside) == ["completed", "running", "pending"]
-    assert workshop.job(beside)["attempts"] == 0
+    workshop.work(before, bad, beside)
+    assert statuses(workshop, before, bad, beside) == ["completed", "pending", "completed"]
+    assert "called for the end of its process: KeyboardInterrupt" in workshop.job(bad)["error_details"]["message"]
 
 
 def test_ends_are_known_while_a_long_job_is_at_work(
@@ -102,7 +99,7 @@ def test_ends_are_known_while_a_long_job_is_at_work(
         seen.append(workshop.job(before)["status"])
 
     monkeypatch.setitem(DEEDS, "nothing wrong", look)
-    monkeypatch.setattr(worker, "Heartbeat", partial(Heartbeat, interval=0.02))
+    monkeypatch.setattr(core, "RECORD_AFTER_SECONDS", 0.02)
     long = workshop.submit("misbehave", payload={"deed": "nothing wrong"}, timeout=timedelta(seconds=20)).id
     child = workshop.submit(depends_on=[Dependency(before)]).id
     workshop.work(before, long)

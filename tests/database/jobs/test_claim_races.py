@@ -95,7 +95,7 @@ def test_an_ended_job_makes_room(db: psycopg.Connection) -> None:
     db.execute("INSERT INTO signalbox.job_controls (kind, key, max_running) VALUES ('key', 'mail', 1)")
     token = uuid4()
     [(first,)] = db.execute(CLAIM, (ids, token)).fetchall()
-    verdict = f'[{{"id": "{first}", "number": 1, "status": "completed", "execution": "completed"}}]'
-    db.execute("SELECT signalbox.end_attempts(%s, %s::jsonb)", (token, verdict))
+    verdict = f'[{{"id": "{first}", "token": "{token}", "number": 1, "status": "completed", "execution": "completed"}}]'
+    db.execute("SELECT signalbox.end_attempts(%s::jsonb)", (verdict,))
     db.execute("UPDATE signalbox.jobs SET scheduled_for = now() WHERE status = 'pending'")
     assert claim(db, ids) == [id_ for id_ in ids if id_ != first]

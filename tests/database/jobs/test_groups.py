@@ -65,7 +65,7 @@ def test_the_completion_job_waits_for_the_last_and_is_told_the_counts(bench: Wor
     assert bench.run(jobs[1], status="failed") == set()
     assert bench.run(jobs[2]) == {completion}
     assert bench.begin(completion) == {completion}
-    assert bench.at_work[completion][1].config == {
+    assert bench.at_work[completion].config == {
         "group": {"id": "g", "total": 3, "completed": 2, "failed": 1, "cancelled": 0}
     }
     assert show_group(bench.db, "g").finished_at is not None

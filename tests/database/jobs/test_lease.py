@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any
 
 import psycopg
 import pytest
 
 from signalbox.database import transaction_to_end
+from signalbox.jobs.end_record import record_of
 from signalbox.jobs.job import Job
-from signalbox.jobs.lease import Changed, Lease, LeaseLost
 from signalbox.jobs.parents import Dependency
-from signalbox.jobs.usage import Cost
-from signalbox.jobs.verdict import COMPLETED, Verdict, as_json
+from signalbox.jobs.verdict import COMPLETED, Verdict
+from signalbox.worker.lease import Changed, Claim, LeaseLost, complete, finish
+from signalbox.worker.usage import Cost
 from tests.support.workshop import Workshop
 
 COST = Cost(began_ms=1.25, ended_ms=4.75, cpu_ms=2.5, memory_mb=64)
@@ -26,23 +26,22 @@ OWN = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def lease() -> Lease:
-    return Lease(uuid.uuid4(), "worker", None, timedelta(minutes=5))
+def claim(db: psycopg.Connection, *ids: str) -> list[Job]:
+    return Claim(str(uuid.uuid4()), "worker").begin(db, ids)
 
 
-def alone(lease: Lease, db: psycopg.Connection, job: Job, verdict: Verdict) -> list[Changed]:
+def alone(db: psycopg.Connection, job: Job, verdict: Verdict) -> list[Changed]:
     with transaction_to_end(db):
         try:
-            return lease.complete(db, job, verdict, COST)
+            return complete(db, job, verdict, COST)
         except LeaseLost:
             return []
 
 
-def among_many(lease: Lease, db: psycopg.Connection, job: Job, verdict: Verdict) -> list[Changed]:
+def among_many(db: psycopg.Connection, job: Job, verdict: Verdict) -> list[Changed]:
     began, ended, cpu, memory = COST
     measured = f'"began_ms":{began},"ended_ms":{ended},"cpu_ms":{cpu},"memory_mb":{memory},'
-    return lease.finish(db, [f'{{"id":"{job.id}","number":{job.execution},{measured}{as_json(verdict)[1:]}'])
+    return finish(db, [record_of(job, verdict, measured)])
 
 
 def written(workshop: Workshop, job_id: str) -> list[dict[str, Any]]:
@@ -59,24 +58,24 @@ def written(workshop: Workshop, job_id: str) -> list[dict[str, Any]]:
     [COMPLETED, Verdict("completed", "completed", result={"rows": [1, None]}, output_files=("s3://bucket/file",))],
     ids=["nothing said", "a result"],
 )
-def test_all_that_is_written_of_a_job_is_alike(workshop: Workshop, lease: Lease, verdict: Verdict) -> None:
+def test_all_that_is_written_of_a_job_is_alike(workshop: Workshop, verdict: Verdict) -> None:
     """Both have failed before, and have got half way since."""
     ids = [workshop.obey("fail"), workshop.obey("fail")]
     workshop.work(*ids)
     half = "progress_percent = 50, cursor = '7', progress_message = 'half'"
     workshop.db.execute(f"UPDATE signalbox.jobs SET status = 'queued', {half}".encode())
-    for job, end in zip(lease.claim(workshop.db, ids), (alone, among_many), strict=True):
-        assert end(lease, workshop.db, job, verdict) == [(job.id, "completed", False)]
+    for job, end in zip(claim(workshop.db, *ids), (alone, among_many), strict=True):
+        assert end(workshop.db, job, verdict) == [(job.id, "completed", False)]
     one, other = (written(workshop, id_) for id_ in ids)
     assert one == other
 
 
 @pytest.mark.parametrize("end", [alone, among_many])
-def test_who_waits_for_it_may_go_and_its_group_counts_it(workshop: Workshop, lease: Lease, end: Any) -> None:
+def test_who_waits_for_it_may_go_and_its_group_counts_it(workshop: Workshop, end: Any) -> None:
     first = workshop.submit("do_nothing", group="night")
     waiting = workshop.submit("do_nothing", depends_on=[Dependency(first.id)])
-    [job] = lease.claim(workshop.db, [first.id])
-    told: Sequence[Changed] = end(lease, workshop.db, job, COMPLETED)
+    [job] = claim(workshop.db, first.id)
+    told: Sequence[Changed] = end(workshop.db, job, COMPLETED)
     assert [(id_, follows) for id_, _, follows in told] == [(first.id, False), (waiting.id, True)]
     assert workshop.job(waiting.id)["unmet_dependencies"] == 0
     counted = workshop.db.execute("SELECT completed, total FROM signalbox.job_groups").fetchone()
@@ -84,27 +83,27 @@ def test_who_waits_for_it_may_go_and_its_group_counts_it(workshop: Workshop, lea
 
 
 @pytest.mark.parametrize("end", [alone, among_many])
-def test_whoever_has_lost_the_lease_changes_nothing(workshop: Workshop, lease: Lease, end: Any) -> None:
+def test_whoever_has_lost_the_lease_changes_nothing(workshop: Workshop, end: Any) -> None:
     job_id = workshop.submit("do_nothing").id
-    [job] = lease.claim(workshop.db, [job_id])
+    [job] = claim(workshop.db, job_id)
     workshop.db.execute("UPDATE signalbox.jobs SET lease_token = gen_random_uuid()")
-    assert end(lease, workshop.db, job, COMPLETED) == []
+    assert end(workshop.db, job, COMPLETED) == []
     assert workshop.job(job_id)["status"] == "running"
     assert [attempt["status"] for attempt in workshop.attempts(job_id)] == ["started"]
 
 
 def test_jobs_of_a_claim_whose_answer_was_lost_are_run(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = [workshop.obey("complete", max_attempts=1) for _ in range(3)]
-    claim, losses = Lease.claim, iter([True])
+    begin, losses = Claim.begin, iter([True])
 
     def lose_the_first_answer(*asked: Any, **options: Any) -> list[Job]:
-        jobs = claim(*asked, **options)
+        jobs = begin(*asked, **options)
         if next(losses, False):
             workshop.engine.tools.database.close()
             raise psycopg.OperationalError("server closed the connection unexpectedly")
         return jobs
 
-    monkeypatch.setattr(Lease, "claim", lose_the_first_answer)
+    monkeypatch.setattr(Claim, "begin", lose_the_first_answer)
     assert workshop.work(*ids) == {"batchItemFailures": []}
     assert [workshop.job(id_)["status"] for id_ in ids] == ["completed"] * 3
     assert [len(workshop.attempts(id_)) for id_ in ids] == [1, 1, 1]

@@ -13,9 +13,9 @@ import pytest
 
 from signalbox.jobs.catalogue import Catalogue
 from signalbox.jobs.ids import first_id, new_ids
-from signalbox.jobs.lease import Lease
 from signalbox.jobs.submission import NewJob, submit
 from signalbox.partitions import length_of
+from signalbox.worker.lease import Claim
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.job_rows import (
     blocked_job,
@@ -207,9 +207,9 @@ def test_who_comes_while_a_partition_goes_finds_its_job_in_the_new_place(
 ) -> None:
     job_id = queued_job(db, now - DAY, id=id_of(old))
     assert drop(other, old, now) == 0
-    lease = Lease(uuid4(), "tests", None, timedelta(minutes=1))
+    claim = Claim(str(uuid4()), "tests")
     acts: dict[str, Callable[[psycopg.Connection], Any]] = {
-        "claim": lambda worker: [job.id for job in lease.claim(worker, [job_id])],
+        "claim": lambda worker: [job.id for job in claim.begin(worker, [job_id])],
         "dispatch": lambda worker: [
             str(row[0])
             for row in worker.execute(

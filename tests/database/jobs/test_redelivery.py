@@ -10,7 +10,7 @@ import pytest
 
 from signalbox.errors import DatabaseUnavailable
 from signalbox.invocation import Invocation
-from signalbox.jobs import redelivery, worker
+from signalbox.worker import desk, visibility
 from tests.support.jobs_stage import JobsStage, sqs_event
 from tests.support.lane_stand_in import LaneStandIn
 from tests.support.outage import away
@@ -19,7 +19,7 @@ from tests.support.workshop import Workshop
 
 @pytest.fixture(autouse=True)
 def little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(desk, "PATIENCE_SECONDS", 0.1)
 
 
 def taken(stage: JobsStage, number: int) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def invoke(workshop: Workshop, receives: int) -> None:
 def test_they_are_in_their_lane_again(
     jobs_stage: JobsStage, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redelivery, "FIRST_SECONDS", 0)
+    monkeypatch.setattr(visibility, "FIRST_SECONDS", 0)
     submitted = jobs_stage.submit(*["do_nothing"] * 12)
     jobs_stage.send_jobs(submitted)
     event = taken(jobs_stage, 12)

@@ -259,9 +259,9 @@ def test_what_waits_and_runs_is_emitted(
 def test_real_attempts_become_figures(sweeps: Sweeps, db: psycopg.Connection) -> None:
     """As claim_jobs and end_attempts write them."""
     at_work = running_job(db)
-    token = job(db, at_work)["lease_token"]
-    end = json.dumps([{"id": at_work, "number": 1, "status": "completed", "execution": "completed"}])
-    db.execute("SELECT signalbox.end_attempts(%s, %s)", (token, end))
+    token = str(job(db, at_work)["lease_token"])
+    end = json.dumps([{"id": at_work, "token": token, "number": 1, "status": "completed", "execution": "completed"}])
+    db.execute("SELECT signalbox.end_attempts(%s)", (end,))
     roll_up(sweeps, datetime.now(UTC))
     assert sums(db, "completed") == {"minute": 1, "hour": 1, "day": 1}
     assert count(db, "signalbox.job_metrics WHERE begun = 1 AND period = 'hour'") == 1

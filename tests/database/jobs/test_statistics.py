@@ -263,7 +263,8 @@ def test_statistics_are_of_one_instant(dsn: str, db: psycopg.Connection, monkeyp
     def end_the_job_first(*asked: Any) -> list[statistics.Live]:
         with psycopg.connect(dsn, autocommit=True) as worker:
             worker.execute(
-                "SELECT signalbox.end_attempts(lease_token, %s) FROM signalbox.jobs WHERE id = %s",
+                "SELECT signalbox.end_attempts(jsonb_set(%s, '{0,token}', to_jsonb(lease_token)))"
+                " FROM signalbox.jobs WHERE id = %s",
                 (json.dumps([{"id": job_id, "number": 1, "status": "completed", "execution": "completed"}]), job_id),
             )
         return count_live(*asked)

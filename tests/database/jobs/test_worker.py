@@ -226,18 +226,15 @@ def test_a_job_that_takes_too_long_is_cut_off(workshop: Workshop) -> None:
     assert workshop.job(beside)["status"] == "completed"
 
 
-def test_what_there_is_no_time_for_is_given_back_unharmed_and_sent_again(
-    workshop: Workshop, lanes: LaneStandIn
-) -> None:
+def test_jobs_without_time_left_stay_queued_and_are_sent_once(workshop: Workshop, lanes: LaneStandIn) -> None:
     jobs = [workshop.obey("complete") for _ in range(3)]
     workshop.work(*jobs, seconds=10.5)  # ten of which the worker keeps for itself
     first, *rest = [workshop.job(job_id) for job_id in sorted(jobs)]
     assert first["status"] == "completed"
-    assert [(job["status"], job["attempts"], job["executions"]) for job in rest] == [("pending", 0, 1)] * 2
+    assert [(job["status"], job["attempts"], job["executions"]) for job in rest] == [("queued", 0, 0)] * 2
     assert {(notice["job_id"], notice["delay"] >= 10) for notice in lanes.take()} == {
         (str(job["id"]), True) for job in rest
     }
-    workshop.make_due(*jobs)
     workshop.work(*jobs)
     assert {workshop.job(job_id)["status"] for job_id in jobs} == {"completed"}
 
@@ -246,7 +243,7 @@ def test_without_any_time_nothing_is_begun(workshop: Workshop) -> None:
     job_id = workshop.obey("complete")
     workshop.work(job_id, seconds=9)
     job = workshop.job(job_id)
-    assert (job["status"], job["attempts"]) == ("pending", 0)
+    assert (job["status"], job["attempts"]) == ("queued", 0)
 
 
 # ---- transactions and leases

@@ -11,9 +11,9 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from signalbox.jobs.context import JobContext
 from signalbox.jobs.outcome import Cancelled, Completed, More, RateLimited, Snooze, Transient
 from signalbox.jobs.payload import JobPayload
+from signalbox.worker.job_context import JobContext
 
 
 class Misbehave(JobPayload):
@@ -48,7 +48,8 @@ def _deep() -> list[Any]:
 def _catch_all(context: JobContext) -> None:
     for _ in range(3):
         with suppress(Exception):
-            time.sleep(60)
+            for _ in range(1000):
+                time.sleep(0.05)
 
 
 def _catch_in_statement(context: JobContext) -> None:

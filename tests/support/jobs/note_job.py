@@ -3,9 +3,9 @@
 from datetime import timedelta
 from typing import Literal
 
-from signalbox.jobs.context import JobContext
 from signalbox.jobs.outcome import Snooze
 from signalbox.jobs.payload import JobPayload
+from signalbox.worker.job_context import JobContext
 
 
 class NoteJob(JobPayload):

@@ -6,9 +6,9 @@ import time
 from datetime import timedelta
 from typing import Any, Literal
 
-from signalbox.jobs.context import JobContext
 from signalbox.jobs.outcome import Cancelled, Completed, More, Outcome, Permanent, RateLimited, Snooze, Transient
 from signalbox.jobs.payload import JobPayload
+from signalbox.worker.job_context import JobContext
 
 
 class Obey(JobPayload):

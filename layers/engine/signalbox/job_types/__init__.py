@@ -32,6 +32,7 @@ JOB_TYPES: tuple[JobType, ...] = (
         "run_task",
         "runs a scheduled task as a job",
         "signalbox.job_types.run_task",
+        side_by_side=1,  # as in the archiver: a task has its process to itself
         lanes=LIGHT | {Lane.HEAVY},
         category="maintenance",
         subject="task",
@@ -40,6 +41,7 @@ JOB_TYPES: tuple[JobType, ...] = (
         "import_table",
         "reads CSV or lines of JSON from S3 into a table",
         "signalbox.job_types.import_table",
+        side_by_side=1,
         lanes=LIGHT | {Lane.HEAVY},
         category="background",
         transactional=True,
@@ -50,6 +52,7 @@ JOB_TYPES: tuple[JobType, ...] = (
         "export_table",
         "writes a table's or a view's rows to S3",
         "signalbox.job_types.export_table",
+        side_by_side=1,
         # A file is one statement: it has as long as a worker can give it.
         lane=Lane.HEAVY,
         category="background",

@@ -13,10 +13,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from signalbox.jobs.aws_failure import failure_of
-from signalbox.jobs.context import JobContext
 from signalbox.jobs.outcome import Completed, More, Permanent
 from signalbox.jobs.payload import JobPayload
 from signalbox.queries import load_queries
+from signalbox.worker.job_context import JobContext
 
 SQL = load_queries(__file__)
 Channel = Literal["email", "sms", "topic", "in_app"]

@@ -17,7 +17,6 @@ from typing import Annotated, Any
 from pydantic import Field, JsonValue, ValidationInfo, field_validator
 
 from signalbox.errors import Refused
-from signalbox.jobs.context import JobContext
 from signalbox.jobs.outcome import Completed, JobFailed, Permanent, RateLimited, Transient
 from signalbox.jobs.payload import JobPayload
 from signalbox.webhooks.exchange import Answer, send
@@ -25,6 +24,7 @@ from signalbox.webhooks.resolution import addresses_of
 from signalbox.webhooks.signature import sign
 from signalbox.webhooks.signing_key import read_signing_keys
 from signalbox.webhooks.target import read_url, require_allowed
+from signalbox.worker.job_context import JobContext
 
 USER_AGENT = "Signalbox-Webhooks/1"
 LONGEST_SECONDS = 30.0

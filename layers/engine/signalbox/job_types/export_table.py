@@ -15,7 +15,6 @@ from typing import Annotated, Any, Literal, Self
 from psycopg import sql
 from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
 
-from signalbox.jobs.context import JobContext
 from signalbox.jobs.outcome import Completed, More, Outcome, Permanent
 from signalbox.jobs.payload import JobPayload
 from signalbox.queries import load_queries
@@ -23,6 +22,7 @@ from signalbox.transfer.bucket import find_bucket
 from signalbox.transfer.s3_faults import s3_faults
 from signalbox.transfer.table import ColumnName, Table, TableName, find_table, prepare
 from signalbox.transfer.upload import Stored, Upload
+from signalbox.worker.job_context import JobContext
 
 SQL = load_queries(__file__)
 LOOK_EVERY = 10_000  # rows

@@ -14,7 +14,6 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from signalbox.database import Connection
-from signalbox.jobs.context import JobContext
 from signalbox.jobs.outcome import Completed, More, Outcome, Permanent
 from signalbox.jobs.payload import JobPayload
 from signalbox.registry import nearest
@@ -25,6 +24,7 @@ from signalbox.transfer.records import LONGEST, Record, Splitter
 from signalbox.transfer.staging import BadRows, OnConflict, Staging, Target
 from signalbox.transfer.table import ColumnName, Table, TableName, find_table, prepare
 from signalbox.transfer.unzipping import skip, unzip
+from signalbox.worker.job_context import JobContext
 
 # Each chunk is an attempt, a staging table and a request of S3: a payload must not ask for millions.
 CHUNK, LEAST_CHUNK = 16 << 20, 1 << 20

@@ -15,13 +15,13 @@ from pydantic import Field
 from signalbox import runs
 from signalbox.errors import PayloadRefused
 from signalbox.invocation import Invocation
-from signalbox.jobs.context import JobContext
 from signalbox.jobs.outcome import Completed, More, Outcome, Permanent, Snooze
 from signalbox.jobs.payload import JobPayload
 from signalbox.ledger import RunStatus
 from signalbox.payload import Instant, Origin, TaskPayload
 from signalbox.queries import load_queries
 from signalbox.registry import Registry
+from signalbox.worker.job_context import JobContext
 
 SQL = load_queries(__file__)
 # How long a slot that another worker runs is left alone before the job looks again.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
+from inspect import iscoroutinefunction
 from types import MappingProxyType
 from typing import Any
 
@@ -30,6 +31,15 @@ class Known:
     def perform(self) -> Callable[[Any], Any]:
         perform: Callable[[Any], Any] = getattr(self._module, self.type.name)
         return perform
+
+    @cached_property
+    def is_async(self) -> bool:
+        return iscoroutinefunction(self.perform)
+
+    @property
+    def side_by_side(self) -> int:
+        """How many of its jobs one worker runs at once."""
+        return self.type.side_by_side or (100 if self.is_async else 10)
 
     @cached_property
     def upgrade(self) -> Callable[[dict[str, Any], int], dict[str, Any]] | None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class Job(NamedTuple):
-    """One row of what claim_jobs answers, in its order; a tuple, as the driver makes it."""
+    """One row of what claim_jobs answers, in its order, and the token; a tuple, as the driver makes it."""
 
     id: str
     job_type: str
@@ -31,6 +31,7 @@ class Job(NamedTuple):
     throttled_since: datetime | None = None
     pieces: int = 0
     first_started_at: datetime | None = None
+    token: str = ""  # of its lease
 
     @property
     def ids(self) -> dict[str, Any]:

@@ -42,6 +42,9 @@ class JobType:
     category: Category = "standard"
     timeout: timedelta = timedelta(minutes=5)
     retry: RetryPolicy = field(default_factory=RetryPolicy)
+    side_by_side: int | None = (
+        None  # how many a worker runs at once; None: 100 of `async def`, 10 of others; 1: it computes
+    )
     transactional: bool = False  # it only writes to the database: its effects and its end are one transaction
     subject: str | None = None  # the payload's field that becomes subject_id
     correlation: str | None = None  # the one that becomes correlation_id

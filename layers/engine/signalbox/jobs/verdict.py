@@ -63,8 +63,8 @@ class Verdict:
 
 COMPLETED = Verdict("completed", "completed")
 CANCELLED = Verdict("cancelled", "cancelled")
-# Not at once: a worker with as little time left would give it back again and again.
-RELEASED = Verdict("pending", "released", counts="not", delay=timedelta(seconds=10))
+# The worker's time was over before the job's own. Not at once: another with as little time would break it off, too.
+BROKEN_OFF = Verdict("pending", "released", counts="not", delay=timedelta(seconds=10))
 
 
 def of_answer(answer: Any) -> Verdict:

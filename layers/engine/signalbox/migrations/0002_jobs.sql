@@ -349,7 +349,7 @@ CREATE TABLE signalbox.dead_letter_jobs (
     metadata jsonb,
     CONSTRAINT source_known CHECK (source IN ('job', 'message', 'invocation')),
     CONSTRAINT dead_letter_reason_known
-        CHECK (failure_reason IN ('exhausted', 'permanent', 'timeout', 'poison', 'dependency', 'unreadable', 'undelivered')),
+        CHECK (failure_reason IN ('exhausted', 'permanent', 'timeout', 'lost', 'dependency', 'unreadable', 'undelivered')),
     CONSTRAINT dead_letter_status_known
         CHECK (status IN ('pending', 'investigating', 'resolved', 'ignored', 'redriven')),
     CONSTRAINT severity_known CHECK (severity IN ('info', 'warning', 'critical')),
@@ -559,14 +559,16 @@ BEGIN
 END $$;
 
 CREATE FUNCTION signalbox.claim_jobs(
-    wanted uuid[], token uuid, by_worker text, node text, lease interval
+    wanted uuid[], token uuid, by_worker text, node text, lease interval,
+    longest_ms integer DEFAULT 2147483647, suspects boolean DEFAULT true
 ) RETURNS TABLE (
     id uuid, job_type text, lane text, priority smallint, payload jsonb, payload_version smallint, config jsonb,
     cursor jsonb, tenant text, job_group text, correlation_id text, attempt smallint, execution integer, max_attempts smallint,
     timeout_ms integer, queued_at timestamptz, created_at timestamptz, cancel_requested_at timestamptz, throttles integer,
     throttled_since timestamptz, pieces integer, first_started_at timestamptz
 ) LANGUAGE plpgsql
-SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off  -- as for end_attempts
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET lock_timeout = '2s'  -- as for end_attempts
 AS $$
 #variable_conflict use_column
 BEGIN
@@ -586,7 +588,8 @@ BEGIN
             lease_expires_at = clock_timestamp() + lease, worker_id = by_worker, execution_node = node,
             started_at = clock_timestamp(), first_started_at = coalesce(j.first_started_at, clock_timestamp()),
             health_status = 'HEALTHY', send_at = NULL, sends = 0, updated_at = clock_timestamp()
-        WHERE j.id = ANY (wanted) AND j.status = 'queued'
+        WHERE j.id = ANY (wanted) AND j.status = 'queued' AND j.timeout_ms <= longest_ms
+            AND (suspects OR (j.error_details ->> 'type') IS DISTINCT FROM 'WorkerLost')
         -- Not the whole row: what is answered here is put aside, row by row.
         RETURNING j.id, j.job_type, j.lane, j.priority, j.payload, j.payload_version, j.config, j.cursor, j.tenant, j.job_group,
             j.correlation_id, j.attempts, j.executions, j.max_attempts, j.timeout_ms, j.queued_at, j.created_at,
@@ -602,7 +605,7 @@ BEGIN
     FROM claimed AS c;
 END $$;
 COMMENT ON FUNCTION signalbox.claim_jobs IS
-    'Takes the leases of the queued ones among these jobs and opens an attempt each; the others are none of this worker''s business.';
+    'Begins the queued ones among these jobs: a lease and an attempt each. Leaves those whose time-out is longer, and those whose last worker died, unless suspects are asked for.';
 
 -- What has ended, the jobs that wait for it, and theirs in turn: released, cancelled, or failed as well, wave by wave.
 -- Answers all of these: pending are the released ones, which may be sent. `counted`: the groups of what has ended know of
@@ -776,11 +779,12 @@ BEGIN
     RETURN released;
 END $$;
 
-CREATE FUNCTION signalbox.end_attempts(token uuid, ends jsonb)
+CREATE FUNCTION signalbox.end_attempts(ends jsonb)
 RETURNS TABLE (id uuid, status text, follows boolean) LANGUAGE plpgsql
 -- By primary key, whatever the statistics say: on tables that were just filled they say that these are empty. And planned
 -- once a session: a plan of its own for each array of a thousand ids takes ten times as long as the work.
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET lock_timeout = '2s'
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -824,8 +828,8 @@ BEGIN
                 THEN coalesce(j.started_at + e.ended_ms * interval '1 ms', moment) END,
             updated_at = greatest(moment, j.started_at + e.ended_ms * interval '1 ms')
         FROM (
-            SELECT *, token AS lease FROM jsonb_to_recordset(ends) AS r (
-                id uuid, status text, execution text, counts text, result jsonb, output_files text[], error jsonb, delay_ms bigint,
+            SELECT * FROM jsonb_to_recordset(ends) AS r (
+                id uuid, token uuid, status text, execution text, counts text, result jsonb, output_files text[], error jsonb, delay_ms bigint,
                 cursor jsonb, began_ms float8, ended_ms float8, cpu_ms float8, memory_mb integer, percent smallint,
                 message text
             )
@@ -834,7 +838,7 @@ BEGIN
         ) AS e
         -- The token as a column, and no word of the status: else the planner takes one of them for the way in, since it
         -- expects a row or none of either, and finds a thousand.
-        WHERE j.id = e.id AND j.lease_token = e.lease
+        WHERE j.id = e.id AND j.lease_token = e.token
         RETURNING j.id, j.status, j.job_group IS NOT NULL AS grouped, j.status = 'pending' AND j.cancel_requested_at IS NOT NULL AS unwanted
     )
     SELECT array_agg(c.id), array_agg(CASE WHEN c.unwanted THEN 'cancelled' ELSE c.status END),
@@ -859,13 +863,13 @@ BEGIN
         error_stack = coalesce(e.error ->> 'stack', e.error ->> 'at'),
         memory_used_mb = e.memory_mb, cpu_time_ms = e.cpu_ms
     FROM (
-        SELECT *, token AS lease, 'started' AS open FROM jsonb_to_recordset(ends) AS r (
-            id uuid, number integer, execution text, result jsonb, error jsonb, began_ms float8, ended_ms float8,
+        SELECT *, 'started' AS open FROM jsonb_to_recordset(ends) AS r (
+            id uuid, token uuid, number integer, execution text, result jsonb, error jsonb, began_ms float8, ended_ms float8,
             cpu_ms float8, memory_mb integer, metadata jsonb
         ) OFFSET 0
     ) AS e
     -- A lost lease's attempts have been ended by who took it over.
-    WHERE x.job_id = e.id AND x.attempt_number = e.number AND x.lease_token = e.lease AND x.status = e.open;
+    WHERE x.job_id = e.id AND x.attempt_number = e.number AND x.lease_token = e.token AND x.status = e.open;
     IF failures THEN
         PERFORM signalbox.bury_jobs(ends, ended);
     END IF;
@@ -880,7 +884,7 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION signalbox.end_attempts IS
-    'Ends the attempts of one claim, as their worker decided: jobs, executions, dead letters and what waits for them. Answers what has become of those that were still this worker''s.';
+    'Ends attempts as their worker decided: jobs, executions, dead letters and what waits for them. Answers what has become of those whose token is still their job''s.';
 
 -- One job that has completed, as end_attempts would end it, in a third of its time: a transactional job ends by itself, and
 -- what serves a thousand records is dear for one. Answers the jobs that waited for it, and nothing where the lease is lost.

@@ -1,18 +1,16 @@
-"""Takes back the jobs whose worker vanished, each minute: their lease has run out, and nobody gave it back.
+"""Takes back the jobs whose worker died, each minute: their lease has run out, and nobody renews it.
 
-Each is tried again after its type's backoff; one that has no attempts left is buried as poison, since something in it
-may be what kills its workers. One whose cancellation was asked for is cancelled.
+Each is tried again at once, alone in its worker, since something in it may be what kills workers. One that has no
+attempts left becomes a dead letter, and one whose cancellation was asked for is cancelled.
 """
 
 from __future__ import annotations
 
-import random
+import time
 import uuid
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import groupby
-from math import ceil
-from operator import attrgetter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -20,14 +18,16 @@ import psycopg
 from signalbox.context import Context, Done
 from signalbox.errors import JobTypeUnknown
 from signalbox.jobs.catalogue import Catalogue
+from signalbox.jobs.end_record import end_record
 from signalbox.jobs.job_type import JobType
-from signalbox.jobs.lanes import LONGEST_DELAY_SECONDS, Notice
-from signalbox.jobs.retry_policy import next_delay
-from signalbox.jobs.verdict import Verdict, as_json, fingerprint
+from signalbox.jobs.lanes import Notice
+from signalbox.jobs.verdict import Verdict, fingerprint
 from signalbox.queries import load_queries
 
 SQL = load_queries(__file__)
 BATCH = 500
+# A lease that runs out so soon was not renewed with the last heartbeat, for which 45 seconds are left.
+SILENT_WITHIN = timedelta(seconds=40)
 _LEAST_ID = str(uuid.UUID(int=0))
 
 
@@ -43,8 +43,12 @@ class Lost:
     attempt: int
     max_attempts: int
     worker_id: str
-    token: uuid.UUID
+    token: str
     unwanted: bool
+
+    @property
+    def notice(self) -> Notice:
+        return Notice(self.id, self.job_type, self.lane, self.tenant)
 
     @property
     def ids(self) -> dict[str, Any]:
@@ -63,13 +67,7 @@ def rescue_jobs(context: Context) -> Done:
     return Done(rescue.rescued, more=more)
 
 
-def by_lease(jobs: Sequence[Lost]) -> Iterator[list[Lost]]:
-    """The jobs of each worker: they are ended by the token that it held."""
-    for _, found in groupby(sorted(jobs, key=attrgetter("token")), attrgetter("token")):
-        yield list(found)
-
-
-def judge(catalogue: Catalogue, job: Lost, chance: float) -> Verdict:
+def judge(catalogue: Catalogue, job: Lost) -> Verdict:
     """What becomes of it."""
     error = {
         "type": "WorkerLost",
@@ -78,11 +76,10 @@ def judge(catalogue: Catalogue, job: Lost, chance: float) -> Verdict:
     }
     if job.unwanted:
         return Verdict("cancelled", "lost", error=error)
-    job_type = _type_of(catalogue, job.job_type)
     if job.attempt < job.max_attempts:
-        return Verdict("pending", "lost", delay=next_delay(job_type.retry, job.attempt, chance), error=error)
-    kind = fingerprint(job.job_type, error)
-    return Verdict("failed", "lost", error=error, reason="poison", fingerprint=kind, severity=job_type.severity)
+        return Verdict("pending", "lost", error=error)
+    kind, severity = fingerprint(job.job_type, error), _type_of(catalogue, job.job_type).severity
+    return Verdict("failed", "lost", error=error, reason="lost", fingerprint=kind, severity=severity)
 
 
 def _type_of(catalogue: Catalogue, name: str) -> JobType:
@@ -95,61 +92,69 @@ def _type_of(catalogue: Catalogue, name: str) -> JobType:
 
 @dataclass(slots=True)
 class Rescue:
-    """One run: what it has taken back, what is to be sent for it, and what it could not."""
+    """One run: what it has taken back, and what it could not."""
 
     context: Context
     rescued: int = 0
-    notices: list[Notice] = field(default_factory=list)
     trouble: psycopg.Error | None = None
 
     def run(self) -> bool:
         """Answers whether the budget ended before the work did."""
+        more = self._sweep()
+        if seconds := self._silent_for():
+            # Rather now than with the next run: the jobs would wait for up to two minutes.
+            time.sleep(min(seconds, self.context.budget.seconds_left))
+            more = self._sweep() or more
+        return more
+
+    def _sweep(self) -> bool:
         after = _LEAST_ID
         while not self.context.budget.spent:
             rows = self.context.db.execute(SQL["list_lost"], {"after": after, "batch": BATCH}).fetchall()
-            for jobs in by_lease([Lost(*row) for row in rows]):
-                self._end_or_part(jobs)
-            self.context.courier.send(self.notices)
-            self.notices.clear()
+            if rows:
+                self._end_or_part([Lost(*row) for row in rows])
             if len(rows) < BATCH:
                 return False
             after = rows[-1][0]
         return True
 
+    def _silent_for(self) -> float:
+        """For how many seconds more the leases hold of workers that have missed a heartbeat."""
+        row = self.context.db.execute(SQL["find_silent"], {"within": SILENT_WITHIN}).fetchone()
+        return float(row[0]) if row is not None and row[0] is not None else 0.0
+
     def _end_or_part(self, jobs: Sequence[Lost]) -> None:
-        """One job that the database won't change must not hold the others of its worker."""
+        """One job that the database won't change, or whose row somebody holds, must not hold the others."""
         try:
             self._end(jobs)
+        except psycopg.errors.LockNotAvailable as error:
+            self._part(jobs, error)
         except psycopg.OperationalError:
             raise
         except psycopg.Error as error:
-            if len(jobs) > 1:
-                for job in jobs:
-                    self._end_or_part([job])
-            else:
-                self.trouble = error
-                self.context.log.error("job.not_rescued", extra=jobs[0].ids | {"error": str(error)})
+            self._part(jobs, error)
+
+    def _part(self, jobs: Sequence[Lost], error: psycopg.Error) -> None:
+        if len(jobs) > 1:
+            middle = len(jobs) // 2
+            self._end_or_part(jobs[:middle])
+            self._end_or_part(jobs[middle:])
+        else:
+            self.trouble = error
+            self.context.log.error("job.not_rescued", extra=jobs[0].ids | {"error": str(error)})
 
     def _end(self, jobs: Sequence[Lost]) -> None:
-        """All jobs of one lease."""
-        verdicts = {job.id: judge(self.context.catalogue, job, random.random()) for job in jobs}  # noqa: S311
-        records = [f'{{"id":"{job.id}","number":{job.execution},{as_json(verdicts[job.id])[1:]}' for job in jobs]
-        values = {"token": jobs[0].token, "verdicts": f"[{','.join(records)}]"}
-        rows = self.context.db.execute(SQL["end"], values).fetchall()
+        verdicts = {job.id: judge(self.context.catalogue, job) for job in jobs}
+        ends = [end_record(job.id, job.token, job.execution, verdicts[job.id]) for job in jobs]
+        rows = self.context.db.execute(SQL["end"], {"ends": f"[{','.join(ends)}]"}).fetchall()
         became = {id_: status for id_, status, follows in rows if not follows}
         followers = [id_ for id_, _, follows in rows if follows]
         self.rescued += len(became)
         for job in jobs:
             if job.id in became:
                 self.context.log.warning("job.rescued", extra=job.ids | {"becomes": became[job.id]})
-            if became.get(job.id) == "pending":
-                self._notify(job, verdicts[job.id].delay.total_seconds())
         courier, db = self.context.courier, self.context.db
+        courier.send([job.notice for job in jobs if became.get(job.id) == "pending"])
         courier.tell_of(db, list(became))
         courier.tell_of_fallen(db, followers)
         courier.send_due(db, followers)
-
-    def _notify(self, job: Lost, seconds: float) -> None:
-        """With the delay that the retry waits; dispatch_jobs sees to longer ones. SQS counts whole seconds: up."""
-        if seconds <= LONGEST_DELAY_SECONDS:
-            self.notices.append(Notice(job.id, job.job_type, job.lane, job.tenant, ceil(seconds)))

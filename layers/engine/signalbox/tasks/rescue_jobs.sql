@@ -1,12 +1,18 @@
 -- list_lost: a batch of the running jobs whose lease has run out, by the clock that gave it
-SELECT id::text, job_type, lane, tenant, executions, attempts, max_attempts, worker_id, lease_token,
+-- What somebody has locked is at work just now.
+SELECT id::text, job_type, lane, tenant, executions, attempts, max_attempts, worker_id, lease_token::text,
     cancel_requested_at IS NOT NULL AS unwanted
 FROM signalbox.jobs
 WHERE status = 'running' AND lease_expires_at <= clock_timestamp() AND id > %(after)s::uuid
 ORDER BY id
-LIMIT %(batch)s;
+LIMIT %(batch)s
+FOR NO KEY UPDATE SKIP LOCKED;
+
+-- find_silent: the seconds until the last lease has run out of those that were not renewed of late
+SELECT extract(epoch FROM max(lease_expires_at) - clock_timestamp()) FROM signalbox.jobs
+WHERE status = 'running' AND lease_expires_at > clock_timestamp() AND lease_expires_at <= clock_timestamp() + %(within)s;
 
 -- end: their attempts, if the leases are still the ones that ran out
 -- No lock beforehand: of a worker that finishes after all, another rescuer and this one, the first to change the job
 -- takes the token from it, and the others find none of theirs.
-SELECT id::text, status, follows FROM signalbox.end_attempts(%(token)s, %(verdicts)s::jsonb);
+SELECT id::text, status, follows FROM signalbox.end_attempts(%(ends)s::jsonb);

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -15,6 +17,7 @@ from signalbox.jobs.outcome import JobCancelled
 from signalbox.jobs.submission import NewJob, Submitted, submit
 from signalbox.log import Logger
 from signalbox.storable import clean
+from signalbox.worker.connections import AsyncLentConnection, LentConnection
 
 if TYPE_CHECKING:
     from signalbox.invocation import Tools
@@ -40,17 +43,19 @@ class JobContext:
     tools: Tools
     progress: Progress
     submitted: list[Submitted]  # to be sent once the job has ended
-    connection: Connection | None = None  # of a transactional job, which has one and no other
+    connect: Callable[[], Connection]
+    connect_reading: Callable[[], Connection] | None = None
 
     @property
     def db(self) -> Connection:
-        """Of a transactional job: everything on it commits together with the job's end."""
-        return self.connection if self.connection is not None else self.tools.database.connection()
+        """Of a transactional job: everything on it commits together with the job's end. Of one that runs beside others
+        in a thread: `execute`, `cursor` and `transaction` borrow a connection each time."""
+        return self.connect()
 
     @property
     def reading(self) -> Connection:
         """For what only reads: of a role that can do nothing else, where the stack has one."""
-        return self.tools.reader.connection() if self.tools.reader is not None else self.db
+        return self.connect_reading() if self.connect_reading is not None else self.db
 
     @property
     def clients(self) -> Clients:
@@ -82,7 +87,33 @@ class JobContext:
 
     def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
         """Submits further jobs, by default as children of this one; of a transactional job they commit with its end."""
-        children = [replace(new, parent_id=new.parent_id or self.job.id) for new in jobs]
-        found = submit(self.db, self.tools.catalogue, children, self.now)
+        db = self.db
+        lent: Any = db  # by a type that its jobs see as a connection
+        with lent.connection() if isinstance(lent, LentConnection) else nullcontext(db) as connection:
+            found = submit(connection, self.tools.catalogue, self._children(jobs), self.now)
         self.submitted.extend(found)
         return found
+
+    def _children(self, jobs: Sequence[NewJob]) -> list[NewJob]:
+        return [replace(new, parent_id=new.parent_id or self.job.id) for new in jobs]
+
+
+class AsyncJobContext(JobContext):
+    """What an `async def` job receives. What blocks goes through a thread: `await asyncio.to_thread(…)`."""
+
+    __slots__ = ()
+
+    @property
+    def db(self) -> AsyncLentConnection:  # type: ignore[override]
+        """Each statement and each transaction on a connection of the event loop's own."""
+        return self.connect()  # type: ignore[return-value]
+
+    async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:  # type: ignore[override]
+        """Submits further jobs, by default as children of this one, in a transaction of their own."""
+        found = await asyncio.to_thread(self._submit_in_thread, self._children(jobs))
+        self.submitted.extend(found)
+        return found
+
+    def _submit_in_thread(self, children: Sequence[NewJob]) -> list[Submitted]:
+        with self.tools.pool.lend() as database:
+            return submit(database.connection(), self.tools.catalogue, children, self.now)

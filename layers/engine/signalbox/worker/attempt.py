@@ -1,0 +1,336 @@
+"""One attempt at one job: its payload read as the model of today, its function called in the time it may take."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from types import coroutine
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import psycopg
+from psycopg.pq import TransactionStatus
+
+from signalbox.budget import Budget
+from signalbox.database import Connection, Database, transaction_to_end
+from signalbox.errors import JobTypeUnknown
+from signalbox.fault import conceal
+from signalbox.jobs.catalogue import Known
+from signalbox.jobs.end_record import record_of
+from signalbox.jobs.job import Job
+from signalbox.jobs.job_type import JobType
+from signalbox.jobs.outcome import JobTimedOut, Permanent, Transient
+from signalbox.jobs.payload import bring_up
+from signalbox.jobs.submission import Submitted
+from signalbox.jobs.verdict import BROKEN_OFF, CANCELLED, Verdict, check_pieces, of_answer, of_error, parked
+from signalbox.worker.connections import LEFT_OPEN, AsyncLentConnection, LentConnection
+from signalbox.worker.job_context import AsyncJobContext, JobContext, Progress
+from signalbox.worker.lease import Changed, LeaseLost, complete, finish
+from signalbox.worker.timeout import Alarm, LoopTimer, ThreadTimer, Timer
+from signalbox.worker.usage import Cost, peak_memory_mb
+
+if TYPE_CHECKING:
+    from signalbox.invocation import Tools
+
+
+class Outcome(NamedTuple):
+    """What has become of an attempt, and what it took: monotonic seconds, and those of the processor."""
+
+    attempt: Attempt
+    verdict: Verdict
+    began: float
+    ended: float
+    cpu: float
+    recorded: bool = False  # with the job's own transaction
+    changed: Sequence[Changed] = ()  # by that
+
+    @property
+    def measured(self) -> str:
+        """As the end record has it, in milliseconds since the claim."""
+        since = self.attempt.claimed_at
+        return (
+            f'"began_ms":{(self.began - since) * 1000:.3f},"ended_ms":{(self.ended - since) * 1000:.3f},'
+            f'"cpu_ms":{self.cpu * 1000:.3f},'
+        )
+
+
+@dataclass(slots=True, eq=False)
+class Attempt:
+    """A job that has begun, and its way to a verdict. Performing never raises but for what ends the process."""
+
+    job: Job
+    tools: Tools
+    now: datetime
+    claimed_at: float  # monotonic, as the next one
+    ends_at: float  # the worker's time
+    first: bool  # of its invocation, which can't give it more time than it has
+    progress: Progress = field(default_factory=Progress)
+    submitted: list[Submitted] = field(default_factory=list)
+    timer: Timer | None = None
+    meter: Meter | None = None  # on the event loop
+
+    # ---- three ways to perform it
+
+    def perform_in_main_thread(self, alarm: Alarm) -> Outcome:
+        with self.tools.pool.lend() as database:
+            return self._perform(alarm, database)
+
+    def perform_in_thread(self) -> Outcome:
+        timer = ThreadTimer()
+        if not self._is_transactional:
+            return self._perform(timer, None)
+        database = self.tools.pool.take()
+        try:
+            return self._perform(timer, database)
+        finally:
+            self.tools.pool.give_back(database, spoilt=timer.cancelling)
+
+    async def perform_on_loop(self) -> Outcome:
+        meter = self.meter = Meter()
+        timer = LoopTimer(asyncio.get_running_loop())
+        self.timer = timer
+        began = time.monotonic()
+        try:
+            known = self._known()
+            lent: Any = AsyncLentConnection(self.tools.async_pool)
+            context = self._context(known, lambda: lent, timer)
+            verdict = await self._answer_on_loop(known, context, timer, meter)
+        except Exception as error:
+            verdict = self._failed(error, timer)
+        return Outcome(self, verdict, began, time.monotonic(), meter.cpu)
+
+    # ---- in a thread
+
+    def _perform(self, timer: Alarm | ThreadTimer, own: Database | None) -> Outcome:
+        self.timer = timer
+        began, cpu = time.monotonic(), time.thread_time()
+        try:
+            known = self._known()
+            if known.type.transactional and own is not None:
+                return self._perform_in_transaction(known, timer, own, began, cpu)
+            if own is None:
+                lent: Any = LentConnection(self.tools.pool, timer)
+                verdict = self._answer(known, self._context(known, lambda: lent, timer), timer)
+                if timer.has_cancelled:  # the job has caught it
+                    raise JobTimedOut
+            else:
+                verdict = self._answer(known, self._context(known, own.connection, timer, own), timer)
+                _require_idle(own, timer)
+        except Exception as error:
+            verdict = self._failed(error, timer)
+        return Outcome(self, verdict, began, time.monotonic(), time.thread_time() - cpu)
+
+    def _perform_in_transaction(
+        self, known: Known, timer: Alarm | ThreadTimer, own: Database, began: float, cpu: float
+    ) -> Outcome:
+        """Its end is written in the same transaction, so that neither that nor its effects are without the other."""
+        db = own.connection()
+        changed: list[Changed] = []
+        try:
+            with transaction_to_end(db):
+                verdict = self._answer(known, self._context(known, lambda: db, timer, own), timer, db)
+                if db.info.transaction_status == TransactionStatus.IDLE:
+                    raise Permanent(
+                        "the job has ended its transaction by itself, so that its effects were kept without its end: "
+                        "a transactional job executes no COMMIT or ROLLBACK"
+                    )
+                outcome = Outcome(self, verdict, began, time.monotonic(), time.thread_time() - cpu, True, changed)
+                changed += self._end(db, outcome)
+            return outcome
+        except LeaseLost:
+            self.submitted.clear()
+            self.tools.log.warning("job.lease_lost", extra=self.job.ids)
+            return outcome
+
+    def _end(self, db: Connection, outcome: Outcome) -> list[Changed]:
+        verdict, since = outcome.verdict, self.claimed_at
+        if verdict.status == "completed":
+            times = ((outcome.began - since) * 1000, (outcome.ended - since) * 1000, outcome.cpu * 1000)
+            return complete(db, self.job, verdict, Cost(*times, peak_memory_mb()))
+        changed = finish(db, [record_of(self.job, verdict, outcome.measured)])
+        if not changed:
+            raise LeaseLost
+        return changed
+
+    def _answer(
+        self, known: Known, context: JobContext, timer: Alarm | ThreadTimer, db: Connection | None = None
+    ) -> Verdict:
+        try:
+            if isinstance(timer, ThreadTimer):
+                timer.begin(self._seconds, db)
+            else:
+                timer.begin(self._seconds)
+            answer = known.perform(context)
+            check_pieces(known.type, self.job, answer, context.now)
+            return of_answer(answer)
+        except BaseException as error:
+            if isinstance(error, Exception) or _is_interrupt(error):
+                raise
+            raise _called_for_end(error) from error
+        finally:
+            timer.end()
+
+    # ---- on the event loop
+
+    async def _answer_on_loop(self, known: Known, context: JobContext, timer: LoopTimer, meter: Meter) -> Verdict:
+        if known.type.transactional:
+            raise Permanent(f"job type '{known.type.name}' is transactional: its function is `def`, not `async def`")
+        try:
+            timer.begin(self._seconds)
+            answer = await meter.drive(known.perform(context))
+            check_pieces(known.type, self.job, answer, context.now)
+            return of_answer(answer)
+        except BaseException as error:
+            if timer.rang and isinstance(error, asyncio.CancelledError):
+                raise JobTimedOut from None
+            if isinstance(error, Exception):
+                raise
+            raise _called_for_end(error) from error
+        finally:
+            timer.end()
+
+    # ---- both
+
+    @property
+    def _is_transactional(self) -> bool:
+        known = self.tools.catalogue.types.get(self.job.job_type)
+        return known is not None and known.type.transactional
+
+    @property
+    def _limit(self) -> float:
+        return self.job.timeout_ms / 1000
+
+    @property
+    def _seconds(self) -> float:
+        return min(self._limit, self.ends_at - time.monotonic())
+
+    def _known(self) -> Known:
+        if self.job.cancel_requested_at is not None:
+            raise _Unwanted
+        return self.tools.catalogue.find(self.job.job_type)
+
+    def _context(
+        self, known: Known, connect: Callable[[], Any], timer: Timer, own: Database | None = None
+    ) -> JobContext:
+        kind = AsyncJobContext if isinstance(timer, LoopTimer) else JobContext
+        tools = self.tools if own is None else replace(self.tools, database=own)
+        reading: Any = None
+        if tools.readers is not None and isinstance(timer, Alarm | ThreadTimer):
+            reading = LentConnection(tools.readers, timer)
+        return kind(
+            job=self.job,
+            payload=load_payload(known, self.job),
+            now=self.now,
+            budget=Budget.of(self._seconds),
+            tools=tools,
+            progress=self.progress,
+            submitted=self.submitted,
+            connect=connect,
+            connect_reading=None if reading is None else lambda: reading,
+        )
+
+    def _failed(self, error: Exception, timer: Timer) -> Verdict:
+        timer.end()
+        self.submitted.clear()
+        if isinstance(error, _Unwanted):
+            return CANCELLED
+        if isinstance(error, JobTypeUnknown):
+            return parked(error)
+        if timer.rang and isinstance(error, JobTimedOut | psycopg.errors.QueryCanceled):
+            return self.timed_out()
+        if not self.tools.settings.database_error_details:
+            conceal(error)  # it may come from a connection of the job's own
+        return self._judge(error)
+
+    def timed_out(self) -> Verdict:
+        """Not charged where the worker's time was over before the job's own; but the first of an invocation, which can
+        never have more, is."""
+        if self.ends_at - self.claimed_at < self._limit and not self.first:
+            return BROKEN_OFF
+        return self._judge(JobTimedOut(f"the attempt took longer than the {self._limit:g} s that it may take"))
+
+    def unrecordable(self, why: str) -> Verdict:
+        """Of an answer that the database does not take: it would be the same each time."""
+        return self._judge(Permanent(f"what became of the job can't be recorded: {why}"))
+
+    def _judge(self, error: Exception) -> Verdict:
+        known = self.tools.catalogue.types.get(self.job.job_type)
+        job_type = known.type if known is not None else JobType(self.job.job_type, "unknown", "")
+        verdict = of_error(job_type, self.job, error, random.random(), self.now)  # noqa: S311
+        self.tools.log.warning(
+            "job.attempt_failed",
+            extra={**self.job.ids, "error": (verdict.error or {}).get("type"), "becomes": verdict.status},
+        )
+        return verdict
+
+
+class Meter:
+    """Drives a coroutine, and measures its steps on the loop: what it waits in between costs nobody anything."""
+
+    def __init__(self) -> None:
+        self.cpu = 0.0
+        self.stepping_since = 0.0  # monotonic; 0: it waits
+        self._told_of = 0.0  # of which step
+
+    def blocks(self, now: float, seconds: float) -> bool:
+        """Whether a step has taken so long, which is told once."""
+        since = self.stepping_since
+        if not since or since == self._told_of or now - since < seconds:
+            return False
+        self._told_of = since
+        return True
+
+    @coroutine
+    def drive(self, awaitable: Any) -> Generator[Any, Any, Any]:
+        steps: Generator[Any, None, Any] = awaitable.__await__()
+        error: BaseException | None = None
+        while True:
+            cpu, self.stepping_since = time.thread_time(), time.monotonic()
+            try:
+                waits_for = steps.send(None) if error is None else steps.throw(error)
+            except StopIteration as stop:
+                return stop.value
+            finally:
+                self.cpu += time.thread_time() - cpu
+                self.stepping_since = 0.0
+            try:
+                error = None
+                yield waits_for
+            except BaseException as thrown:
+                error = thrown
+
+
+class _Unwanted(Exception):
+    """Somebody had asked for the job to be cancelled before it began."""
+
+
+def load_payload(known: Known, job: Job) -> Any:
+    """The payload as the code of today takes it; raises JobTypeUnknown where newer code has written it."""
+    if job.payload_version > known.type.version:
+        raise JobTypeUnknown(
+            f"the payload of a job '{job.job_type}' has version {job.payload_version}, and this code knows "
+            f"{known.type.version}"
+        )
+    return bring_up(known, job.payload, job.payload_version)
+
+
+def _require_idle(database: Database, timer: Timer) -> None:
+    if not database.is_busy:
+        return
+    if timer.rang:  # it may be what the job caught in the middle of a statement
+        raise JobTimedOut
+    raise Permanent(LEFT_OPEN)
+
+
+def _is_interrupt(error: BaseException) -> bool:
+    """Ctrl-C, which only the main thread hears: it is meant for the process."""
+    return isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
+
+
+def _called_for_end(error: BaseException) -> Transient:
+    """Of a script that has become a job: no reason to take the worker along."""
+    return Transient(f"the job called for the end of its process: {type(error).__name__}({error})")

@@ -1,0 +1,253 @@
+"""The worker's core: which jobs begin when, and when their ends are recorded. It does no I/O and reads no clock.
+
+A generator that yields what it wants and is sent the answer. The desk answers it with connections and threads; a
+simulation can answer it with a seeded scheduler.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from signalbox.jobs.job import Job
+
+# Ends are recorded so long after the first of them, or with so many, and at once when nothing else is at work.
+RECORD_AFTER_SECONDS = 1.0
+RECORD_AT_MOST = 1000
+BEAT_SECONDS = 15.0
+# Jobs of one kind that take this long together begin with one statement. A crash just then charges those of them
+# whose code it did not reach.
+CHUNK_SECONDS = 0.02
+# While many are at work, one claim takes up the places that fall free in so long.
+CLAIM_EVERY_SECONDS = 0.005
+# A job is not begun with less of its own time left than this share: it would only be broken off.
+LEAST_SHARE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Begin these jobs. Sent: those that have begun, which others may have done, or a pause may hold."""
+
+    ids: Sequence[str]
+    longest_seconds: float | None = None  # longer ones are left
+    suspects: bool = False  # also those whose last worker died with them
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Run the code of these jobs. Sent: nothing."""
+
+    jobs: Sequence[Job]
+
+
+@dataclass(frozen=True, slots=True)
+class FindLeft:
+    """Sent: those of these jobs that are still queued, and whether they are suspects."""
+
+    ids: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Until a job ends, or this instant. Sent: those that have ended."""
+
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Record these ends, and publish what follows. Sent: nothing."""
+
+    ends: Sequence[Ended]
+
+
+@dataclass(frozen=True, slots=True)
+class Renew:
+    """Renew the leases of all that is at work. Sent: nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A job has ended; `seconds` is what it took whoever ran it."""
+
+    job: Job
+    seconds: float
+    outcome: Any  # for the desk: what it records and publishes
+    hung: bool = False  # it was given up, and whatever runs it still does
+
+
+Want = Claim | Run | FindLeft | Wait | Record | Renew
+
+
+@dataclass(slots=True)
+class Group:
+    """Jobs that share a limit: those of one type, or all that need the main thread."""
+
+    name: str
+    limit: int
+    at_work: int = 0
+    seconds_each: float = 0.0  # on average, lately; 0: not known
+
+    @property
+    def _in_a_chunk(self) -> int:
+        return int(CHUNK_SECONDS / self.seconds_each) if self.seconds_each else 0
+
+    @property
+    def is_short(self) -> bool:
+        """Whether more of them end within a moment than run side by side."""
+        return self._in_a_chunk > self.limit
+
+    @property
+    def room(self) -> int:
+        return max(self.limit, self._in_a_chunk) - self.at_work
+
+    def learn(self, seconds: float) -> None:
+        self.seconds_each = 0.8 * self.seconds_each + 0.2 * seconds if self.seconds_each else seconds
+
+
+@dataclass(slots=True)
+class Core:
+    """One invocation's. Groups outlive it: they know how long their jobs take."""
+
+    messages: Mapping[str, str]  # a job's id, and its type as its message has it
+    group_of: Callable[[str], Group]
+    slots: int
+    ends_at: float
+    clock: Callable[[], float]
+    hand: dict[str, deque[str]] = field(default_factory=dict)  # by type: the ids that have not been looked at
+    suspects: deque[str] = field(default_factory=deque)
+    left: list[str] = field(default_factory=list)  # queued jobs that there is no time for
+    at_work: dict[tuple[str, str], Group] = field(default_factory=dict)
+    ends: list[Ended] = field(default_factory=list)
+    begun: bool = False  # any job
+    alone: bool = False  # a suspect is at work
+    stopping: bool = False  # nothing is begun any more
+    record_at: float = 0.0
+    beat_at: float = 0.0
+    claim_at: float = 0.0
+
+    def run(self) -> Generator[Want, Any, None]:
+        for id_, job_type in self.messages.items():
+            self.hand.setdefault(job_type, deque()).append(id_)
+        self.beat_at = self.clock() + BEAT_SECONDS
+        while True:
+            yield from self._begin()
+            if not self.at_work:
+                yield from self._record()
+                if not self._may_begin:
+                    return
+                continue
+            for one in (yield Wait(self._next_instant())):
+                self._take_end(one)
+            if self.ends and (len(self.ends) >= RECORD_AT_MOST or self.clock() >= self.record_at):
+                yield from self._record()
+            if self.clock() >= self.beat_at:
+                self.beat_at = self.clock() + BEAT_SECONDS
+                yield Renew()
+
+    # ---- beginning
+
+    @property
+    def _may_begin(self) -> bool:
+        """Whether jobs wait that there is time for."""
+        if self.stopping or self.clock() >= self.ends_at:
+            self.left += [id_ for ids in self.hand.values() for id_ in ids] + list(self.suspects)
+            self.hand.clear()
+            self.suspects.clear()
+        return bool(self.hand or self.suspects)
+
+    def _begin(self) -> Generator[Want, Any, None]:
+        while self._may_begin and not self.alone:
+            if self.hand:
+                wanted = self._choose()
+                if not wanted:
+                    return
+                yield from self._claim(wanted)
+            elif not self.at_work:
+                yield from self._begin_alone(self.suspects.popleft())
+            else:
+                return
+
+    def _choose(self) -> list[str]:
+        """Take from the hand as many of each type as there is room for."""
+        wanted: list[str] = []
+        early = self.clock() < self.claim_at
+        for job_type, ids in list(self.hand.items()):
+            group = self.group_of(job_type)
+            room = group.room
+            if not group.is_short:
+                room = min(room, self.slots - len(self.at_work) - len(wanted))
+            if early and room * 2 < group.limit:
+                continue
+            wanted += [ids.popleft() for _ in range(min(room, len(ids)))]
+            if not ids:
+                del self.hand[job_type]
+        return wanted
+
+    def _claim(self, wanted: Sequence[str]) -> Generator[Want, Any, None]:
+        jobs: list[Job] = yield Claim(wanted, self._longest)
+        yield from self._run(jobs)
+        if len(jobs) < len(wanted):
+            got = {job.id for job in jobs}
+            yield from self._look_after([id_ for id_ in wanted if id_ not in got])
+        self.claim_at = self.clock() + CLAIM_EVERY_SECONDS
+
+    def _look_after(self, missing: Sequence[str]) -> Generator[Want, Any, None]:
+        """Jobs that a claim did not begin: done, held, suspects, or too long for the time that is left. The first of an
+        invocation begins in any case: a function with little time would else hand its jobs round for ever."""
+        found: dict[str, bool] = yield FindLeft(missing)
+        self.suspects += [id_ for id_ in missing if found.get(id_)]
+        long = [id_ for id_ in missing if found.get(id_) is False]
+        if long and not self.begun:
+            yield from self._run((yield Claim([long.pop(0)])))
+        self.left += long
+
+    def _begin_alone(self, id_: str) -> Generator[Want, Any, None]:
+        """One whose last worker died with it, and which must take nobody along."""
+        jobs: list[Job] = yield Claim([id_], self._longest if self.begun else None, suspects=True)
+        self.alone = bool(jobs)
+        yield from self._run(jobs)
+        if not jobs:
+            self.left += yield FindLeft([id_])
+
+    @property
+    def _longest(self) -> float:
+        return (self.ends_at - self.clock()) / LEAST_SHARE
+
+    def _run(self, jobs: Sequence[Job]) -> Generator[Want, Any, None]:
+        for job in jobs:
+            group = self.group_of(job.job_type)
+            group.at_work += 1
+            self.at_work[job.id, job.token] = group
+            self.begun = True
+        if jobs:
+            yield Run(jobs)
+
+    # ---- ending
+
+    def _take_end(self, one: Ended) -> None:
+        group = self.at_work.pop((one.job.id, one.job.token), None)
+        if group is None:  # it was given up
+            return
+        group.at_work -= 1
+        group.learn(one.seconds)
+        self.alone = False
+        self.stopping |= one.hung
+        if not self.ends:
+            self.record_at = self.clock() + RECORD_AFTER_SECONDS
+        self.ends.append(one)
+
+    def _record(self) -> Generator[Want, Any, None]:
+        ends, self.ends = self.ends, []
+        if ends:
+            yield Record(ends)
+
+    def _next_instant(self) -> float:
+        instants = [self.beat_at]
+        if self.ends:
+            instants.append(self.record_at)
+        if self.hand and self.clock() < self.claim_at:
+            instants.append(self.claim_at)
+        return min(instants)

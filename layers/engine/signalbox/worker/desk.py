@@ -1,0 +1,405 @@
+"""The desk: answers the core of one invocation. It has the worker's own connection and watches over what is at work.
+
+It runs beside the main thread, so that leases are renewed and ends recorded while that one computes.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from itertools import count
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import uuid4
+
+import psycopg
+
+from signalbox.database import Connection
+from signalbox.errors import DatabaseUnavailable, SignalboxError
+from signalbox.jobs.end_record import record_of
+from signalbox.jobs.events import Change
+from signalbox.jobs.job import Job
+from signalbox.jobs.lanes import LONGEST_DELAY_SECONDS, Notice
+from signalbox.jobs.metrics import write_metrics, write_version_metrics
+from signalbox.jobs.submission import Submitted, read_notices
+from signalbox.jobs.verdict import BROKEN_OFF
+from signalbox.worker import lease
+from signalbox.worker.attempt import Attempt, Outcome
+from signalbox.worker.core import Claim, Core, Ended, FindLeft, Record, Renew, Run, Wait, Want
+from signalbox.worker.groups import Groups, Runner
+from signalbox.worker.lease import Changed
+from signalbox.worker.runners import LOOP, MainThread, Threads
+from signalbox.worker.timeout import ThreadTimer
+from signalbox.worker.usage import peak_memory_mb
+from signalbox.worker.visibility import bring_back
+
+if TYPE_CHECKING:
+    from signalbox.invocation import Invocation, Tools
+
+# So long a worker waits for a database that is away, as in a restart or a failover. Leases outlast it.
+PATIENCE_SECONDS, AGAIN_SECONDS = 30.0, 0.5
+WATCH_EVERY_SECONDS = 0.05
+# An attempt that goes on for so long after its time is given up: it hangs in code that nothing gets through to.
+GIVEN_UP_AFTER_SECONDS = 10.0
+BLOCKED_SECONDS = 1.0
+PUBLISH_EVERY_SECONDS = 1.0
+# What there was no time for is sent again with it: a worker with as little time would give it back at once.
+LEFT_DELAY_SECONDS = 10
+# What one job's end can cause.
+RECORD_FAULTS = (
+    psycopg.DataError,
+    psycopg.IntegrityError,
+    psycopg.errors.RaiseException,
+    psycopg.errors.ProgramLimitExceeded,
+)
+TAKE_AT_MOST = 1000
+exit_process = os._exit
+
+Found = TypeVar("Found")
+
+
+@dataclass(slots=True)
+class Outbox:
+    """What has been committed and is to be published."""
+
+    notices: list[Notice] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+    followers: list[str] = field(default_factory=list)  # jobs that waited for those that ended
+    submitted: list[Submitted] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.notices or self.changes or self.followers or self.submitted)
+
+
+class Desk:
+    """One invocation's."""
+
+    def __init__(self, tools: Tools, invocation: Invocation, groups: Groups, event: object) -> None:
+        self.event = event
+        self.tools, self.invocation, self.groups = tools, invocation, groups
+        self.began = time.monotonic()
+        self.messages = 0
+        self.done: SimpleQueue[Any] = SimpleQueue()
+        self.main, self.threads = MainThread(self.done.put), Threads(self.done.put)
+        self.at_work: dict[tuple[str, str], Attempt] = {}
+        self.jobs: dict[str, Job] = {}  # all that have begun
+        self.outbox = Outbox()
+        self.publishing: Thread | None = None
+        self.published_at = self.claimed_at = self.began
+        self.counts: Counter[tuple[str, str]] = Counter()
+        self.delays: dict[str, float] = {}  # of jobs that are to be sent again
+        self.locked: list[Outcome] = []  # whose rows somebody holds: recorded later
+        self.watched_at = self.began
+        self.hung: list[Attempt] = []
+        self.error: BaseException | None = None
+
+    @property
+    def ends_at(self) -> float:
+        return self.invocation.ends_at - self.tools.settings.budget_margin_seconds
+
+    def run(self, messages: Mapping[str, str]) -> None:
+        """Work on what these messages name. An error is kept for the main thread."""
+        self.messages = len(messages)
+        plan = Core(messages, self.groups.of, self.tools.settings.worker_slots, self.ends_at, time.monotonic)
+        try:
+            self._answer_all(plan)
+            self._record_locked()
+            self._leave(plan.left)
+            self._publish_rest([id_ for id_ in messages if id_ not in self.jobs])
+        except BaseException as error:
+            self.error = error
+        finally:
+            self._await_the_others()
+            self.main.close()
+            self.threads.close()
+        if self.hung:
+            self._end_process()
+
+    def _answer_all(self, plan: Core) -> None:
+        steps = plan.run()
+        answer: Any = None
+        with suppress(StopIteration):
+            while True:
+                answer = self._answer(steps.send(answer))
+
+    def _answer(self, want: Want) -> Any:
+        match want:
+            case Claim():
+                return self._begin(want)
+            case FindLeft(ids):
+                return self._patiently(lambda db: lease.find_left(db, ids))
+            case Run(jobs):
+                self._run(jobs)
+            case Wait(until):
+                return self._wait(until)
+            case Record(ends):
+                self._record([end.outcome for end in ends])
+            case Renew():
+                self._renew()
+        return None
+
+    # ---- beginning
+
+    def _begin(self, claim: Claim) -> list[Job]:
+        call = lease.Claim(str(uuid4()), self.invocation.worker_id, self.tools.node)
+        longest = lease.LONGEST_MS if claim.longest_seconds is None else int(claim.longest_seconds * 1000)
+        tries = count()
+
+        def begin(db: Connection) -> list[Job]:
+            again = next(tries) > 0
+            jobs = call.begin(db, claim.ids, longest_ms=longest, suspects=claim.suspects)
+            # The first answer may have got lost, and its jobs have begun all the same.
+            return call.find(db, claim.ids) if again else jobs
+
+        try:
+            jobs = self._patiently(begin)
+        except psycopg.errors.LockNotAvailable:  # of one of them, which keeps nobody from the others
+            free = self._patiently(lambda db: lease.find_free(db, claim.ids))
+            return self._begin(replace(claim, ids=free)) if 0 < len(free) < len(claim.ids) else []
+        self.claimed_at = time.monotonic()
+        return jobs
+
+    def _run(self, jobs: Sequence[Job]) -> None:
+        now = self.invocation.clock + timedelta(seconds=self.claimed_at - self.began)
+        by_runner: dict[Runner, list[Attempt]] = {}
+        for job in jobs:
+            attempt = Attempt(job, self.tools, now, self.claimed_at, self.ends_at, not self.jobs)
+            self.jobs[job.id] = job
+            self.at_work[job.id, job.token] = attempt
+            by_runner.setdefault(self.groups.of(job.job_type).runner, []).append(attempt)
+        self._note((job.id, "running") for job in jobs)
+        for attempt in by_runner.get(Runner.MAIN_THREAD, ()):
+            self.main.run(attempt)
+        if loop := by_runner.get(Runner.LOOP):
+            LOOP.run(loop, self.done.put)
+        if threads := by_runner.get(Runner.THREADS):
+            self.threads.run(threads, self.groups.threads_needed())
+
+    # ---- waiting
+
+    def _wait(self, until: float) -> list[Ended]:
+        while True:
+            if given_up := self._watch():
+                return given_up
+            now = time.monotonic()
+            try:
+                outcomes = [self.done.get(timeout=max(0.0, min(until, self.watched_at + WATCH_EVERY_SECONDS) - now))]
+            except Empty:
+                if now >= until:
+                    return []
+                continue
+            while len(outcomes) < TAKE_AT_MOST and not self.done.empty():
+                outcomes.append(self.done.get())
+            return self._take(outcomes)
+
+    def _take(self, outcomes: Iterable[Outcome | BaseException]) -> list[Ended]:
+        ended: list[Ended] = []
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+            job = outcome.attempt.job
+            if self.at_work.pop((job.id, job.token), None) is None:
+                continue  # it was given up
+            self.counts[job.job_type, outcome.verdict.execution] += 1
+            self.outbox.submitted += outcome.attempt.submitted
+            if outcome.verdict.status == "pending":
+                self.delays[job.id] = outcome.verdict.delay.total_seconds()
+            ended.append(Ended(job, outcome.ended - outcome.began, outcome))
+        return ended
+
+    def _watch(self) -> list[Ended]:
+        """Ring where an attempt's time is over; give up those that nothing gets through to."""
+        now = time.monotonic()
+        if now < self.watched_at + WATCH_EVERY_SECONDS:
+            return []
+        self.watched_at = now
+        hung = []
+        for attempt in self.at_work.values():
+            timer, meter = attempt.timer, attempt.meter
+            if isinstance(timer, ThreadTimer) and now >= timer.rings_at:
+                Thread(target=timer.ring, name="ring", daemon=True).start()
+            if timer is not None and now >= timer.over_at + GIVEN_UP_AFTER_SECONDS:
+                hung.append(attempt)
+            if meter is not None and meter.blocks(now, BLOCKED_SECONDS):
+                self.tools.log.warning("job.blocked_event_loop", extra=attempt.job.ids)
+        return self._give_up(hung, now) if hung else []
+
+    def _give_up(self, hung: Sequence[Attempt], now: float) -> list[Ended]:
+        """Those that hang, and what shares their event loop, for which it is no fault of its own."""
+        outcomes = [Outcome(attempt, attempt.timed_out(), now, now, 0.0) for attempt in hung]
+        for attempt in hung:
+            self.tools.log.error("job.hung", extra=attempt.job.ids)
+        if any(attempt.meter is not None for attempt in hung):
+            beside = [one for one in self.at_work.values() if one.meter is not None and one not in hung]
+            outcomes += [Outcome(attempt, BROKEN_OFF, now, now, 0.0) for attempt in beside]
+        self.hung += hung
+        return [replace(ended, hung=True) for ended in self._take(outcomes)]
+
+    # ---- renewing and recording
+
+    def _renew(self) -> None:
+        beats = [
+            {
+                "id": attempt.job.id,
+                "token": attempt.job.token,
+                "percent": attempt.progress.percent,
+                "message": attempt.progress.message,
+            }
+            for attempt in self.at_work.values()
+        ]
+        found = self._patiently(lambda db: lease.renew(db, beats))
+        for attempt in self.at_work.values():
+            attempt.progress.cancel_asked = found.get(attempt.job.id, False)
+
+    def _record(self, outcomes: Iterable[Outcome]) -> None:
+        outcomes, self.locked = [*self.locked, *outcomes], []
+        changed = [one for outcome in outcomes for one in outcome.changed]
+        memory = f'"memory_mb":{peak_memory_mb()},'
+        records = [
+            (outcome, record_of(outcome.attempt.job, outcome.verdict, outcome.measured + memory))
+            for outcome in outcomes
+            if not outcome.recorded
+        ]
+        self._follow(changed + (self._finish(records) if records else []))
+        if time.monotonic() >= self.published_at + PUBLISH_EVERY_SECONDS:
+            self._publish()
+
+    def _finish(self, records: Sequence[tuple[Outcome, str]]) -> list[Changed]:
+        """What has changed. One end that the database does not take leaves the others what they are."""
+        try:
+            return self._patiently(lambda db: lease.finish(db, [text for _, text in records]))
+        except psycopg.errors.LockNotAvailable:
+            if len(records) == 1:
+                self.locked.append(records[0][0])
+                return []
+        except RECORD_FAULTS as error:
+            if len(records) == 1:
+                return self._fail_unrecorded(records[0][0], error)
+        middle = len(records) // 2
+        return self._finish(records[:middle]) + self._finish(records[middle:])
+
+    def _fail_unrecorded(self, outcome: Outcome, error: psycopg.Error) -> list[Changed]:
+        """Not in all of the server's words: they may hold what the job answered."""
+        attempt, kind = outcome.attempt, type(error).__name__
+        self.tools.log.error("job.not_recorded", extra={**attempt.job.ids, "error": kind})
+        verdict = attempt.unrecordable(f"{kind}: {error.diag.message_primary}")
+        self.counts[attempt.job.job_type, outcome.verdict.execution] -= 1
+        self.counts[attempt.job.job_type, verdict.execution] += 1
+        try:
+            return self._patiently(lambda db: lease.finish(db, [record_of(attempt.job, verdict)]))
+        except RECORD_FAULTS:  # so its lease runs out, and rescue_jobs tells of it
+            return []
+
+    def _patiently(self, act: Callable[[Connection], Found]) -> Found:
+        """Again and again where the database is away."""
+        until = min(time.monotonic() + PATIENCE_SECONDS, self.invocation.ends_at - AGAIN_SECONDS)
+        broke = False
+        while True:
+            try:
+                return act(self.tools.database.connection())
+            except (*RECORD_FAULTS, psycopg.errors.LockNotAvailable):
+                raise
+            except (psycopg.OperationalError, psycopg.InternalError, DatabaseUnavailable):
+                if broke and time.monotonic() > until:
+                    raise
+                self.tools.database.close()
+            if broke:
+                time.sleep(AGAIN_SECONDS)
+            broke = True
+
+    # ---- publishing
+
+    def _follow(self, changed: Sequence[Changed]) -> None:
+        """What is to be published for what has been recorded."""
+        for id_, status, follows in changed:
+            if follows:
+                self.outbox.followers.append(id_)
+            elif status == "pending" and self.delays.get(id_, 0) <= LONGEST_DELAY_SECONDS:
+                job = self.jobs[id_]
+                # A second more: SQS counts in whole ones, and a message that comes early is for nothing.
+                delay = round(self.delays[id_] + 0.5)
+                self.outbox.notices.append(Notice(id_, job.job_type, job.lane, job.tenant, delay))
+        self._note((id_, status) for id_, status, follows in changed if not follows)
+
+    def _note(self, changed: Iterable[tuple[str, str]]) -> None:
+        if not self.tools.settings.event_bus:
+            return
+        jobs = ((self.jobs[id_], status) for id_, status in changed)
+        self.outbox.changes += [
+            Change(job.id, job.job_type, job.lane, job.tenant, status, job.attempt) for job, status in jobs
+        ]
+
+    def _publish(self) -> None:
+        """Beside the desk: SQS takes its time."""
+        if self.outbox and (self.publishing is None or not self.publishing.is_alive()):
+            outbox, self.outbox = self.outbox, Outbox()
+            self.published_at = time.monotonic()
+            self.publishing = Thread(target=self._send_with_lent, args=(outbox,), name="publisher", daemon=True)
+            self.publishing.start()
+
+    def _send_with_lent(self, outbox: Outbox) -> None:
+        try:
+            with self.tools.pool.lend() as database:
+                self._send(database.connection(), outbox)
+        except (psycopg.Error, SignalboxError) as error:  # dispatch_jobs sends what was not
+            self.tools.log.warning("notices.not_sent", extra={"error": type(error).__name__})
+
+    def _send(self, db: Connection, outbox: Outbox) -> None:
+        courier = self.tools.courier
+        courier.send(outbox.notices)
+        courier.tell(outbox.changes)
+        courier.carry(outbox.submitted)
+        if outbox.followers:
+            courier.send_due(db, outbox.followers)
+            courier.tell_of_fallen(db, outbox.followers)
+
+    def _leave(self, ids: Sequence[str]) -> None:
+        """Jobs that there was no time for: each once, with a delay."""
+        if ids:
+            notices = self._patiently(lambda db: read_notices(db, ids))
+            self.outbox.notices += [replace(notice, delay_seconds=LEFT_DELAY_SECONDS) for notice in notices]
+            for notice in notices:
+                self.counts[notice.job_type, "released"] += 1
+
+    def _publish_rest(self, missed: Sequence[str]) -> None:
+        if self.publishing is not None:
+            self.publishing.join()
+        if self.outbox:
+            self._patiently(lambda db: self._send(db, self.outbox))
+        if missed:
+            self._patiently(lambda db: self.tools.courier.tell_of_held(db, missed))
+
+    # ---- the end
+
+    def write_metrics(self) -> None:
+        tools, counts = self.tools, +self.counts  # without what was taken back
+        write_metrics(tools.settings.stack, counts, self.messages, len(self.jobs))
+        write_version_metrics(tools.settings.stack, tools.function, tools.version, counts)
+
+    def _end_process(self) -> None:
+        """Something hangs that nothing gets through to. All that has ended is recorded: with the process, Lambda
+        replaces the environment, and counts an error. The messages come back soon, and find their jobs done."""
+        self.write_metrics()
+        bring_back(self.tools.clients, self.event, self.invocation.ends_at, self.tools.log)
+        sys.stdout.flush()
+        exit_process(1)
+
+    def _record_locked(self) -> None:
+        """What somebody held until now; after the last try its lease runs out, and the job is done again."""
+        while self.locked and time.monotonic() < self.ends_at:
+            time.sleep(AGAIN_SECONDS)
+            self._record([])
+
+    def _await_the_others(self) -> None:
+        """After an error: nothing may go on in an environment that Lambda freezes, and wakes for another invocation."""
+        while self.at_work and time.monotonic() < self.invocation.ends_at - AGAIN_SECONDS:
+            with suppress(BaseException):
+                self._wait(time.monotonic() + AGAIN_SECONDS)
+        self.hung += self.at_work.values()

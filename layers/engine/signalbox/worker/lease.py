@@ -1,0 +1,117 @@
+"""Leases on jobs: a claim takes them and begins the jobs, heartbeats renew them, every later write carries a token."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import psycopg
+from psycopg import ClientCursor
+from psycopg.adapt import Buffer, Loader
+from pydantic_core import from_json
+
+from signalbox.database import Connection
+from signalbox.jobs.job import Job
+from signalbox.jobs.verdict import Verdict
+from signalbox.queries import load_queries
+from signalbox.worker.usage import Cost
+
+SQL = load_queries(__file__)
+# Four heartbeats: a worker that misses three is taken for dead, and its jobs are at work again within 90 seconds.
+LIFE = timedelta(seconds=60)
+LONGEST_MS = 2**31 - 1
+
+_LEASE_LOST = "SB001"  # of refuse_lost_lease
+
+
+class Changed(NamedTuple):
+    """What an end has made of a job."""
+
+    id: str
+    status: str
+    follows: bool  # another job, that waited for one of these
+
+
+class LeaseLost(Exception):
+    """The job was rescued while this worker was at it; what it did in its transaction is undone."""
+
+
+class JsonLoader(Loader):
+    """Loads jsonb in a third of the driver's time; what it finds too deep is left to the slower one."""
+
+    def load(self, data: Buffer) -> Any:
+        try:
+            return from_json(bytes(data))
+        except ValueError:
+            return json.loads(bytes(data))
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One call of claim_jobs. Its token is that of one attempt at each of its jobs, since a job is in a call once."""
+
+    token: str
+    worker_id: str
+    node: str | None = None
+    life: timedelta = LIFE
+
+    def begin(
+        self, db: Connection, job_ids: Sequence[str], *, longest_ms: int = LONGEST_MS, suspects: bool = True
+    ) -> list[Job]:
+        """Begin those of these jobs that may begin."""
+        return self._jobs(db, "claim", job_ids, longest_ms=min(longest_ms, LONGEST_MS), suspects=suspects)
+
+    def find(self, db: Connection, job_ids: Sequence[str]) -> list[Job]:
+        """Return the jobs of a call whose answer was lost."""
+        return self._jobs(db, "find_claimed", job_ids)
+
+    def _jobs(self, db: Connection, query: str, job_ids: Sequence[str], **values: Any) -> list[Job]:
+        ids = "{" + ",".join(job_ids) + "}"  # as a text at once: each by itself would take the driver longer
+        values |= {"ids": ids, "token": self.token, "worker_id": self.worker_id, "node": self.node, "lease": self.life}
+        with db.cursor() as cursor:
+            cursor.adapters.register_loader("jsonb", JsonLoader)
+            return [Job._make((*row, self.token)) for row in cursor.execute(SQL[query], values)]
+
+
+def find_free(db: Connection, job_ids: Sequence[str]) -> list[str]:
+    """Return those of these jobs whose row nobody has locked."""
+    return [id_ for (id_,) in db.execute(SQL["find_free"], {"ids": list(job_ids)})]
+
+
+def find_left(db: Connection, job_ids: Sequence[str]) -> dict[str, bool]:
+    """Return those of these jobs that are still queued, and whether their last worker died with them."""
+    return dict(db.execute(SQL["find_left"], {"ids": list(job_ids)}).fetchall())
+
+
+def renew(db: Connection, beats: Iterable[Mapping[str, Any]], life: timedelta = LIFE) -> dict[str, bool]:
+    """Renew these leases; return the jobs that are still this worker's, and whether somebody wants them cancelled."""
+    return dict(db.execute(SQL["renew"], {"beats": json.dumps(list(beats)), "lease": life}).fetchall())
+
+
+def finish(db: Connection, ends: Iterable[str]) -> list[Changed]:
+    """End attempts; return what has become of those jobs that were still this worker's, and of those that waited."""
+    return list(map(Changed._make, db.execute(SQL["finish"], {"ends": "[" + ",".join(ends) + "]"})))
+
+
+def complete(db: Connection, job: Job, verdict: Verdict, cost: Cost) -> list[Changed]:
+    """The same for one job that has completed, with the COMMIT of its transaction in the same round trip. Raises
+    LeaseLost where nothing changed, the transaction being open then."""
+    values = {
+        "token": job.token,
+        "job": job.id,
+        "number": job.execution,
+        "result": None if verdict.result is None else json.dumps(verdict.result),
+        "output_files": None if verdict.output_files is None else list(verdict.output_files),
+        **cost._asdict(),
+    }
+    try:
+        # Two statements in one message take no parameters beside them.
+        [(freed,)] = ClientCursor(db).execute(SQL["complete"], values)
+    except psycopg.DatabaseError as error:
+        if error.sqlstate == _LEASE_LOST:
+            raise LeaseLost from None
+        raise
+    return [Changed(job.id, verdict.status, False), *(Changed(id_, "pending", True) for id_ in freed)]

@@ -1,0 +1,48 @@
+-- claim: begin those of these jobs that are queued
+SELECT id::text, job_type, lane, priority, payload, payload_version, config, cursor, tenant, job_group, correlation_id,
+    attempt, execution, max_attempts, timeout_ms, queued_at, created_at, cancel_requested_at, throttles, throttled_since,
+    pieces, first_started_at
+FROM signalbox.claim_jobs(
+    %(ids)s::uuid[], %(token)s, %(worker_id)s, %(node)s, %(lease)s, %(longest_ms)s, %(suspects)s
+);
+
+-- find_claimed: those under the token, which an earlier claim may have begun whose answer was lost
+SELECT id::text, job_type, lane, priority, payload, payload_version, config, cursor, tenant, job_group, correlation_id,
+    attempts, executions, max_attempts, timeout_ms, queued_at, created_at, cancel_requested_at, throttles, throttled_since,
+    pieces, first_started_at
+FROM signalbox.jobs WHERE id = ANY (%(ids)s::uuid[]) AND status = 'running' AND lease_token = %(token)s;
+
+-- find_free: of jobs among which somebody has locked one, the others; these locks end with the statement
+SELECT id::text FROM signalbox.jobs WHERE id = ANY (%(ids)s::uuid[]) FOR NO KEY UPDATE SKIP LOCKED;
+
+-- find_left: of jobs that a claim did not begin, those that still wait, and whether their last worker died with them
+SELECT id::text, coalesce(error_details ->> 'type' = 'WorkerLost', false) FROM signalbox.jobs
+WHERE id = ANY (%(ids)s::uuid[]) AND status = 'queued';
+
+-- renew: leases and heartbeats of the jobs at work; answers which of them are still this worker's, and are to be cancelled
+-- A row that somebody has locked is left for the next time: waiting for it would let the other leases run out.
+WITH mine AS MATERIALIZED (
+    SELECT j.id, b.percent, b.message
+    FROM jsonb_to_recordset(%(beats)s::jsonb) AS b (id uuid, token uuid, percent smallint, message text)
+    JOIN signalbox.jobs AS j ON j.id = b.id AND j.lease_token = b.token
+    FOR NO KEY UPDATE OF j SKIP LOCKED
+)
+UPDATE signalbox.jobs AS j
+SET lease_expires_at = clock_timestamp() + %(lease)s, heartbeat_at = clock_timestamp(), health_status = 'HEALTHY',
+    updated_at = clock_timestamp(), progress_percent = coalesce(mine.percent, j.progress_percent),
+    progress_message = coalesce(mine.message, j.progress_message)
+FROM mine WHERE j.id = mine.id
+RETURNING j.id::text, j.cancel_requested_at IS NOT NULL;
+
+-- finish: end attempts as their verdicts say; those whose lease is another's by now are left alone
+SELECT id::text, status, follows FROM signalbox.end_attempts(%(ends)s::jsonb);
+
+-- complete: end one job that has completed, and commit the transaction at once; refused where its lease is another's
+SELECT coalesce(
+    signalbox.complete_job(
+        %(token)s, %(job)s, %(number)s, %(began_ms)s, %(ended_ms)s, %(cpu_ms)s, %(memory_mb)s, %(result)s,
+        %(output_files)s
+    ),
+    signalbox.refuse_lost_lease(%(job)s)
+)::text[];
+COMMIT;

@@ -1,0 +1,94 @@
+"""Those who run jobs: threads, the event loop, and the main thread, which is the only one that signals reach.
+
+The loop belongs to the process and outlives an invocation; between two it has nothing to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable
+from queue import SimpleQueue
+
+from signalbox.worker.attempt import Attempt, Outcome
+from signalbox.worker.timeout import Alarm
+
+Done = Callable[[Outcome], None]
+
+
+class Threads:
+    """Threads that take one attempt after the other: as many as may be at work at once, made when they are needed."""
+
+    def __init__(self, done: Done) -> None:
+        self._attempts: SimpleQueue[Attempt | None] = SimpleQueue()
+        self._done = done
+        self._number = 0
+
+    def run(self, attempts: Iterable[Attempt], at_once: int) -> None:
+        """Begin them, with so many threads in all."""
+        for attempt in attempts:
+            self._attempts.put(attempt)
+        while self._number < at_once:
+            self._number += 1
+            threading.Thread(target=self._serve, name=f"job-{self._number}", daemon=True).start()
+
+    def close(self) -> None:
+        for _ in range(self._number):
+            self._attempts.put(None)
+
+    def _serve(self) -> None:
+        while (attempt := self._attempts.get()) is not None:
+            self._done(attempt.perform_in_thread())
+
+
+class Loop:
+    """The event loop, in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def run(self, attempts: Iterable[Attempt], done: Done) -> None:
+        """Begin them."""
+        self.loop.call_soon_threadsafe(self._begin, list(attempts), done)
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            threading.Thread(target=self._loop.run_forever, name="event-loop", daemon=True).start()
+        return self._loop
+
+    def _begin(self, attempts: Iterable[Attempt], done: Done) -> None:
+        for attempt in attempts:
+            task = self.loop.create_task(_perform(attempt, done))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+
+async def _perform(attempt: Attempt, done: Done) -> None:
+    done(await attempt.perform_on_loop())
+
+
+class MainThread:
+    """Performs, in the thread that calls `serve`, what others hand to it."""
+
+    def __init__(self, done: Done) -> None:
+        self._attempts: SimpleQueue[Attempt | None] = SimpleQueue()
+        self._done = done
+
+    def run(self, attempt: Attempt) -> None:
+        self._attempts.put(attempt)
+
+    def close(self) -> None:
+        """No more is coming."""
+        self._attempts.put(None)
+
+    def serve(self) -> None:
+        """Until it is closed."""
+        with Alarm() as alarm:
+            while (attempt := self._attempts.get()) is not None:
+                self._done(attempt.perform_in_main_thread(alarm))
+
+
+LOOP = Loop()

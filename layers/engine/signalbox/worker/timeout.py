@@ -1,0 +1,192 @@
+"""Ends an attempt that takes too long: in the main thread by a signal, in other threads by an error that is raised
+there, on the event loop by cancelling its task.
+
+A time-out comes again every few seconds: code that catches every error, to try once more, would else never hear that
+its time is over. None of the three gets through to code in C that hangs: the desk gives such an attempt up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import signal
+import threading
+import time
+from contextlib import suppress
+from types import FrameType
+from typing import Any, Protocol, Self
+
+import psycopg
+
+from signalbox.database import CANCEL_PATIENCE_SECONDS, Connection
+from signalbox.jobs.outcome import JobTimedOut
+
+AGAIN_AFTER_SECONDS = 5.0  # time to tidy up in
+
+
+class Timer(Protocol):
+    """Of one attempt: from its begin to its end, JobTimedOut is raised once the time is over."""
+
+    rang: bool
+
+    @property
+    def over_at(self) -> float: ...
+
+    def end(self) -> None: ...
+
+
+class ThreadTimer:
+    """Raises JobTimedOut in the thread that began it, when the desk rings. While it pauses, nothing is raised: what
+    borrows a connection must not lose it."""
+
+    def __init__(self) -> None:
+        self.rang = False
+        self.over_at = math.inf
+        self.rings_at = math.inf
+        self._lock = threading.Lock()
+        self._armed = False
+        self._thread = 0
+        self._paused_at = 0.0
+        self._connection: Connection | None = None
+        self.cancelling = False  # a statement of the connection, which is good for nobody else from then on
+        self.has_cancelled = False  # any statement of this attempt
+
+    def begin(self, seconds: float, connection: Connection | None = None) -> None:
+        self._thread = threading.get_ident()
+        self.over_at = self.rings_at = time.monotonic() + seconds
+        self._connection = connection
+        self._armed = True
+
+    def end(self) -> None:
+        """Nothing is raised from now on; what was raised on the way here is swallowed, and told by `rang`."""
+        while True:
+            try:
+                with self._lock:
+                    self._armed = False
+                    self._connection = None
+                if self.rang:
+                    _raise_in(self._thread, None)
+                return
+            except JobTimedOut:
+                continue
+
+    def pause(self) -> None:
+        self.end()
+        self._paused_at = time.monotonic()
+
+    def resume(self, connection: Connection | None = None) -> None:
+        """Go on, with as much time left as at the pause."""
+        waited = time.monotonic() - self._paused_at
+        self.over_at += waited
+        self.rings_at += waited
+        with self._lock:
+            self._connection = connection
+            self._armed = True
+
+    def ring(self) -> None:
+        """By the desk, once the time is over."""
+        now = time.monotonic()
+        with self._lock:
+            if not self._armed or now < self.rings_at:
+                return
+            self.rings_at = now + AGAIN_AFTER_SECONDS
+            self.rang = True
+            _raise_in(self._thread, JobTimedOut)
+            connection = self._connection
+            if connection is not None:
+                self.cancelling = self.has_cancelled = True
+        if connection is not None:  # a statement that waits for its answer hears of nothing else
+            with suppress(psycopg.Error):
+                connection.cancel_safe(timeout=CANCEL_PATIENCE_SECONDS)
+
+
+class LoopTimer:
+    """Cancels the task that began it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.rang = False
+        self.over_at = math.inf
+        self._loop = loop
+        self._handle: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[Any] | None = None
+
+    def begin(self, seconds: float) -> None:
+        self._task = asyncio.current_task()
+        self.over_at = time.monotonic() + seconds
+        self._handle = self._loop.call_later(seconds, self._ring)
+
+    def end(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+
+    def _ring(self) -> None:
+        self.rang = True
+        if self._task is not None:
+            self._task.cancel()
+        self._handle = self._loop.call_later(AGAIN_AFTER_SECONDS, self._ring)
+
+
+def _raise_in(thread: int, error: type[BaseException] | None) -> None:
+    """Python's own way: the error comes up at the thread's next step. None takes back what has not come up."""
+    import ctypes
+
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error) if error else None)
+
+
+class Alarm:
+    """The main thread's timer: a `with` block, in which one attempt after the other is begun and ended. It is set anew
+    only where it would come too late, so that most attempts cost no call of the system. In other threads, as in tests
+    with several workers in one process, only the job's own budget tells it."""
+
+    def __init__(self) -> None:
+        self._works = threading.current_thread() is threading.main_thread()
+        self._before: Any = None
+        self.rang = False  # for the attempt at work, or the last one
+        self.over_at = math.inf  # of the attempt at work, on the monotonic clock
+        self._due_at = math.inf  # when it is told so next
+        self._paused = False
+        # As ThreadTimer has them; a statement that a signal interrupts is seen by the state of its connection.
+        self.cancelling = self.has_cancelled = False
+        self._rings_at = math.inf
+
+    def __enter__(self) -> Self:
+        if self._works:
+            self._before = signal.signal(signal.SIGALRM, self._ring)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+        if self._works:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, self._before)
+
+    def begin(self, seconds: float) -> None:
+        self.rang = False
+        self.over_at = self._due_at = time.monotonic() + seconds
+        if self._works and self._due_at < self._rings_at:
+            self._set(seconds)
+
+    def end(self) -> None:
+        self.over_at = self._due_at = math.inf
+
+    def pause(self) -> None:
+        """Nothing is raised: what borrows a connection must not lose it."""
+        self._paused = True
+
+    def resume(self, _connection: Connection | None = None) -> None:
+        self._paused = False
+
+    def _set(self, seconds: float) -> None:
+        self._rings_at = time.monotonic() + seconds
+        signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001))  # zero would turn it off
+
+    def _ring(self, _number: int, _frame: FrameType | None) -> None:
+        self._rings_at = math.inf
+        left = self._due_at - time.monotonic()
+        if left <= 0 and not self._paused:
+            self.rang = True
+            self._due_at = time.monotonic() + AGAIN_AFTER_SECONDS
+            self._set(AGAIN_AFTER_SECONDS)
+            raise JobTimedOut
+        if left < math.inf:  # it was set for an attempt that has ended since, or pauses
+            self._set(max(left, 0.1))

@@ -1,0 +1,55 @@
+"""The worker: brings the jobs that an SQS batch names to their ends, many of them side by side.
+
+    read → claim → run → record → publish
+
+Postgres is the truth, so a message is done with once the state of its job is recorded, whatever that is. Only those
+come back that nobody can read, until their dead-letter queue has them; an error of the batch brings back all of it.
+"""
+
+from __future__ import annotations
+
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import psycopg
+
+from signalbox.errors import DatabaseUnavailable
+from signalbox.jobs.catalogue import Catalogue
+from signalbox.jobs.message import read_messages
+from signalbox.worker.desk import Desk
+from signalbox.worker.groups import Groups
+from signalbox.worker.visibility import bring_back
+
+if TYPE_CHECKING:
+    from signalbox.invocation import Invocation, Tools
+
+# Of an execution environment; by its catalogue, since tests have several in a process.
+_groups: WeakKeyDictionary[Catalogue, Groups] = WeakKeyDictionary()
+
+
+def work(tools: Tools, event: object, invocation: Invocation) -> dict[str, Any]:
+    """Answers SQS which messages are to come back."""
+    messages, unreadable = read_messages(event, tools.log)
+    if tools.catalogue not in _groups:
+        _groups[tools.catalogue] = Groups(tools.catalogue, tools.pool.size)
+    desk = Desk(tools, invocation, _groups[tools.catalogue], event)
+    if messages:
+        _work_off(desk, messages)
+    if desk.error is not None:
+        tools.database.close()
+        if isinstance(desk.error, psycopg.OperationalError | DatabaseUnavailable):
+            bring_back(tools.clients, event, invocation.ends_at, tools.log)
+        raise desk.error
+    desk.write_metrics()
+    return {"batchItemFailures": [{"itemIdentifier": id_} for id_ in unreadable]}
+
+
+def _work_off(desk: Desk, messages: dict[str, str]) -> None:
+    """The desk has a thread beside this one, which is the only one that signals reach."""
+    thread = Thread(target=desk.run, args=(messages,), name="desk")
+    thread.start()
+    try:
+        desk.main.serve()
+    finally:
+        thread.join()

@@ -1,0 +1,384 @@
+"""Jobs that wait share a worker: each has its own time, connection and lease, and none pays for a neighbour."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from signalbox.jobs.job_type import JobType
+from signalbox.jobs.outcome import Completed
+from signalbox.jobs.submission import NewJob
+from signalbox.worker import core, desk
+from tests.support.jobs import TEST_JOB_TYPES
+from tests.support.jobs.act import ACTS
+from tests.support.lane_stand_in import LaneStandIn
+from tests.support.stage import Stage
+from tests.support.workshop import Workshop
+
+MODULE = "tests.support.jobs.act"
+TYPES = (
+    *TEST_JOB_TYPES,
+    JobType("act", "waits", MODULE, timeout=timedelta(seconds=20)),
+    JobType("act_async", "waits on the loop", MODULE, timeout=timedelta(seconds=20)),
+    JobType("act_alone", "computes", MODULE, timeout=timedelta(seconds=20), side_by_side=1),
+    JobType("act_wrongly", "writes, on the loop", MODULE, transactional=True),
+)
+
+
+@pytest.fixture
+def workshop(stage: Stage, db: psycopg.Connection, lanes: LaneStandIn) -> Workshop:
+    db.execute("CREATE TABLE notes (job_id uuid, subject text)")
+    db.execute("GRANT SELECT, INSERT ON notes TO signalbox_writer")
+    return Workshop(stage, db, TYPES)
+
+
+def submit(workshop: Workshop, act: Callable[[Any], Any], job_type: str = "act", **fields: Any) -> str:
+    ACTS[act.__name__ + str(id(act))] = act
+    return workshop.submit(job_type, payload={"name": act.__name__ + str(id(act))}, **fields).id
+
+
+def statuses(workshop: Workshop, ids: list[str]) -> list[str]:
+    return [workshop.job(id_)["status"] for id_ in ids]
+
+
+class Crowd:
+    """How many are in it, and how many were at most."""
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def join(self) -> Iterator[None]:
+        with self._lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.now -= 1
+
+
+# ---- how many at once
+
+
+def test_ten_plain_jobs_wait_at_once(workshop: Workshop) -> None:
+    gate = threading.Barrier(10, timeout=20)
+
+    def meet(_: Any) -> None:
+        gate.wait()
+
+    ids = [submit(workshop, meet) for _ in range(20)]
+    workshop.work(*ids)
+    assert statuses(workshop, ids) == ["completed"] * 20
+
+
+def test_hundred_async_jobs_wait_at_once(workshop: Workshop) -> None:
+    present: list[int] = []
+
+    async def meet(_: Any) -> None:
+        present.append(1)
+        while len(present) < 100:
+            await asyncio.sleep(0.01)
+
+    ids = [submit(workshop, meet, "act_async") for _ in range(100)]
+    workshop.work(*ids)
+    assert statuses(workshop, ids) == ["completed"] * 100
+
+
+def test_job_that_computes_has_the_main_thread_beside_others(workshop: Workshop) -> None:
+    crowd, others, threads = Crowd(), threading.Barrier(3, timeout=20), set()
+
+    def compute(_: Any) -> None:
+        with crowd.join():
+            threads.add(threading.current_thread())
+            if len(threads) == 1 and not others.broken:
+                others.wait()
+                others.abort()
+
+    def wait(_: Any) -> None:
+        others.wait()
+
+    alone = [submit(workshop, compute, "act_alone") for _ in range(3)]
+    workshop.work(*alone, *(submit(workshop, wait) for _ in range(2)))
+    assert statuses(workshop, alone)[0] == "completed"
+    assert (crowd.most, threads) == (1, {threading.main_thread()})
+
+
+def test_waiting_jobs_stay_queued_until_there_is_room(workshop: Workshop) -> None:
+    """So that a worker that dies spends no attempt of theirs."""
+    seen: list[list[tuple[Any, ...]]] = []
+    gate = threading.Barrier(10, timeout=20)
+
+    def look(_: Any) -> None:
+        if gate.wait() == 0:
+            statement = "SELECT status, attempts, count(*) FROM signalbox.jobs GROUP BY 1, 2 ORDER BY 1"
+            seen.append(workshop.db.execute(statement).fetchall())
+        gate.wait()
+
+    ids = [submit(workshop, look, max_attempts=1) for _ in range(20)]
+    workshop.work(*ids)
+    assert seen[0] == [("queued", 0, 10), ("running", 1, 10)]
+
+
+def test_slots_bound_all_types_together(workshop: Workshop) -> None:
+    crowd = Crowd()
+
+    def wait(_: Any) -> None:
+        with crowd.join():
+            time.sleep(0.05)
+
+    async def wait_async(_: Any) -> None:
+        with crowd.join():
+            await asyncio.sleep(0.05)
+
+    object.__setattr__(workshop.engine.tools.settings, "worker_slots", 3)
+    ids = [submit(workshop, act, kind) for _ in range(5) for act, kind in ((wait, "act"), (wait_async, "act_async"))]
+    workshop.work(*ids)
+    assert statuses(workshop, ids) == ["completed"] * 10
+    assert crowd.most == 3
+
+
+# ---- time-outs
+
+
+def spin(_: Any) -> None:
+    while True:
+        time.sleep(0.01)
+
+
+def return_at_once(_: Any) -> None:
+    return None
+
+
+async def spin_async(_: Any) -> None:
+    while True:
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(("act", "kind"), [(spin, "act"), (spin, "act_alone"), (spin_async, "act_async")])
+def test_time_out_ends_one_attempt_alone(workshop: Workshop, act: Callable[[Any], Any], kind: str) -> None:
+    late = submit(workshop, act, kind, timeout=timedelta(milliseconds=200), max_attempts=1)
+    beside = [workshop.obey("complete") for _ in range(3)]
+    workshop.work(late, *beside)
+    assert workshop.dead_letter(late)["failure_reason"] == "timeout"
+    assert "longer than the 0.2 s" in workshop.job(late)["error_details"]["message"]
+    assert statuses(workshop, beside) == ["completed"] * 3
+
+
+def test_attempt_broken_off_for_want_of_time_is_not_charged(workshop: Workshop) -> None:
+    first = submit(workshop, return_at_once, timeout=timedelta(seconds=1))
+    cut = submit(workshop, spin, timeout=timedelta(seconds=1), max_attempts=1)
+    workshop.work(first, cut, seconds=10.7)
+    job, [attempt] = workshop.job(cut), workshop.attempts(cut)
+    assert (job["status"], job["attempts"], attempt["status"]) == ("pending", 0, "released")
+
+
+def test_first_job_of_an_invocation_is_charged_when_it_is_cut(workshop: Workshop) -> None:
+    """It can't have more time in any other: it would be tried for ever."""
+    cut = submit(workshop, spin, timeout=timedelta(seconds=20), max_attempts=1)
+    workshop.work(cut, seconds=10.3)
+    assert workshop.job(cut)["status"] == "failed"
+
+
+@pytest.fixture
+def ended(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The codes with which the process would have ended."""
+    codes: list[int] = []
+    monkeypatch.setattr(desk, "exit_process", codes.append)
+    monkeypatch.setattr(desk, "GIVEN_UP_AFTER_SECONDS", 0.2)
+    return codes
+
+
+def test_job_that_hangs_in_c_costs_its_own_attempt(
+    workshop: Workshop, ended: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hang = threading.Event()
+
+    def sleep_in_c(_: Any) -> None:
+        hang.wait()
+
+    def wait(_: Any) -> None:
+        time.sleep(1)
+
+    bad = submit(workshop, sleep_in_c, timeout=timedelta(milliseconds=100), max_attempts=1)
+    beside = [submit(workshop, wait) for _ in range(3)]
+    left = [submit(workshop, wait, timeout=timedelta(seconds=4)) for _ in range(10)]
+    workshop.work(bad, *beside, *left)
+    hang.set()
+    assert ended == [1]
+    assert workshop.dead_letter(bad)["failure_reason"] == "timeout"
+    assert statuses(workshop, beside) == ["completed"] * 3
+    assert set(statuses(workshop, left)) == {"completed", "queued"}
+
+
+def test_job_that_blocks_the_loop_is_named_and_charged_alone(
+    workshop: Workshop, ended: list[int], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(desk, "BLOCKED_SECONDS", 0.05)
+    hang, waiting = threading.Event(), threading.Event()
+
+    async def block(_: Any) -> None:
+        await asyncio.to_thread(waiting.wait)
+        hang.wait(20)
+
+    async def wait(_: Any) -> None:
+        waiting.set()
+        await asyncio.sleep(5)
+
+    bad = submit(workshop, block, "act_async", timeout=timedelta(milliseconds=300), max_attempts=1)
+    beside = submit(workshop, wait, "act_async", max_attempts=1)
+    workshop.work(bad, beside)
+    hang.set()
+    assert ended == [1]
+    assert "job.blocked_event_loop" in caplog.messages
+    assert (workshop.job(bad)["status"], workshop.job(beside)["status"]) == ("failed", "pending")
+    assert workshop.job(beside)["attempts"] == 0
+
+
+# ---- leases, progress, cancelling
+
+
+def test_leases_are_renewed_and_each_job_says_how_far_it_is(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(core, "BEAT_SECONDS", 0.05)
+    seen: dict[str, Any] = {}
+
+    def report(context: Any) -> Completed:
+        first = workshop.job(context.job.id)["lease_expires_at"]
+        context.report(30 if context.payload.name.endswith("0") else 60)
+        while (row := workshop.job(context.job.id))["heartbeat_at"] is None or not row["progress_percent"]:
+            time.sleep(0.01)
+        seen[context.job.id] = (row["progress_percent"], row["lease_expires_at"] > first, row["health_status"])
+        return Completed()
+
+    ACTS["report-0"] = ACTS["report-1"] = report
+    ids = [workshop.submit("act", payload={"name": f"report-{n}"}).id for n in range(2)]
+    workshop.work(*ids)
+    assert [seen[id_] for id_ in ids] == [(30, True, "HEALTHY"), (60, True, "HEALTHY")]
+
+
+def test_only_the_job_that_is_to_be_cancelled_hears_of_it(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core, "BEAT_SECONDS", 0.05)
+    wanted = threading.Event()
+
+    def wait(context: Any) -> None:
+        workshop.db.execute("UPDATE signalbox.jobs SET cancel_requested_at = now() WHERE id = %s", (context.key,))
+        for _ in range(2000):
+            time.sleep(0.01)
+            try:
+                context.check_cancelled()
+            except BaseException:
+                wanted.set()
+                raise
+
+    def beside(context: Any) -> None:
+        assert wanted.wait(20)
+        context.check_cancelled()
+
+    ids = [submit(workshop, wait), submit(workshop, beside)]
+    workshop.work(*ids)
+    assert statuses(workshop, ids) == ["cancelled", "completed"]
+
+
+def test_jobs_whose_last_worker_died_run_alone(workshop: Workshop) -> None:
+    crowd, companies = Crowd(), dict[str, int]()
+
+    def wait(context: Any) -> None:
+        with crowd.join():
+            time.sleep(0.05)
+            companies[context.job.id] = crowd.now
+
+    ids = [submit(workshop, wait) for _ in range(6)]
+    lost = ids[:2]
+    workshop.db.execute(
+        'UPDATE signalbox.jobs SET error_details = \'{"type": "WorkerLost"}\' WHERE id = ANY (%s)', (lost,)
+    )
+    workshop.work(*ids)
+    assert statuses(workshop, ids) == ["completed"] * 6
+    assert [companies[id_] for id_ in lost] == [1, 1]
+    assert crowd.most > 1
+
+
+# ---- connections and locks
+
+
+def test_many_jobs_share_few_connections(workshop: Workshop) -> None:
+    gate = threading.Barrier(10, timeout=20)
+
+    def note(context: Any) -> None:
+        gate.wait()
+        with context.db.transaction():
+            context.db.execute("INSERT INTO notes (job_id) VALUES (%s)", (context.job.id,))
+            context.db.execute("SELECT pg_sleep(0.02)")
+        gate.wait()
+
+    ids = [submit(workshop, note) for _ in range(10)]
+    workshop.work(*ids)
+    assert workshop.db.execute("SELECT count(*) FROM notes").fetchone() == (10,)
+    opened = (
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'signalbox'"
+    )
+    [[number]] = workshop.db.execute(opened).fetchall()
+    assert number <= 1 + workshop.engine.tools.settings.worker_connections
+
+
+def test_async_jobs_use_the_database(workshop: Workshop) -> None:
+    async def note(context: Any) -> Completed:
+        async with context.db.transaction():
+            await context.db.execute("INSERT INTO notes (job_id) VALUES (%s)", (context.job.id,))
+        cursor = await context.db.execute("SELECT count(*) FROM notes")
+        [child] = await context.submit([NewJob(job_type="do_nothing")])
+        return Completed({"seen": (await cursor.fetchone())[0] > 0, "child": child.id})
+
+    ids = [submit(workshop, note, "act_async") for _ in range(12)]
+    workshop.work(*ids)
+    assert statuses(workshop, ids) == ["completed"] * 12
+    assert workshop.db.execute("SELECT count(*) FROM notes").fetchone() == (12,)
+    child = workshop.job(workshop.job(ids[0])["result"]["child"])
+    assert (str(child["parent_job_id"]), child["status"]) == (ids[0], "queued")
+
+
+def test_async_job_can_not_be_transactional(workshop: Workshop) -> None:
+    job_id = submit(workshop, spin_async, "act_wrongly")
+    workshop.work(job_id)
+    assert "its function is `def`, not `async def`" in workshop.dead_letter(job_id)["final_error_message"]
+
+
+def test_locked_row_keeps_no_other_job_from_its_end(workshop: Workshop, dsn: str) -> None:
+    with psycopg.connect(dsn) as operator:
+
+        def lock(context: Any) -> None:
+            operator.execute("SELECT FROM signalbox.jobs WHERE id = %s FOR UPDATE", (context.key,))
+            threading.Thread(target=release).start()
+
+        def release() -> None:
+            while workshop.job(beside)["status"] != "completed":
+                time.sleep(0.02)
+            seen.append(workshop.job(held)["status"])
+            operator.rollback()
+
+        seen: list[str] = []
+        held, beside = submit(workshop, lock), workshop.obey("complete")
+        workshop.work(held, beside)
+    assert seen == ["running"]
+    assert statuses(workshop, [held, beside]) == ["completed", "completed"]
+
+
+def test_locked_row_keeps_no_other_job_from_its_begin(workshop: Workshop, dsn: str, lanes: LaneStandIn) -> None:
+    locked, beside = workshop.obey("complete"), workshop.obey("complete")
+    with psycopg.connect(dsn) as operator:
+        operator.execute("SELECT FROM signalbox.jobs WHERE id = %s FOR UPDATE", (locked,))
+        workshop.work(locked, beside)
+    assert statuses(workshop, [locked, beside]) == ["queued", "completed"]
+    assert [notice["job_id"] for notice in lanes.take()] == [locked]
