@@ -10,7 +10,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow, tuple_row
 
-from signalbox.database import Database
+from signalbox.database import CANCEL_PATIENCE_SECONDS, Database
 
 AsyncConnection = psycopg.AsyncConnection[TupleRow]
 
@@ -22,6 +22,7 @@ class AsyncDatabasePool:
         self._database = database
         self._places = asyncio.Semaphore(size)
         self._free: list[AsyncConnection] = []
+        self._loop: asyncio.AbstractEventLoop | None = None  # that they belong to
 
     @asynccontextmanager
     async def lend(self) -> AsyncIterator[AsyncConnection]:
@@ -40,11 +41,17 @@ class AsyncDatabasePool:
                     with suppress(psycopg.Error):
                         await connection.close()
 
-    async def close(self) -> None:
+    def close(self) -> None:
+        """From outside of the event loop, which must be running."""
+        if self._loop is not None:
+            asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(CANCEL_PATIENCE_SECONDS)
+
+    async def _close(self) -> None:
         while self._free:
             await self._free.pop().close()
 
     async def _open(self) -> AsyncConnection:
+        self._loop = asyncio.get_running_loop()
         try:
             return await self._connect(fresh=False)
         except psycopg.OperationalError:  # the secret may have been rotated since it was read

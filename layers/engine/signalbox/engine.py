@@ -79,6 +79,7 @@ class Engine:
         """Close every connection. An execution environment ends without it."""
         self.tools.database.close()
         self.tools.pool.close()
+        self.tools.async_pool.close()
         if self.tools.readers is not None:
             self.tools.readers.close()
 

@@ -501,6 +501,8 @@ CREATE TABLE signalbox.jobs (
     progress_message text,
     cancel_requested_at timestamptz,
     paused_by text,
+    held_by text,
+    held_since timestamptz,
     memory_usage_mb integer,
     cpu_usage_percent real,
     estimated_duration interval,
@@ -527,8 +529,11 @@ CREATE TABLE signalbox.jobs (
         CHECK ((status IN ('completed', 'failed', 'cancelled')) = (completed_at IS NOT NULL)),
     CONSTRAINT updated_not_before_completed CHECK (updated_at >= completed_at),
     CONSTRAINT error_where_failed CHECK (status <> 'failed' OR error_details IS NOT NULL),
+    CONSTRAINT held_only_while_pending CHECK (held_by IS NULL OR (status = 'pending' AND unmet_dependencies = 0)),
     CONSTRAINT sent_iff_waiting CHECK (
-        (send_at IS NOT NULL) = (status = 'queued' OR (status = 'pending' AND unmet_dependencies = 0))
+        (send_at IS NOT NULL) = (
+            status = 'queued' OR (status = 'pending' AND unmet_dependencies = 0 AND held_by IS NULL)
+        )
     ),
     CONSTRAINT unmet_only_while_waiting
         CHECK (unmet_dependencies >= 0 AND (unmet_dependencies = 0 OR status IN ('pending', 'paused', 'cancelled', 'failed')))
@@ -559,6 +564,8 @@ COMMENT ON COLUMN signalbox.jobs.scheduled_for IS 'Not before: as submitted, or 
 COMMENT ON COLUMN signalbox.jobs.cursor IS 'Where a job that said "more" goes on.';
 COMMENT ON COLUMN signalbox.jobs.cap_key IS 'The submitter''s own key for concurrency and rate.';
 COMMENT ON COLUMN signalbox.jobs.started_at IS 'Of the newest attempt.';
+COMMENT ON COLUMN signalbox.jobs.held_by IS
+    'The cap or rate that holds it, as kind:key. Whoever ends a job of that one begins the next; it is sent nowhere until then.';
 COMMENT ON COLUMN signalbox.jobs.paused_by IS
     'Who paused this very job. Without it a pause of its type, lane, tenant or key holds it, and ends with that one.';
 
@@ -568,6 +575,8 @@ CREATE INDEX jobs_to_send ON signalbox.jobs (send_at) WHERE send_at IS NOT NULL;
 CREATE INDEX jobs_watched ON signalbox.jobs (status, job_type, id) WHERE status IN ('running', 'paused', 'failed');
 -- Those that wait for others are in neither: this one counts them.
 CREATE INDEX jobs_blocked ON signalbox.jobs (lane, job_type) WHERE status = 'pending' AND unmet_dependencies > 0;
+-- Those that a cap or a rate holds: the next one, and how many.
+CREATE INDEX jobs_held ON signalbox.jobs (held_by, priority, id) WHERE held_by IS NOT NULL;
 -- How many were cancelled in a time.
 CREATE INDEX jobs_cancelled ON signalbox.jobs (completed_at) WHERE status = 'cancelled';
 CREATE INDEX jobs_of_tenant ON signalbox.jobs (tenant, id) WHERE tenant IS NOT NULL;
@@ -748,8 +757,7 @@ CREATE TABLE signalbox.job_controls (
     max_running integer,
     rate integer,
     per_seconds integer,
-    tokens double precision,
-    refilled_at timestamptz,
+    next_at timestamptz,
     reason text,
     changed_by text,
     changed_at timestamptz NOT NULL DEFAULT now(),
@@ -758,6 +766,7 @@ CREATE TABLE signalbox.job_controls (
     CONSTRAINT cap_not_negative CHECK (max_running >= 0),
     CONSTRAINT rate_per_time CHECK ((rate IS NULL) = (per_seconds IS NULL) AND rate >= 1 AND per_seconds >= 1)
 );
+COMMENT ON COLUMN signalbox.job_controls.next_at IS 'When the next job may begin, by the rate.';
 COMMENT ON TABLE signalbox.job_controls IS
     'A job type, lane, tenant or a submitter''s key (cap_key) that is paused, or of which only so many may run or begin.';
 
@@ -937,46 +946,55 @@ CREATE INDEX audit_of_entity ON signalbox.audit_log (entity_type, entity_id);
 
 -- Functions for the same reasons as in 0001: steps that see what the one before had to wait for, in one round trip.
 
--- Of these jobs, queued ones that a pause or a cap holds back change their state; the rest may be claimed.
+-- How many more jobs of a control its cap lets run; NULL without a cap.
+CREATE FUNCTION signalbox.room_under_cap(control signalbox.job_controls) RETURNS integer LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN control.max_running IS NOT NULL THEN greatest(0, control.max_running - (
+        SELECT count(*) FROM signalbox.jobs AS j
+        WHERE j.status = 'running' AND control.key = CASE control.kind
+            WHEN 'type' THEN j.job_type WHEN 'lane' THEN j.lane WHEN 'tenant' THEN j.tenant ELSE j.cap_key END
+    ))::integer END
+$$;
+
+-- How many of them may begin now, by cap and rate; NULL where nothing limits them. A rate has one place each interval; a
+-- worker that looks a moment late may use those of the last quarter of a second.
+CREATE FUNCTION signalbox.room_of(control signalbox.job_controls) RETURNS integer LANGUAGE sql STABLE AS $$
+    SELECT least(signalbox.room_under_cap(control), CASE WHEN control.rate IS NOT NULL THEN greatest(0, 1 + floor(
+        extract(epoch FROM clock_timestamp() - greatest(control.next_at, clock_timestamp() - interval '250 ms'))
+        * control.rate / control.per_seconds
+    ))::integer END)
+$$;
+
+-- Of these jobs, queued ones that a pause, a cap or a rate holds back change their state; the rest may be claimed.
 CREATE FUNCTION signalbox.hold_jobs(wanted uuid[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-    control record;
+    found signalbox.job_controls[];
+    control signalbox.job_controls;
     room integer;
-    over integer;
+    begun integer;
+    interval_ms float8;
 BEGIN
     -- Locked in one order, so that two workers can't wait for each other; whoever counts holds the row, so that what
     -- they counted stays true until they have claimed.
-    FOR control IN
-        SELECT c.* FROM signalbox.job_controls AS c
+    found := ARRAY(
+        SELECT c FROM signalbox.job_controls AS c
         WHERE EXISTS (
             SELECT FROM signalbox.jobs AS j WHERE j.id = ANY (wanted) AND j.status = 'queued' AND c.key = CASE c.kind
                 WHEN 'type' THEN j.job_type WHEN 'lane' THEN j.lane WHEN 'tenant' THEN j.tenant ELSE j.cap_key END
         )
         ORDER BY c.kind, c.key
         FOR UPDATE
-    LOOP
+    );
+    -- Rates last: a place in time is not spent on a job that a cap holds.
+    FOR control IN SELECT (c).* FROM unnest(found) AS c ORDER BY (c).rate IS NOT NULL, (c).kind, (c).key LOOP
         IF control.paused THEN
             UPDATE signalbox.jobs AS j SET status = 'paused', paused_by = NULL, send_at = NULL, updated_at = now()
             WHERE j.id = ANY (wanted) AND j.status = 'queued' AND control.key = CASE control.kind
                 WHEN 'type' THEN j.job_type WHEN 'lane' THEN j.lane WHEN 'tenant' THEN j.tenant ELSE j.cap_key END;
             CONTINUE;
         END IF;
-        room := NULL;
-        IF control.max_running IS NOT NULL THEN
-            SELECT greatest(0, control.max_running - count(*)) INTO room FROM signalbox.jobs AS j
-            WHERE j.status = 'running' AND control.key = CASE control.kind
-                WHEN 'type' THEN j.job_type WHEN 'lane' THEN j.lane WHEN 'tenant' THEN j.tenant ELSE j.cap_key END;
-        END IF;
-        IF control.rate IS NOT NULL THEN
-            control.tokens := least(control.rate, coalesce(control.tokens + control.rate
-                * greatest(0, extract(epoch FROM clock_timestamp() - control.refilled_at))
-                / control.per_seconds, control.rate));  -- full at first
-            room := least(room, floor(control.tokens));
-        END IF;
-        IF room IS NULL THEN
-            CONTINUE;
-        END IF;
-        -- Those of the batch beyond the room wait, the less urgent and the later ones first; no attempt is spent.
+        room := signalbox.room_of(control);
+        CONTINUE WHEN room IS NULL;
+        -- Those beyond the room wait, the less urgent and the later ones first; no attempt is spent.
         WITH matching AS (
             SELECT j.id, row_number() OVER (ORDER BY j.priority, j.id) AS place
             FROM signalbox.jobs AS j
@@ -984,46 +1002,91 @@ BEGIN
                 WHEN 'type' THEN j.job_type WHEN 'lane' THEN j.lane WHEN 'tenant' THEN j.tenant ELSE j.cap_key END
         ), held AS (
             UPDATE signalbox.jobs AS j
-            SET status = 'pending', updated_at = now(),
-                scheduled_for = now() + later.delay, send_at = now() + later.delay
-            FROM matching
-            CROSS JOIN LATERAL (
-                SELECT make_interval(secs => CASE WHEN control.rate IS NOT NULL
-                    THEN greatest(1, (matching.place - floor(control.tokens)) * control.per_seconds::float8 / control.rate)
-                    ELSE 5 + random() * 10 END) AS delay
-            ) AS later
-            WHERE j.id = matching.id AND matching.place > room
-            RETURNING j.id
+            SET status = 'pending', updated_at = now(), send_at = NULL, held_by = control.kind || ':' || control.key,
+                held_since = coalesce(j.held_since, now())
+            FROM matching WHERE j.id = matching.id AND matching.place > room
         )
-        SELECT least((SELECT count(*) FROM matching), room) INTO over;
-        IF control.rate IS NOT NULL THEN
-            UPDATE signalbox.job_controls SET tokens = control.tokens - over, refilled_at = clock_timestamp()
-            WHERE kind = control.kind AND key = control.key;
+        SELECT least(count(*), room) INTO begun FROM matching;
+        IF control.rate IS NOT NULL AND begun > 0 THEN
+            UPDATE signalbox.job_controls AS c
+            SET next_at = greatest(c.next_at, clock_timestamp() - interval '250 ms')
+                + begun * c.per_seconds * interval '1 s' / c.rate
+            WHERE c.kind = control.kind AND c.key = control.key;
         END IF;
     END LOOP;
 END $$;
 
+-- The next held jobs of these controls (as held_by has them) are queued, as many as there is room for; answers which. Not
+-- under the controls' locks, which a claim takes for what it begins: those beyond the room are held again by it.
+CREATE FUNCTION signalbox.release_held(
+    controls text[], places integer, lanes text[], longest_ms integer, suspects boolean
+) RETURNS uuid[] LANGUAGE plpgsql
+SET enable_seqscan = off AS $$
+DECLARE
+    name text;
+    room integer;
+    released uuid[] := '{}';
+    found uuid[];
+BEGIN
+    FOREACH name IN ARRAY controls LOOP
+        SELECT signalbox.room_of(c) INTO room FROM signalbox.job_controls AS c
+        WHERE c.kind = split_part(name, ':', 1) AND c.key = substr(name, strpos(name, ':') + 1);
+        WITH next AS (
+            SELECT j.id FROM signalbox.jobs AS j WHERE j.held_by = name AND j.lane = ANY (lanes) AND j.timeout_ms <= longest_ms
+                AND (suspects OR (j.error_details ->> 'type') IS DISTINCT FROM 'WorkerLost')
+            ORDER BY j.priority, j.id LIMIT least(room, places) FOR NO KEY UPDATE SKIP LOCKED
+        ), changed AS (
+            UPDATE signalbox.jobs AS j
+            SET status = 'queued', held_by = NULL, queued_at = clock_timestamp(), updated_at = clock_timestamp(),
+                send_at = clock_timestamp() + interval '2 min'
+            FROM next WHERE j.id = next.id
+            RETURNING j.id
+        )
+        SELECT array_agg(id) INTO found FROM changed;
+        released := released || found;
+    END LOOP;
+    RETURN released;
+END $$;
+
 CREATE FUNCTION signalbox.claim_jobs(
     wanted uuid[], token uuid, by_worker text, node text, lease interval,
-    longest_ms integer DEFAULT 2147483647, suspects boolean DEFAULT true
+    longest_ms integer DEFAULT 2147483647, suspects boolean DEFAULT true,
+    controls text[] DEFAULT '{}', places integer DEFAULT 1, lanes text[] DEFAULT '{high,normal,low}'
 ) RETURNS TABLE (
     id uuid, job_type text, lane text, priority smallint, payload jsonb, payload_version smallint, config jsonb,
     cursor jsonb, tenant text, job_group text, correlation_id text, attempt smallint, execution integer, max_attempts smallint,
     timeout_ms integer, queued_at timestamptz, created_at timestamptz, cancel_requested_at timestamptz, throttles integer,
-    throttled_since timestamptz, pieces integer, first_started_at timestamptz
+    throttled_since timestamptz, pieces integer, first_started_at timestamptz, cap_key text, capped boolean
 ) LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 SET lock_timeout = '2s'  -- as for end_attempts
 AS $$
 #variable_conflict use_column
+DECLARE
+    has_controls boolean := EXISTS (SELECT FROM signalbox.job_controls);
+    looked_at text[];
 BEGIN
     -- A retry's message comes when its time has come, and the job still waits: since then, or since it was released.
     UPDATE signalbox.jobs AS j
     SET status = 'queued', queued_at = least(clock_timestamp(), greatest(j.scheduled_for, j.updated_at)),
         updated_at = clock_timestamp()
     WHERE j.id = ANY (wanted) AND j.status = 'pending' AND j.unmet_dependencies = 0
-        AND (j.scheduled_for IS NULL OR j.scheduled_for <= clock_timestamp() + interval '1 s');
-    IF EXISTS (SELECT FROM signalbox.job_controls) THEN
+        AND (j.scheduled_for IS NULL OR j.scheduled_for <= clock_timestamp() + interval '1 s') AND j.held_by IS NULL;
+    -- The message of a held job says that there may be room: for the next one, whichever that is.
+    SELECT array_agg(j.held_by) INTO looked_at FROM signalbox.jobs AS j
+    WHERE j.id = ANY (wanted) AND j.status = 'pending' AND j.held_by IS NOT NULL;
+    IF looked_at IS NOT NULL OR controls <> '{}' THEN
+        wanted := wanted || signalbox.release_held(
+            ARRAY(SELECT DISTINCT unnest(controls || looked_at)), greatest(places, cardinality(looked_at)), lanes, longest_ms,
+            suspects
+        );
+    END IF;
+    IF has_controls THEN
+        wanted := ARRAY(
+            SELECT j.id FROM signalbox.jobs AS j
+            WHERE j.id = ANY (wanted) AND j.status = 'queued' AND j.timeout_ms <= longest_ms
+                AND (suspects OR (j.error_details ->> 'type') IS DISTINCT FROM 'WorkerLost')
+        );
         PERFORM signalbox.hold_jobs(wanted);
     END IF;
     RETURN QUERY
@@ -1032,13 +1095,13 @@ BEGIN
         SET status = 'running', attempts = j.attempts + 1, executions = j.executions + 1, lease_token = token,
             lease_expires_at = clock_timestamp() + lease, worker_id = by_worker, execution_node = node,
             started_at = clock_timestamp(), first_started_at = coalesce(j.first_started_at, clock_timestamp()),
-            health_status = 'HEALTHY', send_at = NULL, sends = 0, updated_at = clock_timestamp()
+            health_status = 'HEALTHY', send_at = NULL, sends = 0, held_since = NULL, updated_at = clock_timestamp()
         WHERE j.id = ANY (wanted) AND j.status = 'queued' AND j.timeout_ms <= longest_ms
             AND (suspects OR (j.error_details ->> 'type') IS DISTINCT FROM 'WorkerLost')
         -- Not the whole row: what is answered here is put aside, row by row.
         RETURNING j.id, j.job_type, j.lane, j.priority, j.payload, j.payload_version, j.config, j.cursor, j.tenant, j.job_group,
             j.correlation_id, j.attempts, j.executions, j.max_attempts, j.timeout_ms, j.queued_at, j.created_at,
-            j.cancel_requested_at, j.started_at, j.throttles, j.throttled_since, j.pieces, j.first_started_at
+            j.cancel_requested_at, j.started_at, j.throttles, j.throttled_since, j.pieces, j.first_started_at, j.cap_key
     ), opened AS (
         INSERT INTO signalbox.job_executions
             (job_id, attempt_number, job_type, lane, lease_token, worker_id, execution_node, queued_at, started_at)
@@ -1046,7 +1109,11 @@ BEGIN
     )
     SELECT c.id, c.job_type, c.lane, c.priority, c.payload, c.payload_version, c.config, c.cursor, c.tenant, c.job_group,
         c.correlation_id, c.attempts, c.executions, c.max_attempts, c.timeout_ms, c.queued_at, c.created_at, c.cancel_requested_at,
-        c.throttles, c.throttled_since, c.pieces, c.first_started_at
+        c.throttles, c.throttled_since, c.pieces, c.first_started_at, c.cap_key, has_controls AND EXISTS (
+            SELECT FROM signalbox.job_controls AS l WHERE (l.max_running IS NOT NULL OR l.rate IS NOT NULL)
+                AND l.key = CASE l.kind
+                    WHEN 'type' THEN c.job_type WHEN 'lane' THEN c.lane WHEN 'tenant' THEN c.tenant ELSE c.cap_key END
+        )
     FROM claimed AS c;
 END $$;
 COMMENT ON FUNCTION signalbox.claim_jobs IS
@@ -1324,6 +1391,9 @@ BEGIN
         followers := signalbox.settle_jobs(finals);
     END IF;
     RETURN QUERY SELECT e.id, e.status, false FROM unnest(ended, became) AS e (id, status);
+    IF EXISTS (SELECT FROM signalbox.job_controls) THEN
+        RETURN QUERY SELECT NULL::uuid, 'capped', false;  -- maybe: what was held by one of these may begin
+    END IF;
     IF followers IS NOT NULL THEN
         RETURN QUERY SELECT j.id, j.status, true FROM signalbox.jobs AS j WHERE j.id = ANY (followers);
     END IF;

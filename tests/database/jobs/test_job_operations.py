@@ -297,15 +297,16 @@ def test_a_cap_is_set_changed_and_lifted(jobs_stage: JobsStage, db: psycopg.Conn
     assert actions == [("control.cap", "tenant", "acme")] * 3
 
 
-def test_a_new_rate_begins_full_and_the_same_rate_goes_on(jobs_stage: JobsStage, db: psycopg.Connection) -> None:
+def test_new_rate_begins_at_once_and_the_same_rate_goes_on(jobs_stage: JobsStage, db: psycopg.Connection) -> None:
     cap: Any = {"kind": "type", "key": "do_nothing", "per_seconds": 3600}
     jobs_stage.operate("set_cap", **cap, rate=2)
     jobs_stage.work(sqs_event(map(Named, ids_of(submit(jobs_stage, {}, {})))))
     jobs_stage.operate("set_cap", **cap, rate=2, max_running=5)
-    [(tokens,)] = db.execute("SELECT tokens FROM signalbox.job_controls").fetchall()
-    assert tokens < 1
+    waits = "SELECT next_at - now() FROM signalbox.job_controls"
+    [(wait,)] = db.execute(waits).fetchall()
+    assert wait > timedelta(minutes=29)
     jobs_stage.operate("set_cap", **cap, rate=3)
-    assert db.execute("SELECT tokens FROM signalbox.job_controls").fetchone() == (None,)
+    assert db.execute(waits).fetchone() == (None,)
 
 
 # ---- dead letters

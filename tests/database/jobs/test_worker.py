@@ -396,24 +396,3 @@ def test_jobs_of_what_is_paused_are_paused_when_their_turn_comes(workshop: Works
     control(workshop.db, kind, key, paused=True)
     workshop.work(held, free)
     assert (workshop.job(held)["status"], workshop.job(free)["status"]) == ("paused", "completed")
-
-
-def test_no_more_than_the_cap_run_at_once_and_the_rest_wait_without_spending_an_attempt(workshop: Workshop) -> None:
-    running = workshop.submit(cap_key="k").id
-    workshop.db.execute("SELECT signalbox.claim_jobs(%s, gen_random_uuid(), 'other', NULL, '1 min')", ([running],))
-    control(workshop.db, "key", "k", max_running=2)
-    urgent, other = workshop.submit(cap_key="k", priority=4).id, workshop.submit(cap_key="k").id
-    workshop.work(other, urgent)
-    assert workshop.job(urgent)["status"] == "completed"
-    job = workshop.job(other)
-    assert (job["status"], job["attempts"]) == ("pending", 0)
-    assert job["scheduled_for"] > job["updated_at"] + timedelta(seconds=4)
-
-
-def test_no_more_than_the_rate_begin_in_its_time(workshop: Workshop) -> None:
-    control(workshop.db, "type", "do_nothing", rate=3, per_seconds=3600)
-    jobs = [workshop.submit().id for _ in range(5)]
-    workshop.work(*jobs)
-    assert [workshop.job(job_id)["status"] for job_id in jobs] == ["completed"] * 3 + ["pending"] * 2
-    waits = [workshop.job(job_id) for job_id in jobs[3:]]
-    assert [round((job["scheduled_for"] - job["updated_at"]).total_seconds(), -1) for job in waits] == [1200, 2400]

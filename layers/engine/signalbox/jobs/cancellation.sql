@@ -1,6 +1,6 @@
 -- cancel_waiting: for good, before they have begun (again)
 UPDATE signalbox.jobs AS j
-SET status = 'cancelled', completed_at = t.now, updated_at = t.now, send_at = NULL,
+SET status = 'cancelled', completed_at = t.now, updated_at = t.now, send_at = NULL, held_by = NULL,
     cancel_requested_at = coalesce(j.cancel_requested_at, t.now),
     error_details = jsonb_build_object('type', 'Cancelled', 'message', %(why)s::text)
 -- One instant: the parts of a row are compared with each other.

@@ -6,6 +6,7 @@ They take effect at the next claim, which holds the control's row while it count
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,17 +18,20 @@ from signalbox.jobs import audit
 from signalbox.jobs.audit import Orderer
 from signalbox.jobs.catalogue import Catalogue
 from signalbox.jobs.job_type import Lane
+from signalbox.jobs.lanes import Notice
 from signalbox.jobs.listing import bound, list_jobs
 from signalbox.jobs.orders import Done, Order, Stage, Terms
 from signalbox.jobs.pausing import Resuming, finish_resuming
 from signalbox.jobs.selection import Selection
 from signalbox.jobs.states import JobState
+from signalbox.jobs.submission import read_notices
 from signalbox.queries import load_queries
 from signalbox.row import as_json
 
 SQL = load_queries(__file__)
 Kind = Literal["type", "lane", "tenant", "key"]
 _LONGEST_KEY = 200
+MOST_SENT = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,11 @@ class Controlled:
 
     def __str__(self) -> str:
         return f"{self.kind} '{self.key}'"
+
+    @property
+    def name(self) -> str:
+        """As held_by has it."""
+        return f"{self.kind}:{self.key}"
 
     @property
     def selection(self) -> Selection:
@@ -103,14 +112,32 @@ def resume_control(db: Connection, catalogue: Catalogue, what: Controlled, terms
     return done
 
 
-def set_cap(db: Connection, catalogue: Catalogue, what: Controlled, cap: Cap, *, by: Orderer) -> None:
-    """The cap as a whole: what it does not name is lifted."""
+def set_cap(db: Connection, catalogue: Catalogue, what: Controlled, cap: Cap, *, by: Orderer) -> list[Notice]:
+    """Set the cap as a whole: what it does not name is lifted. Return what is to be sent of the jobs that may begin."""
     what.require_known(db, catalogue)
     values = {"max_running": cap.max_running, "rate": cap.rate, "per_seconds": cap.per_seconds}
     with db.transaction():
         db.execute(SQL["cap"], _values(what, by) | values)
         db.execute(SQL["forget"], _values(what, by))
         audit.note(db, by, "control.cap", kind=what.kind, id_=what.key, detail=values)
+    released = release_held(db, what.name)
+    return read_notices(db, released) if released else next_held(db, [what.name])
+
+
+def next_held(db: Connection, controls: Sequence[str], most: int = MOST_SENT) -> list[Notice]:
+    """Return what is to be sent of the jobs that these caps and rates hold."""
+    rows = db.execute(SQL["next_held"], {"controls": list(controls), "most": most}).fetchall()
+    return [Notice(*row) for row in rows]
+
+
+def list_holding(db: Connection) -> list[str]:
+    """Return the caps and rates that hold jobs."""
+    return [name for (name,) in db.execute(SQL["list_holding"])]
+
+
+def release_held(db: Connection, control: str, batch: int = MOST_SENT) -> list[str]:
+    """Return a batch of jobs that are held no longer, since their cap and rate are gone. dispatch_jobs sends them."""
+    return [id_ for (id_,) in db.execute(SQL["release"], {"control": control, "batch": batch})]
 
 
 def _values(what: Controlled, by: Orderer) -> dict[str, Any]:

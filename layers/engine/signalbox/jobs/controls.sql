@@ -1,10 +1,12 @@
 -- list_controls: everything that is paused or capped, with how much of it runs and how much is held
 SELECT c.kind, c.key, c.paused, c.max_running, c.rate, c.per_seconds, c.reason, c.changed_by, c.changed_at,
-    coalesce(n.running, 0) AS running, coalesce(n.held, 0) AS held
+    coalesce(n.running, 0) AS running, coalesce(n.paused, 0) + (
+        SELECT count(*) FROM signalbox.jobs AS j WHERE j.held_by = c.kind || ':' || c.key
+    ) AS held
 FROM signalbox.job_controls AS c
 LEFT JOIN LATERAL (
     SELECT count(*) FILTER (WHERE j.status = 'running') AS running,
-        count(*) FILTER (WHERE j.status = 'paused') AS held
+        count(*) FILTER (WHERE j.status = 'paused') AS paused
     FROM signalbox.jobs AS j
     WHERE j.status IN ('running', 'paused') AND c.key = CASE c.kind
         WHEN 'type' THEN j.job_type WHEN 'lane' THEN j.lane WHEN 'tenant' THEN j.tenant ELSE j.cap_key END
@@ -30,12 +32,50 @@ INSERT INTO signalbox.job_controls AS c (kind, key, max_running, rate, per_secon
 VALUES (%(kind)s, %(key)s, %(max_running)s, %(rate)s, %(per_seconds)s, %(reason)s, %(by)s, clock_timestamp())
 ON CONFLICT (kind, key) DO UPDATE
 SET max_running = excluded.max_running, rate = excluded.rate, per_seconds = excluded.per_seconds,
-    -- A new rate begins with a full bucket; the old one's tokens are of another size.
-    tokens = CASE WHEN (c.rate, c.per_seconds) IS NOT DISTINCT FROM (excluded.rate, excluded.per_seconds) THEN c.tokens END,
-    refilled_at = CASE WHEN (c.rate, c.per_seconds) IS NOT DISTINCT FROM (excluded.rate, excluded.per_seconds)
-        THEN c.refilled_at END,
+    -- The next place in time of another rate may be far away.
+    next_at = CASE WHEN (c.rate, c.per_seconds) IS NOT DISTINCT FROM (excluded.rate, excluded.per_seconds) THEN c.next_at END,
     reason = excluded.reason, changed_by = excluded.changed_by, changed_at = excluded.changed_at;
 
 -- forget: what neither pauses nor caps anything is none; each claim reads them all
 DELETE FROM signalbox.job_controls
 WHERE kind = %(kind)s AND key = %(key)s AND NOT paused AND max_running IS NULL AND rate IS NULL;
+
+-- next_held: the jobs that these caps and rates hold and that may begin, with the seconds until then
+-- A rate's next one is sent ahead of its time; where a cap has no room, whoever ends a job of it begins the next.
+SELECT h.id::text, h.job_type, h.lane, h.tenant, least(900, ceil(w.wait))::integer
+FROM (
+    SELECT n.name, greatest(0, coalesce(extract(epoch FROM c.next_at - clock_timestamp()), 0)) AS wait,
+        CASE WHEN c.paused THEN 0 WHEN c.rate IS NULL THEN signalbox.room_of(c)
+            ELSE least(signalbox.room_under_cap(c), greatest(1, signalbox.room_of(c))) END AS room
+    FROM unnest(%(controls)s::text[]) AS n (name)
+    LEFT JOIN signalbox.job_controls AS c
+        ON c.kind = split_part(n.name, ':', 1) AND c.key = substr(n.name, strpos(n.name, ':') + 1)
+    OFFSET 0
+) AS w
+CROSS JOIN LATERAL (
+    SELECT j.id, j.job_type, j.lane, j.tenant FROM signalbox.jobs AS j WHERE j.held_by = w.name
+    ORDER BY j.priority, j.id LIMIT least(w.room, %(most)s)
+) AS h;
+
+-- list_holding: the caps and rates that hold jobs, one look at the index each
+WITH RECURSIVE holding (name) AS (
+    (SELECT held_by FROM signalbox.jobs WHERE held_by IS NOT NULL ORDER BY held_by LIMIT 1)
+    UNION ALL
+    SELECT (SELECT j.held_by FROM signalbox.jobs AS j WHERE j.held_by > h.name ORDER BY j.held_by LIMIT 1)
+    FROM holding AS h WHERE h.name IS NOT NULL
+)
+SELECT name FROM holding WHERE name IS NOT NULL;
+
+-- release: a batch of the jobs of what neither caps nor limits them any more
+WITH free AS (
+    SELECT id FROM signalbox.jobs AS j
+    WHERE held_by = %(control)s AND NOT EXISTS (
+        SELECT FROM signalbox.job_controls AS c
+        WHERE c.kind = split_part(%(control)s, ':', 1) AND c.key = substr(%(control)s, strpos(%(control)s, ':') + 1)
+            AND (c.max_running IS NOT NULL OR c.rate IS NOT NULL)
+    )
+    ORDER BY priority, id LIMIT %(batch)s FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE signalbox.jobs AS j SET held_by = NULL, held_since = NULL, send_at = clock_timestamp(), updated_at = clock_timestamp()
+FROM free WHERE j.id = free.id
+RETURNING j.id::text;

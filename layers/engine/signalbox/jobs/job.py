@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -31,7 +32,16 @@ class Job(NamedTuple):
     throttled_since: datetime | None = None
     pieces: int = 0
     first_started_at: datetime | None = None
+    cap_key: str | None = None
+    capped: bool = False  # whether a cap or rate counts it
     token: str = ""  # of its lease
+
+    @property
+    def controls(self) -> Iterator[str]:
+        """Those that may count it, as held_by names them."""
+        for kind, key in (("type", self.job_type), ("lane", self.lane), ("tenant", self.tenant), ("key", self.cap_key)):
+            if key is not None:
+                yield f"{kind}:{key}"
 
     @property
     def ids(self) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 -- pause: until somebody resumes them
-UPDATE signalbox.jobs SET status = 'paused', paused_by = %(by)s, send_at = NULL, updated_at = clock_timestamp()
+UPDATE signalbox.jobs SET status = 'paused', paused_by = %(by)s, send_at = NULL, held_by = NULL, updated_at = clock_timestamp()
 WHERE id = ANY (%(ids)s::uuid[]);
 
 -- resume: unless a pause of their type, lane, tenant or key still holds them

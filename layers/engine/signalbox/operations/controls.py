@@ -79,6 +79,7 @@ def resume(engine: Engine, params: Resume, invocation: Invocation) -> dict[str, 
         what.require_known(db, catalogue)
         return {"dry_run": preview_of(engine, what.selection)}
     done = controls.resume_control(db, catalogue, what, terms_of(engine, params.orderer, invocation))
+    engine.tools.courier.send(controls.next_held(db, [what.name]))
     return {**_shown(engine, what), **answer_of(engine, done)}
 
 
@@ -90,7 +91,7 @@ def set_cap(engine: Engine, params: SetCap, _: Invocation) -> dict[str, Any]:
     what = Controlled(params.kind, params.key)
     cap = Cap(params.max_running, params.rate, params.per_seconds)
     db, by = engine.tools.database.connection(), Orderer(params.by, params.reason)
-    controls.set_cap(db, engine.tools.catalogue, what, cap, by=by)
+    engine.tools.courier.send(controls.set_cap(db, engine.tools.catalogue, what, cap, by=by))
     return _shown(engine, what)
 
 

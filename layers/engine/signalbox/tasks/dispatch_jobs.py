@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 
 from signalbox.context import Context, Done
 from signalbox.errors import Unavailable
+from signalbox.jobs import controls
 from signalbox.jobs.lanes import Lanes, Notice
 from signalbox.queries import load_queries
 
@@ -29,6 +30,7 @@ def dispatch_jobs(context: Context) -> Done:
     """Items are the jobs that were sent."""
     dispatch = Dispatch(context, Lanes(context.clients, context.handoff.stack))
     dispatch.ask_depths()
+    dispatch.send_held()
     more = dispatch.send_all("take_due") or dispatch.send_all("take_soon")
     if dispatch.troubles:
         raise next(iter(dispatch.troubles.values()))
@@ -56,6 +58,15 @@ class Dispatch:
                     self.empty.append(lane)
             except Unavailable as error:
                 self._give_up(lane, error)
+
+    def send_held(self) -> None:
+        """Those that caps and rates hold are begun by whoever ends the ones before them. Where nobody did, as when a
+        worker died, the next ones are sent; and all whose cap is gone."""
+        db = self.context.db
+        for control in controls.list_holding(db):
+            while not self.context.budget.spent and controls.release_held(db, control, BATCH):
+                pass
+            self._send(controls.next_held(db, [control]))
 
     def send_all(self, query: str) -> bool:
         """Batch by batch, each sent once it is committed; answers whether the budget ended before the work did."""

@@ -17,6 +17,7 @@ import psycopg
 
 from signalbox.context import Context, Done
 from signalbox.errors import JobTypeUnknown
+from signalbox.jobs import controls
 from signalbox.jobs.catalogue import Catalogue
 from signalbox.jobs.end_record import end_record
 from signalbox.jobs.job_type import JobType
@@ -105,6 +106,9 @@ class Rescue:
             # Rather now than with the next run: the jobs would wait for up to two minutes.
             time.sleep(min(seconds, self.context.budget.seconds_left))
             more = self._sweep() or more
+        if self.rescued:  # the lost ones have left room under their caps
+            holding = controls.list_holding(self.context.db)
+            self.context.courier.send(controls.next_held(self.context.db, holding))
         return more
 
     def _sweep(self) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from signalbox.jobs.job import Job
+from signalbox.worker.lease import Left
 
 # Ends are recorded so long after the first of them, or with so many, and at once when nothing else is at work.
 RECORD_AFTER_SECONDS = 1.0
@@ -24,6 +25,10 @@ CHUNK_SECONDS = 0.02
 CLAIM_EVERY_SECONDS = 0.005
 # A job is not begun with less of its own time left than this share: it would only be broken off.
 LEAST_SHARE = 0.5
+# So long a worker with nothing else to do waits for the next place of a rate; for later ones, a message is sent.
+WAIT_FOR_HELD_SECONDS = 2.0
+LOOK_AGAIN_SECONDS = 0.2
+HELD_AT_ONCE = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,8 @@ class Claim:
     ids: Sequence[str]
     longest_seconds: float | None = None  # longer ones are left
     suspects: bool = False  # also those whose last worker died with them
+    controls: Sequence[str] = ()  # begin the next jobs that these hold, too
+    places: int = 1  # so many of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +51,16 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class FindLeft:
-    """Sent: those of these jobs that are still queued, and whether they are suspects."""
+    """Sent: those of these jobs that still wait."""
 
     ids: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class FindHeld:
+    """Sent: those of these caps and rates that hold jobs, and in how many seconds one may begin; None: none may."""
+
+    controls: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +72,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Record these ends, and publish what follows. Sent: nothing."""
+    """Record these ends, and publish what follows. Sent: whether there are caps or rates."""
 
     ends: Sequence[Ended]
 
@@ -78,7 +92,7 @@ class Ended:
     hung: bool = False  # it was given up, and whatever runs it still does
 
 
-Want = Claim | Run | FindLeft | Wait | Record | Renew
+Want = Claim | Run | FindLeft | FindHeld | Wait | Record | Renew
 
 
 @dataclass(slots=True)
@@ -119,6 +133,7 @@ class Core:
     hand: dict[str, deque[str]] = field(default_factory=dict)  # by type: the ids that have not been looked at
     suspects: deque[str] = field(default_factory=deque)
     left: list[str] = field(default_factory=list)  # queued jobs that there is no time for
+    held: dict[str, float] = field(default_factory=dict)  # caps and rates: when the next of their jobs may begin
     at_work: dict[tuple[str, str], Group] = field(default_factory=dict)
     ends: list[Ended] = field(default_factory=list)
     begun: bool = False  # any job
@@ -137,35 +152,45 @@ class Core:
             if not self.at_work:
                 yield from self._record()
                 if not self._may_begin:
-                    return
+                    if not self._may_begin_soon:
+                        return
+                    yield Wait(min(self.held.values()))
                 continue
             for one in (yield Wait(self._next_instant())):
                 self._take_end(one)
-            if self.ends and (len(self.ends) >= RECORD_AT_MOST or self.clock() >= self.record_at):
-                yield from self._record()
-            if self.clock() >= self.beat_at:
-                self.beat_at = self.clock() + BEAT_SECONDS
-                yield Renew()
+            yield from self._keep_up()
 
     # ---- beginning
 
     @property
     def _may_begin(self) -> bool:
         """Whether jobs wait that there is time for."""
-        if self.stopping or self.clock() >= self.ends_at:
+        if not self._has_time:
             self.left += [id_ for ids in self.hand.values() for id_ in ids] + list(self.suspects)
             self.hand.clear()
             self.suspects.clear()
-        return bool(self.hand or self.suspects)
+        return bool(self.hand or self.suspects or self._next_control())
+
+    @property
+    def _has_time(self) -> bool:
+        return not self.stopping and self.clock() < self.ends_at
+
+    @property
+    def _may_begin_soon(self) -> bool:
+        """Whether a held job may begin so soon that a message would come later."""
+        soon = self.clock() + WAIT_FOR_HELD_SECONDS
+        return self._has_time and any(at <= soon for at in self.held.values())
 
     def _begin(self) -> Generator[Want, Any, None]:
         while self._may_begin and not self.alone:
-            if self.hand:
+            if (control := self._next_control()) is not None:
+                yield from self._begin_held(control)
+            elif self.hand:
                 wanted = self._choose()
                 if not wanted:
                     return
                 yield from self._claim(wanted)
-            elif not self.at_work:
+            elif self.suspects and not self.at_work:
                 yield from self._begin_alone(self.suspects.popleft())
             else:
                 return
@@ -186,6 +211,31 @@ class Core:
                 del self.hand[job_type]
         return wanted
 
+    def _next_control(self) -> str | None:
+        """One whose next job may begin, if there is a place for it."""
+        now = self.clock()
+        if not self._has_time:
+            return None
+        due = (control for control, at in self.held.items() if at <= now and self._places_for(control) > 0)
+        return next(due, None)
+
+    def _places_for(self, control: str) -> int:
+        free = self.slots - len(self.at_work)
+        kind, _, key = control.partition(":")
+        return min(free, self.group_of(key).room) if kind == "type" else min(free, HELD_AT_ONCE)
+
+    def _begin_held(self, control: str) -> Generator[Want, Any, None]:
+        del self.held[control]
+        jobs = yield Claim((), self._longest, controls=(control,), places=self._places_for(control))
+        yield from self._run(jobs)
+        # None: others were quicker, or the next one is too long for the time that is left.
+        yield from self._look_for_held((control,), after=0.0 if jobs else LOOK_AGAIN_SECONDS)
+
+    def _look_for_held(self, controls: Sequence[str], after: float = 0.0) -> Generator[Want, Any, None]:
+        found: dict[str, float | None] = yield FindHeld(controls)
+        now = self.clock()
+        self.held |= {control: now + max(after, wait) for control, wait in found.items() if wait is not None}
+
     def _claim(self, wanted: Sequence[str]) -> Generator[Want, Any, None]:
         jobs: list[Job] = yield Claim(wanted, self._longest)
         yield from self._run(jobs)
@@ -197,9 +247,13 @@ class Core:
     def _look_after(self, missing: Sequence[str]) -> Generator[Want, Any, None]:
         """Jobs that a claim did not begin: done, held, suspects, or too long for the time that is left. The first of an
         invocation begins in any case: a function with little time would else hand its jobs round for ever."""
-        found: dict[str, bool] = yield FindLeft(missing)
-        self.suspects += [id_ for id_ in missing if found.get(id_)]
-        long = [id_ for id_ in missing if found.get(id_) is False]
+        found: list[Left] = yield FindLeft(missing)
+        controls = {one.held_by for one in found if one.held_by is not None}
+        if controls:
+            yield from self._look_for_held(sorted(controls))
+        waiting = {one.id: one.suspect for one in found if one.held_by is None}
+        self.suspects += [id_ for id_ in missing if waiting.get(id_)]
+        long = [id_ for id_ in missing if waiting.get(id_) is False]
         if long and not self.begun:
             yield from self._run((yield Claim([long.pop(0)])))
         self.left += long
@@ -210,7 +264,8 @@ class Core:
         self.alone = bool(jobs)
         yield from self._run(jobs)
         if not jobs:
-            self.left += yield FindLeft([id_])
+            found: list[Left] = yield FindLeft([id_])
+            self.left += [one.id for one in found if one.held_by is None]
 
     @property
     def _longest(self) -> float:
@@ -227,6 +282,14 @@ class Core:
 
     # ---- ending
 
+    def _keep_up(self) -> Generator[Want, Any, None]:
+        """Record and renew what it is time for."""
+        if self.ends and (len(self.ends) >= RECORD_AT_MOST or self.clock() >= self.record_at):
+            yield from self._record()
+        if self.clock() >= self.beat_at:
+            self.beat_at = self.clock() + BEAT_SECONDS
+            yield Renew()
+
     def _take_end(self, one: Ended) -> None:
         group = self.at_work.pop((one.job.id, one.job.token), None)
         if group is None:  # it was given up
@@ -237,12 +300,14 @@ class Core:
         self.stopping |= one.hung
         if not self.ends:
             self.record_at = self.clock() + RECORD_AFTER_SECONDS
+        if one.job.capped:  # others wait for its place
+            self.record_at = 0.0
         self.ends.append(one)
 
     def _record(self) -> Generator[Want, Any, None]:
         ends, self.ends = self.ends, []
-        if ends:
-            yield Record(ends)
+        if ends and (yield Record(ends)):
+            yield from self._look_for_held(sorted({control for one in ends for control in one.job.controls}))
 
     def _next_instant(self) -> float:
         instants = [self.beat_at]
@@ -250,4 +315,6 @@ class Core:
             instants.append(self.record_at)
         if self.hand and self.clock() < self.claim_at:
             instants.append(self.claim_at)
+        if self._has_time and not self.alone:
+            instants += [at for control, at in self.held.items() if self._places_for(control) > 0]
         return min(instants)

@@ -23,6 +23,7 @@ import psycopg
 
 from signalbox.database import Connection
 from signalbox.errors import DatabaseUnavailable, SignalboxError
+from signalbox.jobs.controls import next_held
 from signalbox.jobs.end_record import record_of
 from signalbox.jobs.events import Change
 from signalbox.jobs.job import Job
@@ -32,7 +33,7 @@ from signalbox.jobs.submission import Submitted, read_notices
 from signalbox.jobs.verdict import BROKEN_OFF
 from signalbox.worker import lease
 from signalbox.worker.attempt import Attempt, Outcome
-from signalbox.worker.core import Claim, Core, Ended, FindLeft, Record, Renew, Run, Wait, Want
+from signalbox.worker.core import Claim, Core, Ended, FindHeld, FindLeft, Record, Renew, Run, Wait, Want
 from signalbox.worker.groups import Groups, Runner
 from signalbox.worker.lease import Changed
 from signalbox.worker.runners import LOOP, MainThread, Threads
@@ -86,6 +87,7 @@ class Desk:
         self.tools, self.invocation, self.groups = tools, invocation, groups
         self.began = time.monotonic()
         self.messages = 0
+        self.lanes: Sequence[str] = lease.LIGHT
         self.done: SimpleQueue[Any] = SimpleQueue()
         self.main, self.threads = MainThread(self.done.put), Threads(self.done.put)
         self.at_work: dict[tuple[str, str], Attempt] = {}
@@ -111,7 +113,7 @@ class Desk:
         try:
             self._answer_all(plan)
             self._record_locked()
-            self._leave(plan.left)
+            self._leave(plan.left, list(plan.held))
             self._publish_rest([id_ for id_ in messages if id_ not in self.jobs])
         except BaseException as error:
             self.error = error
@@ -135,12 +137,14 @@ class Desk:
                 return self._begin(want)
             case FindLeft(ids):
                 return self._patiently(lambda db: lease.find_left(db, ids))
+            case FindHeld(controls):
+                return self._patiently(lambda db: lease.find_held(db, controls, self.lanes))
             case Run(jobs):
                 self._run(jobs)
             case Wait(until):
                 return self._wait(until)
             case Record(ends):
-                self._record([end.outcome for end in ends])
+                return self._record([end.outcome for end in ends])
             case Renew():
                 self._renew()
         return None
@@ -154,15 +158,23 @@ class Desk:
 
         def begin(db: Connection) -> list[Job]:
             again = next(tries) > 0
-            jobs = call.begin(db, claim.ids, longest_ms=longest, suspects=claim.suspects)
+            jobs = call.begin(
+                db,
+                claim.ids,
+                longest_ms=longest,
+                suspects=claim.suspects,
+                controls=claim.controls,
+                places=claim.places,
+                lanes=self.lanes,
+            )
             # The first answer may have got lost, and its jobs have begun all the same.
-            return call.find(db, claim.ids) if again else jobs
+            return call.find(db) if again else jobs
 
         try:
             jobs = self._patiently(begin)
         except psycopg.errors.LockNotAvailable:  # of one of them, which keeps nobody from the others
             free = self._patiently(lambda db: lease.find_free(db, claim.ids))
-            return self._begin(replace(claim, ids=free)) if 0 < len(free) < len(claim.ids) else []
+            return self._begin(replace(claim, ids=free, controls=())) if 0 < len(free) < len(claim.ids) else []
         self.claimed_at = time.monotonic()
         return jobs
 
@@ -174,6 +186,7 @@ class Desk:
             self.jobs[job.id] = job
             self.at_work[job.id, job.token] = attempt
             by_runner.setdefault(self.groups.of(job.job_type).runner, []).append(attempt)
+        self.lanes = ("heavy",) if jobs[0].lane == "heavy" else lease.LIGHT
         self._note((job.id, "running") for job in jobs)
         for attempt in by_runner.get(Runner.MAIN_THREAD, ()):
             self.main.run(attempt)
@@ -258,7 +271,8 @@ class Desk:
         for attempt in self.at_work.values():
             attempt.progress.cancel_asked = found.get(attempt.job.id, False)
 
-    def _record(self, outcomes: Iterable[Outcome]) -> None:
+    def _record(self, outcomes: Iterable[Outcome]) -> bool:
+        """Whether there are caps or rates, by which others may begin now."""
         outcomes, self.locked = [*self.locked, *outcomes], []
         changed = [one for outcome in outcomes for one in outcome.changed]
         memory = f'"memory_mb":{peak_memory_mb()},'
@@ -267,9 +281,11 @@ class Desk:
             for outcome in outcomes
             if not outcome.recorded
         ]
-        self._follow(changed + (self._finish(records) if records else []))
+        changed += self._finish(records) if records else []
+        self._follow([one for one in changed if one.id])
         if time.monotonic() >= self.published_at + PUBLISH_EVERY_SECONDS:
             self._publish()
+        return any(not one.id for one in changed) or any(outcome.attempt.job.capped for outcome in outcomes)
 
     def _finish(self, records: Sequence[tuple[Outcome, str]]) -> list[Changed]:
         """What has changed. One end that the database does not take leaves the others what they are."""
@@ -360,8 +376,10 @@ class Desk:
             courier.send_due(db, outbox.followers)
             courier.tell_of_fallen(db, outbox.followers)
 
-    def _leave(self, ids: Sequence[str]) -> None:
-        """Jobs that there was no time for: each once, with a delay."""
+    def _leave(self, ids: Sequence[str], controls: Sequence[str]) -> None:
+        """Jobs that there was no time for: each once, with a delay; and the next ones that these controls hold."""
+        if controls:
+            self.outbox.notices += self._patiently(lambda db: next_held(db, controls))
         if ids:
             notices = self._patiently(lambda db: read_notices(db, ids))
             self.outbox.notices += [replace(notice, delay_seconds=LEFT_DELAY_SECONDS) for notice in notices]

@@ -23,6 +23,7 @@ SQL = load_queries(__file__)
 # Four heartbeats: a worker that misses three is taken for dead, and its jobs are at work again within 90 seconds.
 LIFE = timedelta(seconds=60)
 LONGEST_MS = 2**31 - 1
+LIGHT = ("high", "normal", "low")
 
 _LEASE_LOST = "SB001"  # of refuse_lost_lease
 
@@ -30,7 +31,7 @@ _LEASE_LOST = "SB001"  # of refuse_lost_lease
 class Changed(NamedTuple):
     """What an end has made of a job."""
 
-    id: str
+    id: str  # empty: there are caps or rates, which may hold jobs that can begin now
     status: str
     follows: bool  # another job, that waited for one of these
 
@@ -59,14 +60,31 @@ class Claim:
     life: timedelta = LIFE
 
     def begin(
-        self, db: Connection, job_ids: Sequence[str], *, longest_ms: int = LONGEST_MS, suspects: bool = True
+        self,
+        db: Connection,
+        job_ids: Sequence[str],
+        *,
+        longest_ms: int = LONGEST_MS,
+        suspects: bool = True,
+        controls: Sequence[str] = (),
+        places: int = 1,
+        lanes: Sequence[str] = LIGHT,
     ) -> list[Job]:
-        """Begin those of these jobs that may begin."""
-        return self._jobs(db, "claim", job_ids, longest_ms=min(longest_ms, LONGEST_MS), suspects=suspects)
+        """Begin those of these jobs that may begin, and the next ones that these controls hold, in so many places."""
+        return self._jobs(
+            db,
+            "claim",
+            job_ids,
+            longest_ms=min(longest_ms, LONGEST_MS),
+            suspects=suspects,
+            controls=list(controls),
+            places=places,
+            lanes=list(lanes),
+        )
 
-    def find(self, db: Connection, job_ids: Sequence[str]) -> list[Job]:
+    def find(self, db: Connection) -> list[Job]:
         """Return the jobs of a call whose answer was lost."""
-        return self._jobs(db, "find_claimed", job_ids)
+        return self._jobs(db, "find_claimed", ())
 
     def _jobs(self, db: Connection, query: str, job_ids: Sequence[str], **values: Any) -> list[Job]:
         ids = "{" + ",".join(job_ids) + "}"  # as a text at once: each by itself would take the driver longer
@@ -81,9 +99,22 @@ def find_free(db: Connection, job_ids: Sequence[str]) -> list[str]:
     return [id_ for (id_,) in db.execute(SQL["find_free"], {"ids": list(job_ids)})]
 
 
-def find_left(db: Connection, job_ids: Sequence[str]) -> dict[str, bool]:
-    """Return those of these jobs that are still queued, and whether their last worker died with them."""
-    return dict(db.execute(SQL["find_left"], {"ids": list(job_ids)}).fetchall())
+class Left(NamedTuple):
+    """A job that a claim did not begin, and that still waits."""
+
+    id: str
+    suspect: bool  # its last worker died with it
+    held_by: str | None
+
+
+def find_left(db: Connection, job_ids: Sequence[str]) -> list[Left]:
+    """Return those of these jobs that are queued or held."""
+    return list(map(Left._make, db.execute(SQL["find_left"], {"ids": list(job_ids)})))
+
+
+def find_held(db: Connection, controls: Iterable[str], lanes: Sequence[str]) -> dict[str, float | None]:
+    """Return those of these controls that hold jobs, and the seconds until one may begin; None: no place is free."""
+    return dict(db.execute(SQL["find_held"], {"controls": list(controls), "lanes": list(lanes)}).fetchall())
 
 
 def renew(db: Connection, beats: Iterable[Mapping[str, Any]], life: timedelta = LIFE) -> dict[str, bool]:

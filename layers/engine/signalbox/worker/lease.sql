@@ -1,23 +1,32 @@
 -- claim: begin those of these jobs that are queued
 SELECT id::text, job_type, lane, priority, payload, payload_version, config, cursor, tenant, job_group, correlation_id,
     attempt, execution, max_attempts, timeout_ms, queued_at, created_at, cancel_requested_at, throttles, throttled_since,
-    pieces, first_started_at
+    pieces, first_started_at, cap_key, capped
 FROM signalbox.claim_jobs(
-    %(ids)s::uuid[], %(token)s, %(worker_id)s, %(node)s, %(lease)s, %(longest_ms)s, %(suspects)s
+    %(ids)s::uuid[], %(token)s, %(worker_id)s, %(node)s, %(lease)s, %(longest_ms)s, %(suspects)s, %(controls)s, %(places)s,
+    %(lanes)s
 );
 
 -- find_claimed: those under the token, which an earlier claim may have begun whose answer was lost
 SELECT id::text, job_type, lane, priority, payload, payload_version, config, cursor, tenant, job_group, correlation_id,
     attempts, executions, max_attempts, timeout_ms, queued_at, created_at, cancel_requested_at, throttles, throttled_since,
-    pieces, first_started_at
-FROM signalbox.jobs WHERE id = ANY (%(ids)s::uuid[]) AND status = 'running' AND lease_token = %(token)s;
+    pieces, first_started_at, cap_key, true
+FROM signalbox.jobs WHERE status = 'running' AND lease_token = %(token)s;
 
 -- find_free: of jobs among which somebody has locked one, the others; these locks end with the statement
 SELECT id::text FROM signalbox.jobs WHERE id = ANY (%(ids)s::uuid[]) FOR NO KEY UPDATE SKIP LOCKED;
 
--- find_left: of jobs that a claim did not begin, those that still wait, and whether their last worker died with them
-SELECT id::text, coalesce(error_details ->> 'type' = 'WorkerLost', false) FROM signalbox.jobs
-WHERE id = ANY (%(ids)s::uuid[]) AND status = 'queued';
+-- find_left: of jobs that a claim did not begin, those that wait: whether their last worker died with them, what holds them
+SELECT id::text, coalesce(error_details ->> 'type' = 'WorkerLost', false), held_by FROM signalbox.jobs
+WHERE id = ANY (%(ids)s::uuid[]) AND (status = 'queued' OR held_by IS NOT NULL);
+
+-- find_held: of these controls those that hold jobs, with the seconds until one may begin; NULL where all places are taken
+SELECT w.name, CASE WHEN NOT c.paused IS TRUE AND coalesce(signalbox.room_under_cap(c), 1) > 0
+    THEN greatest(0, coalesce(extract(epoch FROM c.next_at - clock_timestamp()), 0))::float8 END
+FROM unnest(%(controls)s::text[]) AS w (name)
+LEFT JOIN signalbox.job_controls AS c
+    ON c.kind = split_part(w.name, ':', 1) AND c.key = substr(w.name, strpos(w.name, ':') + 1)
+WHERE EXISTS (SELECT FROM signalbox.jobs AS j WHERE j.held_by = w.name AND j.lane = ANY (%(lanes)s));
 
 -- renew: leases and heartbeats of the jobs at work; answers which of them are still this worker's, and are to be cancelled
 -- A row that somebody has locked is left for the next time: waiting for it would let the other leases run out.
@@ -35,7 +44,7 @@ FROM mine WHERE j.id = mine.id
 RETURNING j.id::text, j.cancel_requested_at IS NOT NULL;
 
 -- finish: end attempts as their verdicts say; those whose lease is another's by now are left alone
-SELECT id::text, status, follows FROM signalbox.end_attempts(%(ends)s::jsonb);
+SELECT coalesce(id::text, ''), status, follows FROM signalbox.end_attempts(%(ends)s::jsonb);
 
 -- complete: end one job that has completed, and commit the transaction at once; refused where its lease is another's
 SELECT coalesce(
