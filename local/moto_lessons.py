@@ -11,6 +11,7 @@ from typing import Any
 
 from local.lambda_service.moto_functions import complete_motos_functions
 from local.lambda_service.moto_mappings import silence_motos_own_mappings
+from local.moto_queues import teach_queues
 from local.moto_versions import teach_versions
 
 
@@ -20,6 +21,7 @@ def teach_moto() -> None:
     silence_motos_own_mappings()
     complete_motos_functions()
     teach_versions()
+    teach_queues()
     _refer_to_layers_by_arn()
     _drop_no_value_from_lists()
     _name_the_failing_resource()

@@ -40,12 +40,8 @@ PATIENCE = 20.0
 
 _MOTO = """
 import logging, sys
-from local.lambda_service.moto_functions import complete_motos_functions
-from local.lambda_service.moto_mappings import silence_motos_own_mappings
-from local.moto_versions import teach_versions
-complete_motos_functions()
-silence_motos_own_mappings()
-teach_versions()
+from local.moto_lessons import teach_moto
+teach_moto()
 from moto.server import ThreadedMotoServer
 logging.getLogger("werkzeug").setLevel(logging.ERROR)
 server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
