@@ -38,31 +38,30 @@ def _index_messages(models: Any) -> None:
 
 
 def _find_by_receipt(queue: Any, backend: Any) -> None:
-    """Moto's own code runs on a queue of the one message that the receipt names."""
+    """Moto's own code runs as if the queue held only the message that the receipt names."""
     delete, change = queue.delete_message, backend.change_message_visibility
 
     def delete_message(self: Any, receipt_handle: str) -> None:
-        only = _only(self, receipt_handle)
-        found = list(only._messages)
-        delete(only, receipt_handle)
+        found = self.index.find(receipt_handle)
+        delete(_holding(found, self), receipt_handle)
         for message in found:
             self.index.remove(message)
 
     def change_message_visibility(self: Any, queue_name: str, receipt_handle: str, visibility_timeout: int) -> None:
         whole = self.get_queue(queue_name)
-        only = _only(whole, receipt_handle)
-        change(SimpleNamespace(get_queue=lambda _: only), queue_name, receipt_handle, visibility_timeout)
-        for message in only._messages:
+        found = whole.index.find(receipt_handle)
+        part = SimpleNamespace(get_queue=lambda _: _holding(found, whole))
+        change(part, queue_name, receipt_handle, visibility_timeout)
+        for message in found:
             whole.index.place(message)
 
     queue.delete_message, backend.change_message_visibility = delete_message, change_message_visibility
 
 
-def _only(queue: Any, receipt_handle: str) -> SimpleNamespace:
+def _holding(found: list[Any], queue: Any) -> SimpleNamespace:
+    """The queue as if it held only what was found."""
     return SimpleNamespace(
-        _messages=queue.index.find(receipt_handle),
-        pending_messages=queue.pending_messages,
-        deleted_messages=queue.deleted_messages,
+        _messages=found, pending_messages=queue.pending_messages, deleted_messages=queue.deleted_messages
     )
 
 
