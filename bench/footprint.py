@@ -29,6 +29,7 @@ from signalbox.invocation import Invocation
 from signalbox.tasks import dispatch_jobs
 
 JOBS, LONE, RUNS, BATCH = 4_000, 400, 20, 1_000
+MOST_WAL = 1_536  # bytes, from submit to end
 FSYNCS = "SELECT coalesce(sum(fsyncs), 0)::bigint FROM pg_stat_io WHERE object = 'wal'"
 LSN = "SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn"
 STORED = """
@@ -57,7 +58,8 @@ def measure(dsn: str) -> list[Ratio]:
         figures = _of_jobs(plant) | _of_transactional(plant) | _of_sweeps(plant) | _of_whole_pages(plant)
     for name, value in (figures | _of_runs(dsn) | {"sweep_metrics": count_series(dsn)}).items():
         print(f"{name}: {value:.4g}")
-    return []
+    wal = figures["submit_in_bulk_wal_bytes"] + figures["job_wal_bytes"]
+    return [Ratio("write-ahead log of a no-op job: submit, claim, end", "1.5 KB", wal, MOST_WAL, 1.0, "bytes")]
 
 
 def _of_jobs(plant: JobPlant) -> dict[str, float]:

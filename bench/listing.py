@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from bench.ratio import Ratio
@@ -16,19 +15,6 @@ UNTIL = datetime(2026, 3, 10, 12, tzinfo=UTC)
 HOURS = 30 * 24
 SINCE = UNTIL - timedelta(hours=HOURS)
 CHANNELS = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Calls(Ratio):
-    """Calls, not milliseconds."""
-
-    def __str__(self) -> str:
-        ratio = self.ours_ms / self.floor_ms
-        verdict = "met" if ratio <= (self.bound or 0) else "MISSED"
-        return (
-            f"{self.what}: {self.ours_ms:.0f} calls\n  against {self.floor}: {self.floor_ms:.0f}\n"
-            f"  ratio {ratio:.2f}, bound {self.bound:.2f}: {verdict}"
-        )
 
 
 def measure(_: str) -> list[Ratio]:
@@ -56,4 +42,4 @@ def _listed(bucket: BucketListing, source: str, layout: Layout, count: int) -> R
     if found != count:
         raise RuntimeError(f"{source}: {found} instants are found of {count}")
     what = f"listing 30 days of {source}, {count} instants"
-    return Calls(what, "one call an hour", len(bucket.calls), HOURS, 1.0)
+    return Ratio(what, "one call an hour", len(bucket.calls), HOURS, 1.0, "calls")

@@ -14,19 +14,24 @@ class Ratio:
 
     what: str
     floor: str
-    ours_ms: float
-    floor_ms: float
+    ours: float
+    theirs: float
     bound: float | None = None
+    unit: str = "ms"
 
     def __str__(self) -> str:
-        ratio = self.ours_ms / self.floor_ms
+        ratio = self.ours / self.theirs
         verdict = (
             "" if self.bound is None else f", bound {self.bound:.2f}: {'met' if ratio <= self.bound else 'MISSED'}"
         )
         return (
-            f"{self.what}: {self.ours_ms:.3g} ms\n  against {self.floor}: {self.floor_ms:.3g} ms\n"
+            f"{self.what}: {_shown(self.ours)} {self.unit}\n  against {self.floor}: {_shown(self.theirs)} {self.unit}\n"
             f"  ratio {ratio:.2f}{verdict}"
         )
+
+
+def _shown(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
 
 
 def alternate(rounds: int, *measured: Callable[[], float]) -> list[float]:
