@@ -53,6 +53,7 @@ class JobType:
     # A job that goes on in pieces fails after so many, or so long after its first start.
     max_pieces: int = 10_000
     pieces_at_most: timedelta = timedelta(days=7)
+    side_by_side: int | None = None  # how many of its jobs one worker runs at once
 
     @property
     def model_name(self) -> str:
