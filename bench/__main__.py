@@ -21,6 +21,7 @@ from bench import (
     submit,
     transactional,
     usage,
+    waiting,
     watchpoints,
 )
 from bench.database import bench_database
@@ -36,6 +37,7 @@ BENCHMARKS: dict[str, Callable[[str], list[Ratio]]] = {
     "usage": usage.measure,
     "deliveries": deliveries.measure,
     "jobs": jobs.measure,
+    "waiting": waiting.measure,
     "submit": submit.measure,
     "transactional": transactional.measure,
     "depth": depth.measure,

@@ -9,13 +9,14 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
-from time import perf_counter
-from typing import Any
+from time import perf_counter, sleep
+from typing import Any, cast
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from bench.job_types import BENCH_JOB_TYPES
+from bench.lane import Lane
 from signalbox import migrations
 from signalbox.database import Connection
 from signalbox.engine import Engine
@@ -24,6 +25,8 @@ from signalbox.jobs.catalogue import Catalogue
 from signalbox.jobs.submission import NewJob, submit
 from signalbox.packs import ENGINE
 
+MOST_RECORDS = 10_000  # of an event
+SWEEP_SECONDS = 60.0
 _numbers = count(1)
 
 
@@ -35,8 +38,14 @@ class JobPlant:
     engine: Engine
     db: Connection
 
-    def submit(self, job_type: str, number: int) -> list[str]:
-        jobs = [NewJob(job_type=job_type, payload={"number": place}) for place in range(number)]
+    @property
+    def lane(self) -> Lane:
+        return cast(Lane, self.engine.tools.clients.sqs)
+
+    def submit(self, job_type: str, number: int, *, tenant: str | None = None, **payload: float) -> list[str]:
+        jobs = [
+            NewJob(job_type=job_type, tenant=tenant, payload={"number": place, **payload}) for place in range(number)
+        ]
         return [new.id for new in submit(self.db, self.engine.tools.catalogue, jobs, datetime.now(UTC))]
 
     def work(self, events: Sequence[dict[str, Any]]) -> float:
@@ -54,14 +63,44 @@ class JobPlant:
             if answer != {"batchItemFailures": []}:
                 raise RuntimeError(f"messages came back: {answer}")
 
+    def work_off(self, ids: Sequence[str], job_type: str, patience: float) -> float:
+        """How many seconds it takes until these jobs have completed, or the patience if that is less.
+
+        The worker is handed what the lane holds as it falls due, and dispatch_jobs runs each minute.
+        """
+        for id_ in ids:
+            self.lane.put(_record(id_, job_type)["body"])
+        began = swept = perf_counter()
+        while (now := perf_counter()) - began < patience:
+            if now - swept >= SWEEP_SECONDS:
+                self.sweep()
+                swept = now
+            if not (records := self.lane.take(MOST_RECORDS)):
+                sleep(0.005)
+                continue
+            self.work([{"Records": records}])
+            took = perf_counter() - began
+            if self.count_completed(ids) == len(ids):
+                return took
+        return patience
+
+    def sweep(self) -> None:
+        with redirect_stdout(io.StringIO()):
+            self.engine.archive(
+                {"task": "dispatch_jobs", "force": True}, Invocation.of("bench", datetime.now(UTC), 300)
+            )
+
     def require_completed(self, ids: Sequence[str]) -> None:
-        done = self.db.execute(
+        if (done := self.count_completed(ids)) != len(ids):
+            raise RuntimeError(f"{done} of {len(ids)} jobs are completed, with an attempt each")
+
+    def count_completed(self, ids: Sequence[str]) -> int:
+        row = self.db.execute(
             "SELECT count(*) FROM signalbox.jobs AS j JOIN signalbox.job_executions AS x ON x.job_id = j.id"
             " WHERE j.id = ANY (%s::uuid[]) AND j.status = 'completed' AND x.status = 'completed'",
             (list(ids),),
         ).fetchone()
-        if done != (len(ids),):
-            raise RuntimeError(f"{done} of {len(ids)} jobs are completed, with an attempt each")
+        return row[0] if row else 0
 
 
 def events_of(ids: Sequence[str], size: int, job_type: str = "do_nothing") -> list[dict[str, Any]]:
@@ -76,19 +115,22 @@ def _record(job_id: str, job_type: str) -> dict[str, str]:
 
 
 @contextmanager
-def job_plant(dsn: str) -> Iterator[JobPlant]:
+def job_plant(dsn: str, slots: int | None = None) -> Iterator[JobPlant]:
     """Dropped in the end, so that one benchmark's rows are not in another's way."""
     with own_database(dsn) as own, psycopg.connect(own, autocommit=True, prepare_threshold=None) as connection:
         migrations.apply(connection, [ENGINE], "bench")
-        engine = start_worker(own)
+        engine = start_worker(own, slots)
         try:
             yield JobPlant(own, engine, connection)
         finally:
             engine.tools.database.close()
 
 
-def start_worker(dsn: str) -> Engine:
-    engine = Engine.start({"SIGNALBOX_STACK": "bench", "SIGNALBOX_DATABASE_URL": dsn})
+def start_worker(dsn: str, slots: int | None = None) -> Engine:
+    """With as many jobs at once as `slots` says, and a lane of its own."""
+    at_once = {"SIGNALBOX_WORKER_SLOTS": str(slots)} if slots else {}
+    engine = Engine.start({"SIGNALBOX_STACK": "bench", "SIGNALBOX_DATABASE_URL": dsn, **at_once})
+    vars(engine.tools.clients)["sqs"] = Lane()
     return replace(engine, tools=replace(engine.tools, catalogue=Catalogue(BENCH_JOB_TYPES)))
 
 

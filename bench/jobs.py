@@ -18,8 +18,8 @@ from bench.round_trips import count_round_trips
 ROUNDS = 5
 SIZES = {10: 1_000, 1_000: 20_000, 10_000: 20_000}  # records of an event: jobs
 PGQUEUER_JOBS, PROCRASTINATE_JOBS = 20_000, 500
-# Batch size and queue managers; concurrency.
-PGQUEUER_WAYS = [f"{batch} {managers}" for batch in (10, 100, 1000) for managers in (1, 5)]
+# Batch size, queue managers and jobs at once, which 0 does not limit; concurrency.
+PGQUEUER_WAYS = [f"{batch} {managers} 0" for batch in (10, 100, 1000) for managers in (1, 5)]
 PROCRASTINATE_WAYS = ["1", "5", "10", "20", "50"]
 
 

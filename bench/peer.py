@@ -17,7 +17,7 @@ INTERPRETER = HERE.parent / ".venv-peers" / "bin" / "python"
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Drains so many no-op jobs whenever it is asked."""
+    """Drains so many jobs whenever it is asked."""
 
     jobs: int
     process: subprocess.Popen[str]
@@ -40,12 +40,13 @@ class Peer:
 
 
 @contextmanager
-def peer(dsn: str, name: str, jobs: int) -> Iterator[Peer]:
+def peer(dsn: str, name: str, jobs: int, wait: float = 0) -> Iterator[Peer]:
+    """Its jobs do nothing, or wait so many seconds."""
     if not INTERPRETER.exists():
         raise RuntimeError(f"{INTERPRETER} does not exist: `make bench` installs the peers")
     command = [str(INTERPRETER), str(HERE / f"peer_{name}.py")]
     with own_database(dsn) as own:
-        arguments = [*command, own, str(jobs)]
+        arguments = [*command, own, str(jobs), str(wait)]
         with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
             try:
                 yield Peer(jobs, process)

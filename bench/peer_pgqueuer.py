@@ -1,7 +1,9 @@
-"""Drains no-op jobs with pgqueuer, as its own benchmark tool does: asyncpg, several queue managers on one event loop.
+"""Drains jobs that do nothing, or only wait, with pgqueuer, as its own benchmark tool does: asyncpg, several queue
+managers on one event loop.
 
-Run by the peers' interpreter: `peer_pgqueuer.py DSN JOBS`, then a line `BATCH MANAGERS` a drain; answers a line of
-seconds each. Its tables keep its default durability, and its history table as it is.
+Run by the peers' interpreter: `peer_pgqueuer.py DSN JOBS SECONDS`, then a line `BATCH MANAGERS AT_ONCE` a drain;
+answers a line of seconds each. AT_ONCE holds for each manager, and 0 is no limit. Its tables keep its default
+durability, and its history table as it is.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from pgqueuer.models import Job
 from pgqueuer.queries import Queries
 
 
-async def drain(dsn: str, jobs: int, batch: int, managers: int) -> float:
+async def drain(dsn: str, jobs: int, wait: float, way: str) -> float:
+    batch, managers, at_once = map(int, way.split())
     connections = [await asyncpg.connect(dsn) for _ in range(managers)]
     queries = Queries(AsyncpgDriver(connections[0]))
     await queries.enqueue(["nothing"] * jobs, [b""] * jobs, [0] * jobs)
@@ -26,13 +29,16 @@ async def drain(dsn: str, jobs: int, batch: int, managers: int) -> float:
 
     async def nothing(_: Job) -> None:
         nonlocal done
+        if wait:
+            await asyncio.sleep(wait)
         done += 1
 
     queues = [PgQueuer(AsyncpgDriver(connection)) for connection in connections]
     for queue in queues:
         queue.entrypoint("nothing")(nothing)
     began = perf_counter()
-    await asyncio.gather(*(q.run(batch_size=batch, mode=types.QueueExecutionMode.drain) for q in queues))
+    drained = types.QueueExecutionMode.drain
+    await asyncio.gather(*(q.run(batch_size=batch, mode=drained, max_concurrent_tasks=at_once) for q in queues))
     took = perf_counter() - began
     if done != jobs:
         raise RuntimeError(f"{done} of {jobs} jobs were done")
@@ -47,13 +53,12 @@ async def install(dsn: str) -> None:
     await connection.close()
 
 
-def main(dsn: str, jobs: int) -> None:
+def main(dsn: str, jobs: int, wait: float) -> None:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(install(dsn))
         for line in sys.stdin:
-            batch, managers = map(int, line.split())
-            print(runner.run(drain(dsn, jobs, batch, managers)), flush=True)
+            print(runner.run(drain(dsn, jobs, wait, line)), flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]))

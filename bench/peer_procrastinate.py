@@ -1,7 +1,8 @@
-"""Drains no-op jobs with procrastinate: one worker with asynchronous tasks that stops once its queue is empty.
+"""Drains jobs that do nothing, or only wait, with procrastinate: one worker with asynchronous tasks that stops once its
+queue is empty.
 
-Run by the peers' interpreter: `peer_procrastinate.py DSN JOBS`, then a line `CONCURRENCY` a drain; answers a line of
-seconds each. Its jobs and their events are kept, as they are by default.
+Run by the peers' interpreter: `peer_procrastinate.py DSN JOBS SECONDS`, then a line `CONCURRENCY` a drain; answers a
+line of seconds each. Its jobs and their events are kept, as they are by default.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ async def drain(app: App, jobs: int, concurrency: int) -> float:
     return perf_counter() - began
 
 
-async def serve(dsn: str, jobs: int) -> None:
+async def serve(dsn: str, jobs: int, wait: float) -> None:
     logging.getLogger("procrastinate").setLevel(logging.WARNING)
     app = App(connector=PsycopgConnector(conninfo=dsn, max_size=20))
 
     @app.task(name="nothing")  # type: ignore[untyped-decorator]
     async def nothing(number: int) -> None:
-        pass
+        if wait:
+            await asyncio.sleep(wait)
 
     async with app.open_async():
         await app.schema_manager.apply_schema_async()
@@ -38,4 +40,4 @@ async def serve(dsn: str, jobs: int) -> None:
 
 if __name__ == "__main__":
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(serve(sys.argv[1], int(sys.argv[2])))
+        runner.run(serve(sys.argv[1], int(sys.argv[2]), float(sys.argv[3])))

@@ -1,10 +1,14 @@
-"""Job types for the benchmarks: what is left of a job's time when the job itself takes none."""
+"""Job types for the benchmarks: what is left of a job's time when the job itself takes none, or only waits."""
 
 from __future__ import annotations
 
 from signalbox.jobs.job_type import JobType
 
+AT_ONCE = 400  # jobs that wait, in one worker
+
 BENCH_JOB_TYPES = (
     JobType("do_nothing", "completes at once", "bench.job_types.do_nothing"),
     JobType("insert_row", "writes one row", "bench.job_types.insert_row", transactional=True),
+    JobType("wait_awhile", "sleeps", "bench.job_types.wait_awhile", side_by_side=AT_ONCE),
+    JobType("wait_on_loop", "sleeps on an event loop", "bench.job_types.wait_awhile", side_by_side=AT_ONCE),
 )
