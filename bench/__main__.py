@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from bench import (
     bytecode,
+    caps,
     deliveries,
     depth,
     footprint,
@@ -40,6 +41,7 @@ BENCHMARKS: dict[str, Callable[[str], list[Ratio]]] = {
     "jobs": jobs.measure,
     "waiting": waiting.measure,
     "mixed": mixed.measure,
+    "caps": caps.measure,
     "submit": submit.measure,
     "transactional": transactional.measure,
     "depth": depth.measure,
