@@ -16,7 +16,7 @@ from bench.job_types import AT_ONCE
 from bench.ratio import Ratio, alternate, timed
 from signalbox.jobs.audit import Orderer
 from signalbox.jobs.controls import Cap, Controlled, set_cap
-from signalbox.jobs.lease import Lease
+from signalbox.worker.lease import Claim
 
 CAPS = {1: 100, 10: 1_000, 100: 10_000}  # jobs for each
 WAIT_SECONDS = 0.1
@@ -65,7 +65,7 @@ def _hold(plant: JobPlant) -> None:
     """Another worker runs as many as the cap allows, and this one is handed the rest."""
     _set(plant, Cap(max_running=HELD_CAP))
     running = plant.submit("do_nothing", HELD_CAP, tenant="capped")
-    Lease(uuid.uuid4(), "elsewhere", None, timedelta(hours=1)).claim(plant.db, running)
+    Claim(str(uuid.uuid4()), "elsewhere", life=timedelta(hours=1)).begin(plant.db, running)
     plant.work(events_of(plant.submit("do_nothing", HELD, tenant="capped"), MOST_RECORDS))
     plant.db.execute("VACUUM (ANALYZE) signalbox.jobs, signalbox.job_executions")
     plant.db.execute("CHECKPOINT")

@@ -123,7 +123,7 @@ def job_plant(dsn: str, slots: int | None = None) -> Iterator[JobPlant]:
         try:
             yield JobPlant(own, engine, connection)
         finally:
-            engine.tools.database.close()
+            engine.close()
 
 
 def start_worker(dsn: str, slots: int | None = None) -> Engine:

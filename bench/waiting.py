@@ -17,7 +17,7 @@ from bench.job_plant import JobPlant, events_of, job_plant, start_worker
 from bench.job_types import AT_ONCE
 from bench.peer import peer
 from bench.ratio import Ratio, alternate
-from signalbox.jobs.usage import spent
+from signalbox.worker.usage import peak_memory_mb
 
 JOBS, PEERS_JOBS, MEMORY_JOBS = 20_000, 4_000, 2_000
 EVENT, ROUNDS = 10_000, 3
@@ -85,8 +85,8 @@ def main(dsn: str, slots: int) -> None:
     with psycopg.connect(dsn, autocommit=True) as db:
         queued = db.execute("SELECT id::text, job_type FROM signalbox.jobs WHERE status = 'queued'").fetchall()
         JobPlant(dsn, worker, db).work(events_of([id_ for id_, _ in queued], EVENT, queued[0][1]))
-    worker.tools.database.close()
-    print(spent()[1])
+    worker.close()
+    print(peak_memory_mb())
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 import asyncio
 import time
 
-from signalbox.jobs.context import JobContext
 from signalbox.jobs.payload import JobPayload
+from signalbox.worker.job_context import JobContext
 
 
 class WaitAwhile(JobPayload):

@@ -42,9 +42,8 @@ class JobType:
     category: Category = "standard"
     timeout: timedelta = timedelta(minutes=5)
     retry: RetryPolicy = field(default_factory=RetryPolicy)
-    side_by_side: int | None = (
-        None  # how many a worker runs at once; None: 100 of `async def`, 10 of others; 1: it computes
-    )
+    # How many a worker runs at once. None: 100 of `async def`, 10 of others; 1: it computes, and has the main thread.
+    side_by_side: int | None = None
     transactional: bool = False  # it only writes to the database: its effects and its end are one transaction
     subject: str | None = None  # the payload's field that becomes subject_id
     correlation: str | None = None  # the one that becomes correlation_id
@@ -53,7 +52,6 @@ class JobType:
     # A job that goes on in pieces fails after so many, or so long after its first start.
     max_pieces: int = 10_000
     pieces_at_most: timedelta = timedelta(days=7)
-    side_by_side: int | None = None  # how many of its jobs one worker runs at once
 
     @property
     def model_name(self) -> str:
