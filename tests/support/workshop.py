@@ -45,15 +45,16 @@ class Workshop:
     def obey(self, word: str, seconds: int = 0, **fields: Any) -> str:
         return self.submit("obey", payload={"word": word, "seconds": seconds}, **fields).id
 
-    def work(self, *job_ids: str, seconds: float = 300) -> dict[str, Any]:
-        """One invocation with a message a job."""
+    def work(self, *job_ids: str, seconds: float = 300, lane: str = "") -> dict[str, Any]:
+        """One invocation with a message a job; of a lane, whose other jobs it takes up, too."""
         rows = self.db.execute("SELECT id::text, job_type FROM signalbox.jobs WHERE id = ANY (%s)", (list(job_ids),))
         types: dict[str, str] = dict(rows.fetchall())
         bodies = [json.dumps({"job_id": id_, "job_type": types.get(id_, "unknown")}) for id_ in job_ids]
-        return self.deliver(bodies, seconds=seconds)
+        return self.deliver(bodies, seconds=seconds, lane=lane)
 
-    def deliver(self, bodies: Sequence[str], seconds: float = 300) -> dict[str, Any]:
-        records = [{"messageId": f"message-{number}", "body": body} for number, body in enumerate(bodies)]
+    def deliver(self, bodies: Sequence[str], seconds: float = 300, lane: str = "") -> dict[str, Any]:
+        source = {"eventSourceARN": f"arn:aws:sqs:us-east-1:123456789012:signalbox-{lane}"} if lane else {}
+        records = [{"messageId": f"message-{number}", "body": body, **source} for number, body in enumerate(bodies)]
         return self.engine.work({"Records": records}, Invocation.of("request", datetime.now(UTC), seconds))
 
     def job(self, job_id: str) -> dict[str, Any]:

@@ -215,3 +215,24 @@ def test_a_run_of_yesterday_counts_from_the_clock(sweeps: Sweeps, db: psycopg.Co
     sweeps.invoke("dispatch_jobs", clock - DAY)
     assert sent_to(lanes) == {due: 0}
     assert job(db, due)["send_at"] > clock + MINUTE
+
+
+def test_late_jobs_of_a_quiet_lane_bring_a_few_workers(
+    sweeps: Sweeps, db: psycopg.Connection, lanes: LaneStandIn
+) -> None:
+    """Their messages may be with a worker that died. Those who come take up what waits beside."""
+    late = [queued_job(db, datetime.now(UTC) + MINUTE) for _ in range(12)]
+    db.execute("UPDATE signalbox.jobs SET queued_at = now() - interval '31 s'")
+    queued_job(db, datetime.now(UTC) + MINUTE)
+    sweeps.invoke("dispatch_jobs", datetime.now(UTC))
+    assert sent_to(lanes) == dict.fromkeys(late[:10], 0)
+
+
+def test_late_jobs_of_a_lane_with_messages_are_left_to_it(
+    sweeps: Sweeps, db: psycopg.Connection, lanes: LaneStandIn
+) -> None:
+    queued_job(db, datetime.now(UTC) + MINUTE)
+    db.execute("UPDATE signalbox.jobs SET queued_at = now() - interval '31 s'")
+    lanes.sent.append(("normal", {"MessageBody": '{"job_id": "another"}', "DelaySeconds": 0, "MessageGroupId": "-"}))
+    sweeps.invoke("dispatch_jobs", datetime.now(UTC))
+    assert list(sent_to(lanes)) == ["another"]

@@ -183,7 +183,7 @@ def test_an_order_is_previewed_and_then_carried_out_on_what_was_seen(jobs_stage:
 
 
 def test_of_named_jobs_those_that_have_ended_are_told(jobs_stage: JobsStage) -> None:
-    over, waits = ids_of(submit(jobs_stage, {}, {}))
+    over, waits = ids_of(submit(jobs_stage, {}, {"delay_seconds": 600}))
     jobs_stage.work(sqs_event([Named(over)]))
     answer = jobs_stage.operate("cancel_jobs", ids=[over, waits])
     assert (answer["cancelled"], answer["refused"]) == (1, [{"id": over, "status": "completed"}])

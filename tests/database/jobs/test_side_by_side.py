@@ -382,3 +382,47 @@ def test_locked_row_keeps_no_other_job_from_its_begin(workshop: Workshop, dsn: s
         workshop.work(locked, beside)
     assert statuses(workshop, [locked, beside]) == ["queued", "completed"]
     assert [notice["job_id"] for notice in lanes.take()] == [locked]
+
+
+# ---- taking up
+
+
+def let_wait(workshop: Workshop) -> None:
+    """As if all jobs had been queued a while ago, and nobody had come with their messages."""
+    workshop.db.execute("UPDATE signalbox.jobs SET queued_at = now() - interval '10 s' WHERE status = 'queued'")
+
+
+def test_worker_with_room_takes_up_late_jobs_of_its_lane(workshop: Workshop) -> None:
+    named, *others = [workshop.obey("complete") for _ in range(30)]
+    elsewhere = workshop.obey("complete", priority=1)
+    let_wait(workshop)
+    fresh = workshop.obey("complete")
+    workshop.work(named, lane="normal")
+    assert statuses(workshop, [named, *others]) == ["completed"] * 30
+    assert statuses(workshop, [elsewhere, fresh]) == ["queued", "queued"]
+
+
+def test_taken_up_jobs_go_by_priority_and_tenants_in_turn(workshop: Workshop) -> None:
+    begun: list[str] = []
+
+    def note(context: Any) -> None:
+        begun.append(f"{context.job.priority} {context.job.tenant}")
+
+    named = submit(workshop, note, "act_alone", tenant="named")
+    many = [submit(workshop, note, "act_alone", tenant="many") for _ in range(3)]
+    few = submit(workshop, note, "act_alone", tenant="few")
+    urgent = submit(workshop, note, "act_alone", tenant="many", priority=4)
+    let_wait(workshop)
+    workshop.work(named, lane="normal")
+    assert statuses(workshop, [*many, few, urgent]) == ["completed"] * 5
+    assert begun == ["5 named", "4 many", "5 many", "5 few", "5 many", "5 many"]
+
+
+def test_taken_up_jobs_without_time_left_are_not_sent_again(workshop: Workshop, lanes: LaneStandIn) -> None:
+    """Their own messages are on their way."""
+    named = submit(workshop, return_at_once, timeout=timedelta(seconds=1))
+    other = submit(workshop, return_at_once, timeout=timedelta(seconds=20))
+    let_wait(workshop)
+    workshop.work(named, lane="normal", seconds=12)
+    assert statuses(workshop, [named, other]) == ["completed", "queued"]
+    assert lanes.take() == []

@@ -14,6 +14,7 @@ JOB_TYPES: tuple[JobType, ...] = (
         "signalbox.job_types.deliver_webhook",
         # Beyond the 30 s that a receiver may take: for the key, and so that it is the receiver's time-out that is told.
         timeout=timedelta(seconds=45),
+        side_by_side=50,  # it only waits
         # Eleven retries: 5 s, 20 s, 80 s, … and each six hours in the end, so that a receiver may be away for a day.
         retry=RetryPolicy(
             max_attempts=12, base=timedelta(seconds=5), factor=4, cap=timedelta(hours=6), jitter="twenty_percent"

@@ -59,18 +59,18 @@ class Lanes:
         with ThreadPoolExecutor(AT_ONCE) as threads:
             return sum(threads.map(lambda call: self._send(sqs, *call), calls))
 
-    def depth(self, lane: str) -> int:
-        """About how many messages are in the lane, under way and delayed."""
+    def depth(self, lane: str, *, at_hand: bool = False) -> int:
+        """About how many messages are in the lane; `at_hand`: without those that are under way or delayed."""
         from botocore.exceptions import BotoCoreError, ClientError
 
-        names = ("", "NotVisible", "Delayed")
+        names = ("",) if at_hand else ("", "NotVisible", "Delayed")
         wanted: list[Any] = [f"ApproximateNumberOfMessages{name}" for name in names]
         try:
             url = queue_url(self.clients, f"{self.stack}-{lane}")
             answer = self.clients.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=wanted)
         except (BotoCoreError, ClientError) as error:
             raise Unavailable(f"lane '{lane}' does not say how deep it is: {error}") from None
-        return sum(int(value) for value in answer["Attributes"].values())
+        return sum(int(answer["Attributes"][name]) for name in wanted)
 
     def _send(self, sqs: SQSClient, lane: str, notices: Sequence[Notice]) -> int:
         from botocore.exceptions import BotoCoreError, ClientError

@@ -126,8 +126,8 @@ COMMENT ON COLUMN signalbox.jobs.held_by IS
 COMMENT ON COLUMN signalbox.jobs.paused_by IS
     'Who paused this very job. Without it a pause of its type, lane, tenant or key holds it, and ends with that one.';
 
--- Due jobs, and those whose message may be lost.
-CREATE INDEX jobs_to_send ON signalbox.jobs (send_at) WHERE send_at IS NOT NULL;
+-- Due jobs, those whose message may be lost, and what a worker with room takes up.
+CREATE INDEX jobs_to_send ON signalbox.jobs (lane, priority, send_at) WHERE send_at IS NOT NULL;
 -- The sweeps, the caps and the lists of what is at work, paused or failed; never many beside those that are done.
 CREATE INDEX jobs_watched ON signalbox.jobs (status, job_type, id) WHERE status IN ('running', 'paused', 'failed');
 -- Those that wait for others are in neither: this one counts them.

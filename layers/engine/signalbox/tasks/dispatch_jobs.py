@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from signalbox.context import Context, Done
 from signalbox.errors import Unavailable
@@ -23,6 +23,8 @@ BATCH = 1000
 PATIENCE = 3
 # Second messages for lanes that hold some, a run: a long queue must not be doubled.
 MOST_REPEATS = 10_000
+# A job that has waited for so long is looked after, where its lane has no message for a worker to take.
+LATE_AFTER, WAKE_UPS = timedelta(seconds=30), 10
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -31,6 +33,7 @@ def dispatch_jobs(context: Context) -> Done:
     dispatch = Dispatch(context, Lanes(context.clients, context.handoff.stack))
     dispatch.ask_depths()
     dispatch.send_held()
+    dispatch.wake_quiet_lanes()
     more = dispatch.send_all("take_due") or dispatch.send_all("take_soon")
     if dispatch.troubles:
         raise next(iter(dispatch.troubles.values()))
@@ -67,6 +70,20 @@ class Dispatch:
             while not self.context.budget.spent and controls.release_held(db, control, BATCH):
                 pass
             self._send(controls.next_held(db, [control]))
+
+    def wake_quiet_lanes(self) -> None:
+        """Jobs wait, and no message of their lane is to be had: those who have them may be dead, or have no room. A few
+        more messages bring workers, who take up what waits beside."""
+        rows = self.context.db.execute(SQL["find_late"], {"late": LATE_AFTER, "most": WAKE_UPS}).fetchall()
+        by_lane: dict[str, list[Notice]] = {}
+        for row in rows:
+            by_lane.setdefault(row[2], []).append(Notice(*row))
+        for lane, notices in by_lane.items():
+            try:
+                if self.lanes.depth(lane, at_hand=True) == 0:
+                    self._send(notices)
+            except Unavailable as error:
+                self._give_up(lane, error)
 
     def send_all(self, query: str) -> bool:
         """Batch by batch, each sent once it is committed; answers whether the budget ended before the work did."""

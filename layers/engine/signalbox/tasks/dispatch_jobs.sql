@@ -1,19 +1,48 @@
 -- list_overdue_lanes: the lanes in which a job waits whose message should have been taken by now
-SELECT DISTINCT lane FROM signalbox.jobs WHERE status = 'queued' AND send_at <= greatest(%(now)s, now());
+SELECT lane FROM unnest('{high,normal,low,heavy}'::text[]) AS l (lane) WHERE EXISTS (
+    SELECT FROM signalbox.jobs AS j
+    WHERE j.lane = l.lane AND j.priority = ANY ('{1,2,3,4,5,6,7,8,9,10}') AND j.status = 'queued'
+        AND j.send_at <= greatest(%(now)s, now())
+);
+
+-- find_late: the first jobs of each lane that have been queued for so long: nobody may have a message of theirs
+SELECT w.id::text, w.job_type, l.lane, w.tenant
+FROM unnest('{high,normal,low,heavy}'::text[]) AS l (lane)
+CROSS JOIN LATERAL (
+    SELECT j.id, j.job_type, j.tenant FROM generate_series(1, 10) AS p (priority)
+    CROSS JOIN LATERAL (
+        SELECT k.id, k.job_type, k.tenant, k.send_at FROM signalbox.jobs AS k
+        WHERE k.lane = l.lane AND k.priority = p.priority AND k.send_at <= now() + interval '2 min'
+            AND k.status = 'queued' AND k.queued_at <= now() - %(late)s
+        ORDER BY k.send_at LIMIT %(most)s
+    ) AS j
+    ORDER BY p.priority, j.send_at LIMIT %(most)s
+) AS w;
 
 -- take_due: a batch of those that are due: what waited for its time is queued, what was sent before is looked after
 -- The later of the run's time and the clock, here and below: a rule may fire most of a minute after its time.
--- In the order of jobs_to_send and from where the last batch ended, so that what a lane that is down leaves behind is
--- passed by once a run; SKIP LOCKED, so that two dispatchers share the work and neither waits for a worker.
+-- In the order of send_at and from where the last batch ended, so that what a lane that is down leaves behind is passed by
+-- once a run, and by jobs_to_send a lane and priority each; SKIP LOCKED, so that two dispatchers share the work and
+-- neither waits for a worker.
 WITH due AS MATERIALIZED (
-    SELECT id, status, send_at,
+    SELECT j.id, j.status, j.send_at,
         -- A message may still be somewhere in a lane that holds any: it gets longer and longer, then a second one.
-        status = 'pending' OR lane = ANY (%(empty)s) OR (sends >= %(patience)s AND %(may_repeat)s) AS goes
-    FROM signalbox.jobs
-    WHERE send_at >= %(after)s AND send_at <= greatest(%(now)s, now()) AND lane <> ALL (%(down)s)
-    ORDER BY send_at
-    LIMIT %(batch)s
-    FOR UPDATE SKIP LOCKED
+        j.status = 'pending' OR j.lane = ANY (%(empty)s) OR (j.sends >= %(patience)s AND %(may_repeat)s) AS goes
+    FROM (
+        SELECT w.id FROM unnest('{high,normal,low,heavy}'::text[]) AS l (lane)
+        CROSS JOIN generate_series(1, 10) AS p (priority)
+        CROSS JOIN LATERAL (
+            SELECT k.id, k.send_at FROM signalbox.jobs AS k
+            WHERE k.lane = l.lane AND k.priority = p.priority
+                AND k.send_at >= %(after)s AND k.send_at <= greatest(%(now)s, now())
+            ORDER BY k.send_at LIMIT %(batch)s
+        ) AS w
+        WHERE l.lane <> ALL (%(down)s)
+        ORDER BY w.send_at LIMIT %(batch)s
+    ) AS first
+    JOIN signalbox.jobs AS j ON j.id = first.id
+    WHERE j.send_at >= %(after)s AND j.send_at <= greatest(%(now)s, now())
+    FOR UPDATE OF j SKIP LOCKED
 )
 UPDATE signalbox.jobs AS j
 SET status = 'queued', updated_at = now(),
@@ -28,13 +57,24 @@ RETURNING j.id::text, j.job_type, j.lane, j.tenant, 0 AS delay, due.send_at, due
 -- take_soon: a batch of those that are due within a minute, before the next run; they wait in their lane for it
 -- One whose message is on its way with a delay, as a retry's is, is looked for two minutes after its time: not here.
 WITH soon AS MATERIALIZED (
-    SELECT id, send_at FROM signalbox.jobs
-    WHERE send_at >= %(after)s AND send_at > greatest(%(now)s, now())
-        AND send_at <= greatest(%(now)s, now()) + interval '1 min'
-        AND status = 'pending' AND scheduled_for > send_at - interval '1 min' AND lane <> ALL (%(down)s)
-    ORDER BY send_at
-    LIMIT %(batch)s
-    FOR UPDATE SKIP LOCKED
+    SELECT j.id, j.send_at
+    FROM (
+        SELECT w.id FROM unnest('{high,normal,low,heavy}'::text[]) AS l (lane)
+        CROSS JOIN generate_series(1, 10) AS p (priority)
+        CROSS JOIN LATERAL (
+            SELECT k.id, k.send_at FROM signalbox.jobs AS k
+            WHERE k.lane = l.lane AND k.priority = p.priority
+                AND k.send_at >= %(after)s AND k.send_at > greatest(%(now)s, now())
+                AND k.send_at <= greatest(%(now)s, now()) + interval '1 min'
+                AND k.status = 'pending' AND k.scheduled_for > k.send_at - interval '1 min'
+            ORDER BY k.send_at LIMIT %(batch)s
+        ) AS w
+        WHERE l.lane <> ALL (%(down)s)
+        ORDER BY w.send_at LIMIT %(batch)s
+    ) AS first
+    JOIN signalbox.jobs AS j ON j.id = first.id
+    WHERE j.status = 'pending' AND j.send_at >= %(after)s
+    FOR UPDATE OF j SKIP LOCKED
 )
 UPDATE signalbox.jobs AS j
 SET send_at = j.scheduled_for + interval '2 min', sends = least(j.sends + 1, 1000), updated_at = now()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -28,6 +28,7 @@ from signalbox.queries import load_queries
 SQL = load_queries(__file__)
 BATCH = 500
 # A lease that runs out so soon was not renewed with the last heartbeat, for which 45 seconds are left.
+SPREAD_SECONDS = 30
 SILENT_WITHIN = timedelta(seconds=40)
 _LEAST_ID = str(uuid.UUID(int=0))
 
@@ -158,7 +159,9 @@ class Rescue:
             if job.id in became:
                 self.context.log.warning("job.rescued", extra=job.ids | {"becomes": became[job.id]})
         courier, db = self.context.courier, self.context.db
-        courier.send([job.notice for job in jobs if became.get(job.id) == "pending"])
+        # Apart from each other, so that each finds a worker of its own: they run alone.
+        again = [job for job in jobs if became.get(job.id) == "pending"]
+        courier.send([replace(job.notice, delay_seconds=place % SPREAD_SECONDS) for place, job in enumerate(again)])
         courier.tell_of(db, list(became))
         courier.tell_of_fallen(db, followers)
         courier.send_due(db, followers)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from signalbox.jobs.job import Job
-from signalbox.worker.lease import Left
+from signalbox.worker.lease import Due, Left
 
 # Ends are recorded so long after the first of them, or with so many, and at once when nothing else is at work.
 RECORD_AFTER_SECONDS = 1.0
@@ -28,6 +28,7 @@ LEAST_SHARE = 0.5
 # So long a worker with nothing else to do waits for the next place of a rate; for later ones, a message is sent.
 WAIT_FOR_HELD_SECONDS = 2.0
 LOOK_AGAIN_SECONDS = 0.2
+TAKE_UP_EVERY_SECONDS, TAKE_UP_AT_MOST = 1.0, 50
 HELD_AT_ONCE = 10
 
 
@@ -54,6 +55,13 @@ class FindLeft:
     """Sent: those of these jobs that still wait."""
 
     ids: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class FindDue:
+    """Sent: queued jobs of the same lane whose messages are late, lost, or with a worker that has no room for them."""
+
+    most: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +100,7 @@ class Ended:
     hung: bool = False  # it was given up, and whatever runs it still does
 
 
-Want = Claim | Run | FindLeft | FindHeld | Wait | Record | Renew
+Want = Claim | Run | FindLeft | FindHeld | FindDue | Wait | Record | Renew
 
 
 @dataclass(slots=True)
@@ -142,6 +150,7 @@ class Core:
     record_at: float = 0.0
     beat_at: float = 0.0
     claim_at: float = 0.0
+    take_up_at: float = 0.0
 
     def run(self) -> Generator[Want, Any, None]:
         for id_, job_type in self.messages.items():
@@ -166,10 +175,25 @@ class Core:
     def _may_begin(self) -> bool:
         """Whether jobs wait that there is time for."""
         if not self._has_time:
-            self.left += [id_ for ids in self.hand.values() for id_ in ids] + list(self.suspects)
+            hand = [id_ for ids in self.hand.values() for id_ in ids]
+            self.left += [id_ for id_ in [*hand, *self.suspects] if id_ in self.messages]
             self.hand.clear()
             self.suspects.clear()
-        return bool(self.hand or self.suspects or self._next_control())
+        return bool(self.hand or self.suspects or self._next_control() or self._may_take_up)
+
+    @property
+    def _may_take_up(self) -> bool:
+        return self._has_time and self.clock() >= self.take_up_at and len(self.at_work) < self.slots
+
+    def _take_up(self) -> Generator[Want, Any, None]:
+        """With room left, other jobs of the lane, into the hand."""
+        self.take_up_at = self.clock() + TAKE_UP_EVERY_SECONDS
+        due: list[Due] = yield FindDue(min(TAKE_UP_AT_MOST, self.slots - len(self.at_work)))
+        for job in due:
+            if job.suspect:
+                self.suspects.append(job.id)
+            else:
+                self.hand.setdefault(job.job_type, deque()).append(job.id)
 
     @property
     def _has_time(self) -> bool:
@@ -190,10 +214,12 @@ class Core:
                 if not wanted:
                     return
                 yield from self._claim(wanted)
-            elif self.suspects and not self.at_work:
+            elif self.suspects:
+                if self.at_work:
+                    return
                 yield from self._begin_alone(self.suspects.popleft())
             else:
-                return
+                yield from self._take_up()
 
     def _choose(self) -> list[str]:
         """Take from the hand as many of each type as there is room for."""
@@ -238,6 +264,8 @@ class Core:
 
     def _claim(self, wanted: Sequence[str]) -> Generator[Want, Any, None]:
         jobs: list[Job] = yield Claim(wanted, self._longest)
+        if jobs and jobs[0].id not in self.messages:  # taken up, and there may be more
+            self.take_up_at = self.clock()
         yield from self._run(jobs)
         if len(jobs) < len(wanted):
             got = {job.id for job in jobs}
@@ -256,7 +284,7 @@ class Core:
         long = [id_ for id_ in missing if waiting.get(id_) is False]
         if long and not self.begun:
             yield from self._run((yield Claim([long.pop(0)])))
-        self.left += long
+        self.left += [id_ for id_ in long if id_ in self.messages]
 
     def _begin_alone(self, id_: str) -> Generator[Want, Any, None]:
         """One whose last worker died with it, and which must take nobody along."""
@@ -317,4 +345,6 @@ class Core:
             instants.append(self.claim_at)
         if self._has_time and not self.alone:
             instants += [at for control, at in self.held.items() if self._places_for(control) > 0]
+            if not (self.hand or self.suspects) and len(self.at_work) < self.slots:
+                instants.append(self.take_up_at)
         return min(instants)

@@ -33,7 +33,7 @@ from signalbox.jobs.submission import Submitted, read_notices
 from signalbox.jobs.verdict import BROKEN_OFF
 from signalbox.worker import lease
 from signalbox.worker.attempt import Attempt, Outcome
-from signalbox.worker.core import Claim, Core, Ended, FindHeld, FindLeft, Record, Renew, Run, Wait, Want
+from signalbox.worker.core import Claim, Core, Ended, FindDue, FindHeld, FindLeft, Record, Renew, Run, Wait, Want
 from signalbox.worker.groups import Groups, Runner
 from signalbox.worker.lease import Changed
 from signalbox.worker.runners import LOOP, MainThread, Threads
@@ -87,6 +87,7 @@ class Desk:
         self.tools, self.invocation, self.groups = tools, invocation, groups
         self.began = time.monotonic()
         self.messages = 0
+        self.lane = _lane_of(event)  # whose jobs it takes up beside those of its messages
         self.lanes: Sequence[str] = lease.LIGHT
         self.done: SimpleQueue[Any] = SimpleQueue()
         self.main, self.threads = MainThread(self.done.put), Threads(self.done.put)
@@ -135,19 +136,25 @@ class Desk:
         match want:
             case Claim():
                 return self._begin(want)
-            case FindLeft(ids):
-                return self._patiently(lambda db: lease.find_left(db, ids))
-            case FindHeld(controls):
-                return self._patiently(lambda db: lease.find_held(db, controls, self.lanes))
-            case Run(jobs):
-                self._run(jobs)
-            case Wait(until):
-                return self._wait(until)
-            case Record(ends):
-                return self._record([end.outcome for end in ends])
+            case Run():
+                return self._run(want.jobs)
+            case Wait():
+                return self._wait(want.until)
+            case Record():
+                return self._record([end.outcome for end in want.ends])
             case Renew():
-                self._renew()
-        return None
+                return self._renew()
+            case _:
+                return self._patiently(lambda db: self._find(db, want))
+
+    def _find(self, db: Connection, want: FindLeft | FindHeld | FindDue) -> Any:
+        match want:
+            case FindLeft():
+                return lease.find_left(db, want.ids)
+            case FindHeld():
+                return lease.find_held(db, want.controls, self.lanes)
+            case FindDue():
+                return lease.find_due(db, self.lane, want.most) if self.lane else []
 
     # ---- beginning
 
@@ -176,9 +183,10 @@ class Desk:
             free = self._patiently(lambda db: lease.find_free(db, claim.ids))
             return self._begin(replace(claim, ids=free, controls=())) if 0 < len(free) < len(claim.ids) else []
         self.claimed_at = time.monotonic()
-        return jobs
+        places = {id_: place for place, id_ in enumerate(claim.ids)}
+        return sorted(jobs, key=lambda job: (job.priority, places.get(job.id, 0)))
 
-    def _run(self, jobs: Sequence[Job]) -> None:
+    def _run(self, jobs: Sequence[Job]) -> Any:
         now = self.invocation.clock + timedelta(seconds=self.claimed_at - self.began)
         by_runner: dict[Runner, list[Attempt]] = {}
         for job in jobs:
@@ -257,7 +265,7 @@ class Desk:
 
     # ---- renewing and recording
 
-    def _renew(self) -> None:
+    def _renew(self) -> Any:
         beats = [
             {
                 "id": attempt.job.id,
@@ -421,3 +429,9 @@ class Desk:
             with suppress(BaseException):
                 self._wait(time.monotonic() + AGAIN_SECONDS)
         self.hung += self.at_work.values()
+
+
+def _lane_of(event: Any) -> str:
+    """The lane that the messages came from; empty for `heavy`, which has one job an invocation, and if nobody knows."""
+    lane = str(event["Records"][0].get("eventSourceARN", "")).rpartition("-")[2] if event["Records"] else ""
+    return lane if lane in lease.LIGHT else ""

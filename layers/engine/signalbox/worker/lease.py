@@ -24,6 +24,8 @@ SQL = load_queries(__file__)
 LIFE = timedelta(seconds=60)
 LONGEST_MS = 2**31 - 1
 LIGHT = ("high", "normal", "low")
+# A message comes to a worker sooner, as a rule: before that, another one is left alone with its job.
+LATE = timedelta(seconds=3)
 
 _LEASE_LOST = "SB001"  # of refuse_lost_lease
 
@@ -110,6 +112,19 @@ class Left(NamedTuple):
 def find_left(db: Connection, job_ids: Sequence[str]) -> list[Left]:
     """Return those of these jobs that are queued or held."""
     return list(map(Left._make, db.execute(SQL["find_left"], {"ids": list(job_ids)})))
+
+
+class Due(NamedTuple):
+    """A queued job that no worker has looked at for a while."""
+
+    id: str
+    job_type: str
+    suspect: bool
+
+
+def find_due(db: Connection, lane: str, most: int) -> list[Due]:
+    """Return the next jobs of a lane, with or without a message."""
+    return list(map(Due._make, db.execute(SQL["find_due"], {"lane": lane, "most": most, "late": LATE})))
 
 
 def find_held(db: Connection, controls: Iterable[str], lanes: Sequence[str]) -> dict[str, float | None]:

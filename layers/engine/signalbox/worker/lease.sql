@@ -20,6 +20,23 @@ SELECT id::text FROM signalbox.jobs WHERE id = ANY (%(ids)s::uuid[]) FOR NO KEY 
 SELECT id::text, coalesce(error_details ->> 'type' = 'WorkerLost', false), held_by FROM signalbox.jobs
 WHERE id = ANY (%(ids)s::uuid[]) AND (status = 'queued' OR held_by IS NOT NULL);
 
+-- find_due: the next queued jobs of a lane, whose messages are late: by priority, tenants in turn, the oldest first
+SELECT id::text, job_type, suspect
+FROM (
+    SELECT w.*, p.priority, row_number() OVER (PARTITION BY p.priority, w.tenant ORDER BY w.send_at) AS turn
+    FROM generate_series(1, 10) AS p (priority)
+    CROSS JOIN LATERAL (
+        -- From each priority a part: the index leads to its oldest, past what is to be sent later.
+        SELECT j.id, j.job_type, j.tenant, j.send_at,
+            coalesce(j.error_details ->> 'type' = 'WorkerLost', false) AS suspect
+        FROM signalbox.jobs AS j
+        WHERE j.lane = %(lane)s AND j.priority = p.priority AND j.send_at <= clock_timestamp() + interval '2 min'
+            AND j.status = 'queued' AND j.queued_at <= clock_timestamp() - %(late)s
+        ORDER BY j.send_at LIMIT 10 * %(most)s
+    ) AS w
+) AS due
+ORDER BY priority, turn, send_at LIMIT %(most)s;
+
 -- find_held: of these controls those that hold jobs, with the seconds until one may begin; NULL where all places are taken
 SELECT w.name, CASE WHEN NOT c.paused IS TRUE AND coalesce(signalbox.room_under_cap(c), 1) > 0
     THEN greatest(0, coalesce(extract(epoch FROM c.next_at - clock_timestamp()), 0))::float8 END
