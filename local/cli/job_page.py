@@ -103,8 +103,9 @@ def _facts(found: _Facts, clock: datetime) -> Iterator[tuple[str, Any]]:
     yield "progress", _progress(job)
     beat = job["heartbeat_at"]
     yield "heartbeat", show_age(beat, clock) if beat and job["status"] == "running" else ""
-    held_by = job["paused_by"] or "with what it belongs to: `signalbox caps`"
-    yield "paused", held_by if job["status"] == "paused" else ""
+    yield "paused", f"by {job['paused_by']}" if job["status"] == "paused" and job["paused_by"] else ""
+    for hold in found.get("holds") or []:
+        yield "held", _hold(hold, clock)
     yield "asked to stop", job["cancel_requested_at"] and show_instant(job["cancel_requested_at"])
     yield "error", _error(job["error_details"]) if job["status"] != "completed" else ""
     yield "group", _group(found["group"])
@@ -113,6 +114,23 @@ def _facts(found: _Facts, clock: datetime) -> Iterator[tuple[str, Any]]:
     yield "payload", _value(job["payload"])
     yield "result", _value(job["result"])
     yield "files", ", ".join(job["output_files"] or [])
+
+
+def _hold(hold: _Facts, clock: datetime) -> str:
+    """What holds the job, since when, and who is before it."""
+    what = f"{hold['kind']} '{hold['key']}'"
+    since = f"since {show_instant(hold['since'])}, {show_age(hold['since'], clock)}"
+    if hold["paused"]:
+        return f"{what} is paused, {since}; `signalbox resume {hold['kind']} {hold['key']}`"
+    limits = []
+    if hold["max_running"] is not None:
+        limits.append(f"at most {hold['max_running']:,} at once")
+    if hold["rate"] is not None:
+        limits.append(f"{hold['rate']:,} in {hold['per_seconds']:,} s")
+    return (
+        f"by the cap of {what} ({', '.join(limits)}), {since}: "
+        f"{hold['running']:,} at work, {hold['before']:,} held before it"
+    )
 
 
 def _throttled(job: _Facts) -> str:

@@ -11,7 +11,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from signalbox.jobs import controls
+from local.cli.job_page import job_page
+from signalbox.jobs import controls, inspection
 from signalbox.jobs.audit import Orderer
 from signalbox.jobs.controls import Cap, Controlled
 from signalbox.jobs.job_type import JobType
@@ -19,7 +20,7 @@ from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.jobs import TEST_JOB_TYPES
 from tests.support.jobs.act import ACTS
 from tests.support.lane_stand_in import LaneStandIn
-from tests.support.stage import Stage
+from tests.support.stage import NOON, Stage
 from tests.support.sweeps import Sweeps
 from tests.support.workshop import Workshop
 
@@ -192,3 +193,16 @@ def test_held_job_can_be_ordered_about_like_any_other(
     params = {"ids": [held], "by": "jo"}
     workshop.engine.archive({"operation": order, "params": params}, Stage.invocation())
     assert (workshop.job(held)["status"], workshop.job(held)["held_by"]) == (status, None)
+
+
+def test_job_says_what_holds_it_and_how_many_are_before_it(workshop: Workshop, gauge: Gauge) -> None:
+    set_cap(workshop, max_running=0)
+    ids = submit(workshop, 3)
+    workshop.work(*ids)
+    [hold] = inspection.show_job(workshop.db, ids[2])["holds"]
+    assert (hold["kind"], hold["key"], hold["max_running"], hold["running"], hold["before"]) == ("key", "mail", 0, 0, 2)
+    [line] = [
+        text.plain for text in job_page(inspection.show_job(workshop.db, ids[2]), 80, NOON) if " held" in text.plain
+    ]
+    assert "by the cap of key 'mail' (at most 0 at once)" in line
+    assert line.endswith("0 at work, 2 held before it")

@@ -26,6 +26,7 @@ def show_job(db: Connection, id_: str) -> dict[str, Any]:
     job = found["job"] | {name: found[name] for name in ("duration_ms", "estimated_ms", "silent_seconds")}
     return {
         "job": job,
+        "holds": _rows(db, "list_holds", id=id_) if job["held_by"] or job["status"] == "paused" else [],
         "executions": _rows(db, "list_attempts", id=id_),
         "depends_on": _rows(db, "list_parents", id=id_),
         "dependents": _rows(db, "list_dependents", id=id_),

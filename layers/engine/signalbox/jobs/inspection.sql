@@ -36,3 +36,19 @@ FROM signalbox.job_schedules WHERE id = %(schedule)s;
 
 -- list_children: what it has submitted in its turn
 SELECT id::text, job_type, status FROM signalbox.jobs WHERE parent_job_id = %(id)s ORDER BY id LIMIT 100;
+
+-- list_holds: the caps, rates and pauses that hold it, each with how many are at work under it and how many it holds before
+SELECT c.kind, c.key, c.paused, c.max_running, c.rate, c.per_seconds, c.next_at, c.reason, c.changed_by,
+    coalesce(j.held_since, j.updated_at) AS since, (
+        SELECT count(*) FROM signalbox.jobs AS r WHERE r.status = 'running' AND c.key = CASE c.kind
+            WHEN 'type' THEN r.job_type WHEN 'lane' THEN r.lane WHEN 'tenant' THEN r.tenant ELSE r.cap_key END
+    ) AS running, (
+        SELECT count(*) FROM signalbox.jobs AS h
+        WHERE h.held_by = j.held_by AND (h.priority, h.id) < (j.priority, j.id)
+    ) AS before
+FROM signalbox.jobs AS j
+JOIN signalbox.job_controls AS c ON c.key = CASE c.kind
+    WHEN 'type' THEN j.job_type WHEN 'lane' THEN j.lane WHEN 'tenant' THEN j.tenant ELSE j.cap_key END
+WHERE j.id = %(id)s
+    AND (j.held_by = c.kind || ':' || c.key OR (j.status = 'paused' AND j.paused_by IS NULL AND c.paused))
+ORDER BY c.kind, c.key;
