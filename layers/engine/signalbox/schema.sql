@@ -758,6 +758,7 @@ CREATE TABLE signalbox.job_controls (
     rate integer,
     per_seconds integer,
     next_at timestamptz,
+    by_default boolean NOT NULL DEFAULT false,
     reason text,
     changed_by text,
     changed_at timestamptz NOT NULL DEFAULT now(),
@@ -766,6 +767,7 @@ CREATE TABLE signalbox.job_controls (
     CONSTRAINT cap_not_negative CHECK (max_running >= 0),
     CONSTRAINT rate_per_time CHECK ((rate IS NULL) = (per_seconds IS NULL) AND rate >= 1 AND per_seconds >= 1)
 );
+COMMENT ON COLUMN signalbox.job_controls.by_default IS 'Made for the cap that a job type declares; nobody has set another.';
 COMMENT ON COLUMN signalbox.job_controls.next_at IS 'When the next job may begin, by the rate.';
 COMMENT ON TABLE signalbox.job_controls IS
     'A job type, lane, tenant or a submitter''s key (cap_key) that is paused, or of which only so many may run or begin.';
@@ -977,9 +979,12 @@ BEGIN
     -- they counted stays true until they have claimed.
     found := ARRAY(
         SELECT c FROM signalbox.job_controls AS c
-        WHERE EXISTS (
-            SELECT FROM signalbox.jobs AS j WHERE j.id = ANY (wanted) AND j.status = 'queued' AND c.key = CASE c.kind
-                WHEN 'type' THEN j.job_type WHEN 'lane' THEN j.lane WHEN 'tenant' THEN j.tenant ELSE j.cap_key END
+        WHERE (c.kind, c.key) IN (
+            SELECT k.kind, k.key FROM signalbox.jobs AS j
+            CROSS JOIN LATERAL (
+                VALUES ('type', j.job_type), ('lane', j.lane), ('tenant', j.tenant), ('key', j.cap_key)
+            ) AS k (kind, key)
+            WHERE j.id = ANY (wanted) AND j.status = 'queued'
         )
         ORDER BY c.kind, c.key
         FOR UPDATE
@@ -1110,9 +1115,11 @@ BEGIN
     SELECT c.id, c.job_type, c.lane, c.priority, c.payload, c.payload_version, c.config, c.cursor, c.tenant, c.job_group,
         c.correlation_id, c.attempts, c.executions, c.max_attempts, c.timeout_ms, c.queued_at, c.created_at, c.cancel_requested_at,
         c.throttles, c.throttled_since, c.pieces, c.first_started_at, c.cap_key, has_controls AND EXISTS (
-            SELECT FROM signalbox.job_controls AS l WHERE (l.max_running IS NOT NULL OR l.rate IS NOT NULL)
-                AND l.key = CASE l.kind
-                    WHEN 'type' THEN c.job_type WHEN 'lane' THEN c.lane WHEN 'tenant' THEN c.tenant ELSE c.cap_key END
+            SELECT FROM (
+                VALUES ('type', c.job_type), ('lane', c.lane), ('tenant', c.tenant), ('key', c.cap_key)
+            ) AS k (kind, key)
+            JOIN signalbox.job_controls AS l ON l.kind = k.kind AND l.key = k.key
+            WHERE l.max_running IS NOT NULL OR l.rate IS NOT NULL
         )
     FROM claimed AS c;
 END $$;

@@ -22,9 +22,10 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.hmac import HMAC
 
 from signalbox.errors import JobRefused
-from signalbox.job_types import JOB_TYPES
+from signalbox.job_types import JOB_TYPES, deliver_webhook
 from signalbox.jobs.retry_policy import next_delay
 from signalbox.webhooks import exchange
+from signalbox.webhooks.breaker import FAILURES_IN_A_ROW, Breaker
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.lane_stand_in import LaneStandIn
 from tests.support.stage import Stage
@@ -77,6 +78,12 @@ class Names:
         told = self._answers[host]
         addresses = told.pop(0) if len(told) > 1 else told[0]
         return [(socket.AF_INET6 if ":" in one else socket.AF_INET, 1, 6, "", (one, port)) for one in addresses]
+
+
+@pytest.fixture(autouse=True)
+def breaker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a process that has called nobody yet."""
+    monkeypatch.setattr(deliver_webhook, "BREAKER", Breaker())
 
 
 @pytest.fixture
@@ -188,6 +195,26 @@ def test_what_may_pass_is_tried_again(post: Post, status: int) -> None:
         job = post.deliver(receiver.url())
     assert (job["status"], job["attempts"]) == ("pending", 1)
     assert job["error_details"]["message"] == f"127.0.0.1 answered {status}"
+
+
+def test_receiver_that_fails_in_a_row_is_left_alone(post: Post) -> None:
+    with WebhookReceiver(answer(503)) as receiver, WebhookReceiver() as other:
+        for _ in range(FAILURES_IN_A_ROW):
+            post.deliver(receiver.url())
+        job = post.deliver(receiver.url())
+        assert post.deliver(other.url())["status"] == "completed"
+    assert (job["status"], job["attempts"]) == ("pending", 0)
+    assert "failed several times in a row" in job["progress_message"]
+
+
+def test_only_so_many_deliveries_to_a_receiver_are_at_work(post: Post, db: psycopg.Connection) -> None:
+    with WebhookReceiver() as receiver:
+        job = post.deliver(receiver.url())
+        [cap] = db.execute("SELECT kind, key, max_running, by_default FROM signalbox.job_controls").fetchall()
+        assert cap == ("key", f"deliver_webhook - 127.0.0.1:{receiver.port}", 50, True)
+        assert (job["status"], job["cap_key"]) == ("completed", cap[1])
+        db.execute("UPDATE signalbox.job_controls SET max_running = 0")
+        assert post.deliver(receiver.url())["held_by"] == f"key:{cap[1]}"
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 410, 413, 422])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from signalbox.jobs.job_type import LIGHT, JobType, Lane
+from signalbox.jobs.job_type import LIGHT, JobType, Lane, TypeCap
 from signalbox.jobs.retry_policy import RetryPolicy
 
 JOB_TYPES: tuple[JobType, ...] = (
@@ -15,6 +15,7 @@ JOB_TYPES: tuple[JobType, ...] = (
         # Beyond the 30 s that a receiver may take: for the key, and so that it is the receiver's time-out that is told.
         timeout=timedelta(seconds=45),
         side_by_side=50,  # it only waits
+        cap=TypeCap(max_running=50, per="key"),  # a receiver, of a tenant: one that hangs keeps nobody else's place
         # Eleven retries: 5 s, 20 s, 80 s, … and each six hours in the end, so that a receiver may be away for a day.
         retry=RetryPolicy(
             max_attempts=12, base=timedelta(seconds=5), factor=4, cap=timedelta(hours=6), jitter="twenty_percent"

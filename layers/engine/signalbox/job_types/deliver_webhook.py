@@ -7,6 +7,7 @@ moment are tried again, and what the same request would meet again is a dead let
 from __future__ import annotations
 
 import json
+import random
 import re
 import time
 from collections.abc import Sequence
@@ -16,14 +17,15 @@ from typing import Annotated, Any
 
 from pydantic import Field, JsonValue, ValidationInfo, field_validator
 
-from signalbox.errors import Refused
-from signalbox.jobs.outcome import Completed, JobFailed, Permanent, RateLimited, Transient
+from signalbox.errors import Refused, Unavailable
+from signalbox.jobs.outcome import Completed, JobFailed, Permanent, RateLimited, Snooze, Transient
 from signalbox.jobs.payload import JobPayload
+from signalbox.webhooks.breaker import Breaker
 from signalbox.webhooks.exchange import Answer, send
 from signalbox.webhooks.resolution import addresses_of
 from signalbox.webhooks.signature import sign
 from signalbox.webhooks.signing_key import read_signing_keys
-from signalbox.webhooks.target import read_url, require_allowed
+from signalbox.webhooks.target import Target, read_url, require_allowed
 from signalbox.worker.job_context import JobContext
 
 USER_AGENT = "Signalbox-Webhooks/1"
@@ -33,6 +35,7 @@ MOST_EXECUTIONS = 30
 SHORTEST_WAIT, LONGEST_WAIT = timedelta(seconds=1), timedelta(days=1)
 KEPT_CHARACTERS = 2000
 _PASSING = (408, 425)
+BREAKER = Breaker()  # of an execution environment
 
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 _VALUE = re.compile(r"[ -~]{0,2000}")
@@ -100,12 +103,36 @@ class DeliverWebhook(JobPayload):
         return body
 
 
-def deliver_webhook(context: JobContext) -> Completed:
+def cap_key(payload: DeliverWebhook) -> str:
+    """One receiver, of which only so many deliveries are at work at once."""
+    target = read_url(payload.url)
+    return f"{target.host}:{target.port}"
+
+
+def deliver_webhook(context: JobContext) -> Completed | Snooze:
     """Answers what the receiver said."""
+    target = read_url(context.payload.url)
+    require_allowed(target, context.tools.settings)
+    receiver = (context.job.tenant, target.host, target.port)
+    if wait := BREAKER.wait_for(receiver):
+        # Not all at the same moment.
+        delay = timedelta(seconds=wait + random.uniform(0, 10))  # noqa: S311
+        return Snooze(delay, f"{target.host} has failed several times in a row: one delivery probes it")
+    try:
+        done = _deliver(context, target)
+    except (Permanent, RateLimited):  # it is there, and says so
+        BREAKER.note_success(receiver)
+        raise
+    except (JobFailed, Unavailable):
+        BREAKER.note_failure(receiver)
+        raise
+    BREAKER.note_success(receiver)
+    return done
+
+
+def _deliver(context: JobContext, target: Target) -> Completed:
     payload: DeliverWebhook = context.payload
     settings = context.tools.settings
-    target = read_url(payload.url)
-    require_allowed(target, settings)
     keys = read_signing_keys(context.clients, settings.stack, payload.secret)
     began = time.monotonic()
     ends_at = min(began + payload.timeout_seconds, context.budget.ends_at)

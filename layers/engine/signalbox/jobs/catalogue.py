@@ -14,6 +14,8 @@ from signalbox.jobs.job_type import JobType
 from signalbox.jobs.payload import JobPayload
 from signalbox.registry import Registry, nearest
 
+LONGEST_KEY = 200
+
 
 class Known:
     """One job type with what its module holds."""
@@ -35,6 +37,14 @@ class Known:
     @cached_property
     def is_async(self) -> bool:
         return iscoroutinefunction(self.perform)
+
+    def cap_key(self, payload: JobPayload, tenant: str | None) -> str | None:
+        """What the type's own cap counts a job by, where it counts by more than the type."""
+        cap = self.type.cap
+        if cap is None or cap.per == "type":
+            return None
+        own = f" {self._module.cap_key(payload)}" if cap.per == "key" else ""
+        return f"{self.type.name} {tenant or '-'}{own}"[:LONGEST_KEY]
 
     @property
     def side_by_side(self) -> int:

@@ -11,6 +11,8 @@ LEFT JOIN LATERAL (
     WHERE j.status IN ('running', 'paused') AND c.key = CASE c.kind
         WHEN 'type' THEN j.job_type WHEN 'lane' THEN j.lane WHEN 'tenant' THEN j.tenant ELSE j.cap_key END
 ) AS n ON true
+-- Of those that types declare, of which there may be one for each of many receivers, only what holds jobs.
+WHERE NOT c.by_default OR EXISTS (SELECT FROM signalbox.jobs AS j WHERE j.held_by = c.kind || ':' || c.key)
 ORDER BY c.kind, c.key;
 
 -- find: one of them
@@ -31,7 +33,7 @@ RETURNING key;
 INSERT INTO signalbox.job_controls AS c (kind, key, max_running, rate, per_seconds, reason, changed_by, changed_at)
 VALUES (%(kind)s, %(key)s, %(max_running)s, %(rate)s, %(per_seconds)s, %(reason)s, %(by)s, clock_timestamp())
 ON CONFLICT (kind, key) DO UPDATE
-SET max_running = excluded.max_running, rate = excluded.rate, per_seconds = excluded.per_seconds,
+SET max_running = excluded.max_running, rate = excluded.rate, per_seconds = excluded.per_seconds, by_default = false,
     -- The next place in time of another rate may be far away.
     next_at = CASE WHEN (c.rate, c.per_seconds) IS NOT DISTINCT FROM (excluded.rate, excluded.per_seconds) THEN c.next_at END,
     reason = excluded.reason, changed_by = excluded.changed_by, changed_at = excluded.changed_at;

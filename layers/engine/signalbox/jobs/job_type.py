@@ -28,6 +28,17 @@ Severity = Literal["info", "warning", "critical"]
 
 
 @dataclass(frozen=True, slots=True)
+class TypeCap:
+    """How many jobs of a type run at once, or begin in a time; an operator's own cap takes its place."""
+
+    max_running: int | None = None
+    rate: int | None = None
+    per_seconds: int | None = None
+    # In all, for each tenant, or for each value of the module's `cap_key(payload)`, of each tenant.
+    per: Literal["type", "tenant", "key"] = "type"
+
+
+@dataclass(frozen=True, slots=True)
 class JobType:
     """One kind of job."""
 
@@ -44,6 +55,7 @@ class JobType:
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     # How many a worker runs at once. None: 100 of `async def`, 10 of others; 1: it computes, and has the main thread.
     side_by_side: int | None = None
+    cap: TypeCap | None = None
     transactional: bool = False  # it only writes to the database: its effects and its end are one transaction
     subject: str | None = None  # the payload's field that becomes subject_id
     correlation: str | None = None  # the one that becomes correlation_id

@@ -89,10 +89,12 @@ def submit(db: Connection, catalogue: Catalogue, jobs: Sequence[NewJob], now: da
     many = len(jobs) >= COPY_FROM and all(job.idempotency_key is None for job in jobs)
     rows = [] if many else list(_rows(catalogue, jobs, now))
     if len(rows) == 1 and not jobs[0].depends_on and rows[0].group is None:
+        _declare_caps(db, catalogue, rows)
         return _insert(db, rows)
     with db.transaction():
         # The server stores a part of many while the next is checked; what is refused then takes all of it back.
         submitted = _copy(db, _rows(catalogue, jobs, now), rows) if many else _insert(db, rows)
+        _declare_caps(db, catalogue, rows)
         waits = [(row.id, dependency) for row, job in zip(rows, jobs, strict=True) for dependency in job.depends_on]
         known = {row.id: one.id for row, one in zip(rows, submitted, strict=True) if not one.created}
         edges = edges_of(waits, known)
@@ -135,11 +137,13 @@ def _row(known: Known, job: NewJob, id_: str, now: datetime, common: dict[object
     text = payload.model_dump_json()
     if fault := _unstorable(job, text):
         _refuse(job_type, fault)
-    kind = None if job.id or job.depends_on or job.tags or job.metadata is not None else _COMMON(job)
+    cap_key = job.cap_key or known.cap_key(payload, job.tenant)
+    single = job.id or job.depends_on or job.tags or job.metadata is not None
+    kind = None if single else (_COMMON(job), cap_key)
     shared = common.get(kind)
     if shared is None:
         _refuse(job_type, _unreachable(job_type, job), _unending(job_type, job), _waiting(job))
-        shared = Common(_columns(job_type, job, now))
+        shared = Common(_columns(job_type, job, now) | {"cap_key": cap_key})
         if kind is not None:
             common[kind] = shared
     subject = _column(payload, job_type.subject)
@@ -240,6 +244,21 @@ def _waiting(job: NewJob) -> str | None:
     if len(set(waits_for)) < len(waits_for) or not all(map(_ID.fullmatch, waits_for)):
         return "depends_on takes the ids of jobs, each once"
     return None
+
+
+def _declare_caps(db: Connection, catalogue: Catalogue, rows: Sequence[JobRow]) -> None:
+    """The caps that their types declare become rows, by which claims count."""
+    shared = {id(row.common): row.common.columns for row in rows}.values()
+    caps = {}
+    for columns in shared:
+        cap = catalogue.find(columns["job_type"]).type.cap
+        if cap is not None:
+            by_type = cap.per == "type"
+            key = columns["job_type"] if by_type else columns["cap_key"]
+            limits = {"max_running": cap.max_running, "rate": cap.rate, "per_seconds": cap.per_seconds}
+            caps[by_type, key] = {"kind": "type" if by_type else "key", "key": key, **limits}
+    if caps:
+        db.execute(SQL["declare_caps"], {"caps": json.dumps(list(caps.values()))})
 
 
 def _insert(db: Connection, rows: Sequence[JobRow]) -> list[Submitted]:

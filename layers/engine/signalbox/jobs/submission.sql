@@ -75,3 +75,11 @@ RETURNING id;
 SELECT id::text, job_type, lane, tenant FROM signalbox.jobs
 WHERE id = ANY (%(ids)s::uuid[]) AND status IN ('pending', 'queued') AND unmet_dependencies = 0
     AND (scheduled_for IS NULL OR scheduled_for <= now() + interval '1 s');
+
+-- declare_caps: the caps that types declare, unless there is one already, whoever set it
+INSERT INTO signalbox.job_controls (kind, key, max_running, rate, per_seconds, by_default)
+SELECT kind, key, max_running, rate, per_seconds, true FROM jsonb_to_recordset(%(caps)s::jsonb) AS r (
+    kind text, key text, max_running integer, rate integer, per_seconds integer
+)
+ORDER BY kind, key
+ON CONFLICT (kind, key) DO NOTHING;
