@@ -60,7 +60,7 @@ def prepare(dsn: str) -> list[str]:
         db.execute("CREATE TABLE notes (job_id uuid, subject text)")
         kinds = ["note_job", "do_nothing"]
         new = [
-            NewJob(job_type=kinds[n % 2], max_attempts=100, tenant=f"tenant-{n % 7}", timeout=timedelta(seconds=2))
+            NewJob(job_type=kinds[n % 2], max_attempts=6, tenant=f"tenant-{n % 7}", timeout=timedelta(seconds=2))
             for n in range(JOBS)
         ]
         return [job.id for job in submit(db, Catalogue(TEST_JOB_TYPES), new, datetime.now(UTC))]
@@ -90,6 +90,11 @@ def open_jobs(dsn: str) -> int | None:
                 "UPDATE signalbox.jobs SET scheduled_for = now(), send_at = now() "
                 "WHERE status = 'pending' AND send_at > now() OR "
                 "status = 'queued' AND send_at > now() AND updated_at < now() - interval '20 s'"
+            )
+            # No invocation lasts for so long: these leases are those of workers that were killed.
+            db.execute(
+                "UPDATE signalbox.jobs SET lease_expires_at = now() "
+                "WHERE status = 'running' AND started_at < now() - interval '6 s'"
             )
             row = db.execute("SELECT count(*) FROM signalbox.jobs WHERE status <> 'completed'").fetchone()
             return row[0] if row else None
