@@ -16,6 +16,7 @@ from signalbox.jobs import controls, inspection
 from signalbox.jobs.audit import Orderer
 from signalbox.jobs.controls import Cap, Controlled
 from signalbox.jobs.job_type import JobType
+from signalbox.worker.lease import Claim
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.jobs import TEST_JOB_TYPES
 from tests.support.jobs.act import ACTS
@@ -206,3 +207,22 @@ def test_job_says_what_holds_it_and_how_many_are_before_it(workshop: Workshop, g
     ]
     assert "by the cap of key 'mail' (at most 0 at once)" in line
     assert line.endswith("0 at work, 2 held before it")
+
+
+def test_many_jobs_of_a_full_cap_are_held_by_few_statements(
+    workshop: Workshop, gauge: Gauge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claims: list[int] = []
+    begin = Claim.begin
+
+    def count(claim: Claim, db: Any, ids: Any, **options: Any) -> Any:
+        claims.append(len(ids))
+        return begin(claim, db, ids, **options)
+
+    monkeypatch.setattr(Claim, "begin", count)
+    set_cap(workshop, max_running=0)
+    held = submit(workshop, 300, tenant="held")
+    free = submit(workshop, 5, cap_key=None)
+    workshop.work(*held, *free)
+    assert counts(workshop) == {"completed": 5, "key:mail": 300}
+    assert len(claims) < 10

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from signalbox.jobs.job import Job
@@ -58,6 +59,13 @@ class FindLeft:
 
 
 @dataclass(frozen=True, slots=True)
+class Hold:
+    """Hold those of these jobs that a cap or rate has no room for. Sent: those that still wait."""
+
+    ids: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
 class FindDue:
     """Sent: queued jobs of the same lane whose messages are late, lost, or with a worker that has no room for them."""
 
@@ -100,7 +108,7 @@ class Ended:
     hung: bool = False  # it was given up, and whatever runs it still does
 
 
-Want = Claim | Run | FindLeft | FindHeld | FindDue | Wait | Record | Renew
+Want = Claim | Run | Hold | FindLeft | FindHeld | FindDue | Wait | Record | Renew
 
 
 @dataclass(slots=True)
@@ -279,12 +287,27 @@ class Core:
         controls = {one.held_by for one in found if one.held_by is not None}
         if controls:
             yield from self._look_for_held(sorted(controls))
+            if not controls & self.held.keys():
+                yield from self._hold_alike(missing[0])
         waiting = {one.id: one.suspect for one in found if one.held_by is None}
         self.suspects += [id_ for id_ in missing if waiting.get(id_)]
         long = [id_ for id_ in missing if waiting.get(id_) is False]
         if long and not self.begun:
             yield from self._run((yield Claim([long.pop(0)])))
         self.left += [id_ for id_ in long if id_ in self.messages]
+
+    def _hold_alike(self, id_: str) -> Generator[Want, Any, None]:
+        """Others of the type may well be held with it, which is done at once, and not by a claim for each few."""
+        ids = self.hand.get(self.messages.get(id_, ""), deque())
+        some = list(islice(ids, RECORD_AT_MOST))
+        if some:
+            found: list[Left] = yield Hold(some)
+            held = {one.id for one in found if one.held_by is not None}
+            for _ in some:
+                if (first := ids.popleft()) not in held:
+                    ids.append(first)
+            if not ids:
+                del self.hand[self.messages[id_]]
 
     def _begin_alone(self, id_: str) -> Generator[Want, Any, None]:
         """One whose last worker died with it, and which must take nobody along."""

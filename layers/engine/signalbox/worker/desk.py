@@ -33,7 +33,7 @@ from signalbox.jobs.submission import Submitted, read_notices
 from signalbox.jobs.verdict import BROKEN_OFF
 from signalbox.worker import lease
 from signalbox.worker.attempt import Attempt, Outcome
-from signalbox.worker.core import Claim, Core, Ended, FindDue, FindHeld, FindLeft, Record, Renew, Run, Wait, Want
+from signalbox.worker.core import Claim, Core, Ended, FindDue, FindHeld, FindLeft, Hold, Record, Renew, Run, Wait, Want
 from signalbox.worker.groups import Groups, Runner
 from signalbox.worker.lease import Changed
 from signalbox.worker.runners import LOOP, MainThread, Threads
@@ -147,8 +147,11 @@ class Desk:
             case _:
                 return self._patiently(lambda db: self._find(db, want))
 
-    def _find(self, db: Connection, want: FindLeft | FindHeld | FindDue) -> Any:
+    def _find(self, db: Connection, want: FindLeft | Hold | FindHeld | FindDue) -> Any:
         match want:
+            case Hold():
+                lease.hold(db, want.ids)
+                return lease.find_left(db, want.ids)
             case FindLeft():
                 return lease.find_left(db, want.ids)
             case FindHeld():

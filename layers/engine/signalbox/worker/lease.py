@@ -114,6 +114,11 @@ def find_left(db: Connection, job_ids: Sequence[str]) -> list[Left]:
     return list(map(Left._make, db.execute(SQL["find_left"], {"ids": list(job_ids)})))
 
 
+def hold(db: Connection, job_ids: Sequence[str]) -> None:
+    """Hold those of these jobs that may not begin now."""
+    db.execute(SQL["hold"], {"ids": list(job_ids)})
+
+
 class Due(NamedTuple):
     """A queued job that no worker has looked at for a while."""
 

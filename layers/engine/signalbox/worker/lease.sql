@@ -16,6 +16,9 @@ FROM signalbox.jobs WHERE status = 'running' AND lease_token = %(token)s;
 -- find_free: of jobs among which somebody has locked one, the others; these locks end with the statement
 SELECT id::text FROM signalbox.jobs WHERE id = ANY (%(ids)s::uuid[]) FOR NO KEY UPDATE SKIP LOCKED;
 
+-- hold: those of these jobs that a cap, a rate or a pause keeps from beginning
+SELECT signalbox.hold_jobs(%(ids)s::uuid[]);
+
 -- find_left: of jobs that a claim did not begin, those that wait: whether their last worker died with them, what holds them
 SELECT id::text, coalesce(error_details ->> 'type' = 'WorkerLost', false), held_by FROM signalbox.jobs
 WHERE id = ANY (%(ids)s::uuid[]) AND (status = 'queued' OR held_by IS NOT NULL);
