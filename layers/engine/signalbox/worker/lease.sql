@@ -46,7 +46,11 @@ SELECT w.name, CASE WHEN NOT c.paused IS TRUE AND coalesce(signalbox.room_under_
 FROM unnest(%(controls)s::text[]) AS w (name)
 LEFT JOIN signalbox.job_controls AS c
     ON c.kind = split_part(w.name, ':', 1) AND c.key = substr(w.name, strpos(w.name, ':') + 1)
-WHERE EXISTS (SELECT FROM signalbox.jobs AS j WHERE j.held_by = w.name AND j.lane = ANY (%(lanes)s));
+-- In the order of jobs_held: one look at the index for each, however many it holds.
+CROSS JOIN LATERAL (
+    SELECT FROM signalbox.jobs AS j WHERE j.held_by = w.name AND j.lane = ANY (%(lanes)s)
+    ORDER BY j.priority, j.id LIMIT 1
+) AS held;
 
 -- renew: leases and heartbeats of the jobs at work; answers which of them are still this worker's, and are to be cancelled
 -- A row that somebody has locked is left for the next time: waiting for it would let the other leases run out.
