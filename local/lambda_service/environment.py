@@ -67,12 +67,16 @@ class Environment:
         """Serve one invocation, of the function as it was asked for. After anything but an answer or an error of the
         handler, the environment is broken."""
         self._log.begin()
+        self._runtime.thaw()
         self._say(platform_log.started(self.function, invocation.request_id, _now()))
         began = time.monotonic()
         failure = self._begin(invocation) if self._fresh else None
         outcome = failure or self._serve(function, invocation, began)
         self._broken = self._broken or failure is not None or outcome.status == "timeout"
-        return self._result(invocation, outcome, (time.monotonic() - began) * 1000)
+        result = self._result(invocation, outcome, (time.monotonic() - began) * 1000)
+        if not self._broken:
+            self._runtime.freeze()  # threads that a handler has left behind go on only with the next invocation
+        return result
 
     def close(self) -> None:
         """Kill the process, also one that serves; whoever waits for it hears of its end."""

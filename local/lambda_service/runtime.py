@@ -60,6 +60,13 @@ class Runtime:
             return self._signals.get(timeout=max(timeout, 0))
         return None
 
+    def freeze(self) -> None:
+        """Stop the process and what it has started, as Lambda does between two invocations."""
+        self._signal_group(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._signal_group(signal.SIGCONT)
+
     def drain(self) -> None:
         self._output.drain()
 
@@ -106,8 +113,11 @@ class Runtime:
         self._signals.put(Exited(_how(status)))
 
     def _kill_group(self) -> None:
+        self._signal_group(signal.SIGKILL)
+
+    def _signal_group(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+            os.killpg(self._process.pid, number)
 
 
 def _how(status: int) -> str:

@@ -377,3 +377,13 @@ def test_stop_kills_what_runs_and_leaves_nothing(stand_moto: str, tmp_path: Path
         assert set(psutil.Process().children(recursive=True)) <= before
         assert list((tmp_path / "tmp").iterdir()) == []
         stand.undeploy()
+
+
+def test_nothing_goes_on_between_two_invocations(stand: Stand, calls: Calls) -> None:
+    name = stand.deploy("puppet")
+    told = run(stand, calls, name)
+    deadline = time.monotonic() + PATIENCE
+    while psutil.Process(told.pid).status() != psutil.STATUS_STOPPED:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert run(stand, calls, name).pid == told.pid
