@@ -92,6 +92,9 @@ def unwell(job: Mapping[str, Any]) -> list[str]:
 def _pending(job: Job, clock: datetime) -> list[str]:
     if job["unmet_dependencies"]:
         return [f"waits for {job['unmet_dependencies']:,} others"]
+    if held_by := job.get("held_by"):
+        kind, _, key = held_by.partition(":")
+        return [f"held by the cap of {kind} '{key}'"]
     at = job["scheduled_for"]
     if at is None or datetime.fromisoformat(at) <= clock:
         return ["is due"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
@@ -16,6 +17,7 @@ from signalbox.jobs import controls, inspection
 from signalbox.jobs.audit import Orderer
 from signalbox.jobs.controls import Cap, Controlled
 from signalbox.jobs.job_type import JobType
+from signalbox.jobs.statistics import count_live
 from signalbox.worker.lease import Claim
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.jobs import TEST_JOB_TYPES
@@ -226,3 +228,10 @@ def test_many_jobs_of_a_full_cap_are_held_by_few_statements(
     workshop.work(*held, *free)
     assert counts(workshop) == {"completed": 5, "key:mail": 300}
     assert len(claims) < 10
+
+
+def test_held_jobs_are_counted_and_none_of_them_waits(workshop: Workshop, gauge: Gauge) -> None:
+    set_cap(workshop, max_running=0)
+    workshop.work(*submit(workshop, 3))
+    live = [one for one in count_live(workshop.db, datetime.now(UTC)) if one.status == "pending"]
+    assert [(one.number, one.waiting, one.oldest) for one in live] == [(3, 0, None)]

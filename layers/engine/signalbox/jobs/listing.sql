@@ -1,7 +1,7 @@
 -- list_jobs: a page of the jobs that match, newest first
 SELECT id::text, job_type, job_name, status, lane, priority, tenant, cap_key, subject_id, correlation_id, job_group,
     schedule_id::text, parent_job_id::text, tags, attempts, max_attempts, unmet_dependencies, progress_percent,
-    progress_message, health_status, worker_id, paused_by, scheduled_for, created_at, queued_at, started_at,
+    progress_message, health_status, worker_id, paused_by, held_by, scheduled_for, created_at, queued_at, started_at,
     completed_at, heartbeat_at, cancel_requested_at, (extract(epoch FROM actual_duration) * 1000)::bigint AS duration_ms,
     error_details ->> 'type' AS error_type, left(error_details ->> 'message', 300) AS error_message,
     -- Of its worker, after three missed heartbeats.

@@ -31,6 +31,8 @@ FROM (
     UNION ALL
     SELECT status, lane, job_type, tenant, NULL FROM signalbox.jobs WHERE status = 'pending' AND unmet_dependencies > 0
     UNION ALL
+    SELECT status, lane, job_type, tenant, NULL FROM signalbox.jobs WHERE held_by IS NOT NULL
+    UNION ALL
     SELECT status, lane, job_type, tenant, NULL FROM signalbox.jobs WHERE status IN ('running', 'paused')
 ) AS live
 WHERE (%(job_type)s::text IS NULL OR job_type = %(job_type)s) AND (%(tenant)s::text IS NULL OR tenant = %(tenant)s)
