@@ -159,7 +159,7 @@ def test_what_one_log_in_made_passes_to_the_owner_once_a_dba_has_made_the_roles(
         assert migrations.apply(connection, [ENGINE], "tests", roles) == []
         assert {owner for _, _, owner in tables(connection)} == {"signalbox_owner"}
     with psycopg.connect(log_in(empty_dsn, "writer"), autocommit=True) as connection:
-        connection.execute("SELECT signalbox.make_partitions('jobs', 1)")
+        connection.execute("SELECT signalbox.make_partitions('job_executions', 1)")
 
 
 def test_a_later_migration_s_table_has_its_grants_with_the_migration_itself(

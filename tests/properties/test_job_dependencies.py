@@ -132,8 +132,8 @@ def test_every_job_ends_none_before_its_parents_and_as_the_policies_say(
     db: psycopg.Connection, graph: Graph, steps: int
 ) -> None:
     db.execute(
-        "TRUNCATE signalbox.jobs, signalbox.job_executions, signalbox.job_dependencies, signalbox.job_keys, "
-        "signalbox.job_groups, signalbox.dead_letter_jobs"
+        "TRUNCATE signalbox.jobs, signalbox.job_executions, signalbox.job_dependencies, signalbox.job_groups, "
+        "signalbox.dead_letter_jobs"
     )
     play = Play(WorkBench(db), graph)
     for number in graph.submits:

@@ -24,14 +24,11 @@ def partitions_of(db: psycopg.Connection, table: str) -> list[tuple[datetime, da
     return db.execute(statement, (table,)).fetchall()
 
 
-def place_of(db: psycopg.Connection, job_id: str, table: str = "jobs") -> str:
-    """The partition that the job, or its first attempt, lies in: `default`, `others` or a date."""
-    key = "id" if table == "jobs" else "job_id"
-    query = psycopg.sql.SQL("SELECT tableoid::regclass::text FROM {} WHERE {} = %s").format(
-        psycopg.sql.Identifier("signalbox", table), psycopg.sql.Identifier(key)
-    )
-    row = db.execute(query, (job_id,)).fetchone()
-    assert row is not None, f"there is no job {job_id}"
+def place_of(db: psycopg.Connection, job_id: str) -> str:
+    """The partition that the job's first attempt lies in: `default`, `others` or a date."""
+    statement = "SELECT tableoid::regclass::text FROM signalbox.job_executions WHERE job_id = %s"
+    row = db.execute(statement, (job_id,)).fetchone()
+    assert row is not None, f"job {job_id} has no attempt"
     return str(row[0]).rpartition("_")[2]
 
 

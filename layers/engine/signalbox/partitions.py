@@ -1,4 +1,4 @@
-"""The partitions of jobs, job_executions and job_history: made ahead of time, and dropped once all in them may go.
+"""The partitions of job_executions and job_history: made ahead of time, and dropped once all in them may go.
 
 The prune tasks ask for both each night. The schema's own functions decide, under their locks, so that a role that owns
 no table may call them. A lock that is not to be had in time, and a partition that must stay, wait for the next night.

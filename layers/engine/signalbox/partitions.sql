@@ -4,9 +4,6 @@ SELECT name, starts_at, ends_at FROM signalbox.partitions WHERE of_table = %(tab
 -- make: those that are missing
 SELECT signalbox.make_partitions(%(table)s, %(days)s);
 
--- drop_jobs: one of jobs
-SELECT signalbox.drop_jobs(%(which)s, %(before)s);
-
 -- drop_job_executions: one of attempts
 SELECT signalbox.drop_executions(%(which)s, %(before)s);
 

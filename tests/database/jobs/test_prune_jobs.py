@@ -14,16 +14,20 @@ import psycopg
 import pytest
 from botocore.exceptions import ClientError
 
+from signalbox.jobs.catalogue import Catalogue
+from signalbox.jobs.submission import NewJob, submit
 from signalbox.tasks import prune_jobs
 from tests.support.aws import shared_client
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.job_rows import blocked_job, dead_letter, ended_job, execution, pending_job, queued_job, running_job
+from tests.support.jobs import TEST_JOB_TYPES
 from tests.support.ledger_rows import count
 from tests.support.lock_waits import wait_for_no_lock
 from tests.support.partition_rows import past_partition
 from tests.support.sweeps import Sweeps, at_once
 
 SECOND, DAY = timedelta(seconds=1), timedelta(days=1)
+CATALOGUE = Catalogue(TEST_JOB_TYPES)
 
 
 @pytest.fixture
@@ -159,6 +163,24 @@ def test_a_job_goes_with_its_dependencies_and_not_from_under_one_that_waits_for_
     assert count(db, "signalbox.job_dependencies") == 1
 
 
+def test_a_key_is_free_again_once_its_job_was_pruned(sweeps: Sweeps, db: psycopg.Connection, now: datetime) -> None:
+    first = ended_job(db, now - 31 * DAY, idempotency_key="k")
+    kept = ended_job(db, now - 29 * DAY, idempotency_key="l")
+    sweeps.invoke("prune_jobs", now)
+    jobs = [NewJob(job_type="do_nothing", idempotency_key=key) for key in ("k", "k", "l")]
+    second, third, other = submit(db, CATALOGUE, jobs, now)
+    assert (second.created, third.created, second.id == third.id) == (True, False, True)
+    assert second.id != first
+    assert (other.created, other.id) == (False, kept)
+
+
+def test_a_group_whose_completion_job_is_gone_has_none(sweeps: Sweeps, db: psycopg.Connection, now: datetime) -> None:
+    completion = ended_job(db, now - 31 * DAY, "cancelled")
+    db.execute("INSERT INTO signalbox.job_groups (id, sealed, completion_job_id) VALUES ('g', true, %s)", (completion,))
+    sweeps.invoke("prune_jobs", now)
+    assert db.execute("SELECT completion_job_id FROM signalbox.job_groups").fetchall() == [(None,)]
+
+
 def test_groups_go_when_they_ended_long_ago_or_have_nothing_left(
     sweeps: Sweeps, db: psycopg.Connection, now: datetime
 ) -> None:
@@ -267,7 +289,7 @@ def test_what_is_pruned_is_archived_before(
     dsn: str, invokes: InvokeRecorder, db: psycopg.Connection, now: datetime, bucket: Bucket, partitioned: bool
 ) -> None:
     if partitioned:
-        past_partition(db, "jobs", 6)
+        past_partition(db, "job_executions", 6)
     old = ended_job(db, now - 40 * DAY)
     ended_job(db, now - 29 * DAY)
     note(db, now - 366 * DAY)
@@ -283,7 +305,7 @@ def test_what_is_pruned_is_archived_before(
 def test_nothing_is_pruned_that_the_archive_did_not_take(
     dsn: str, invokes: InvokeRecorder, db: psycopg.Connection, now: datetime, bucket: Bucket
 ) -> None:
-    past_partition(db, "jobs", 8)
+    past_partition(db, "job_executions", 8)
     old = ended_job(db, now - 52 * DAY)
     with Sweeps(dsn, invokes, archive_bucket="there-is-no-such-bucket") as sweeps, pytest.raises(ClientError):
         sweeps.invoke("prune_jobs", now)

@@ -27,7 +27,6 @@ from tests.support.job_rows import (
     queued_job,
     running_job,
 )
-from tests.support.partition_rows import place_of
 from tests.support.sweeps import Sweeps
 
 SECOND, MINUTE, HOUR, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -156,13 +155,13 @@ def test_what_has_ended_is_not_read(db: psycopg.Connection) -> None:
         "INSERT INTO signalbox.jobs (job_type, lane, max_attempts, timeout_ms, status, completed_at, updated_at) "
         "SELECT 'do_nothing', 'normal', 3, 1000, 'completed', now(), now() FROM generate_series(1, 20000)"
     )
-    partition = place_of(db, queued_job(db, AT))
+    queued_job(db, AT)
     db.execute("VACUUM ANALYZE signalbox.jobs")
     for query in ("count_live", "count_silent"):
         rows = db.execute(f"EXPLAIN {SQL[query]}".encode(), {"now": AT, "job_type": None, "tenant": None}).fetchall()
         plan = "\n".join(row[0] for row in rows)
         assert "on jobs" in plan
-        assert f"Seq Scan on jobs_{partition}" not in plan  # the others are empty
+        assert "Seq Scan on jobs" not in plan
 
 
 def test_a_plane_with_nothing_wrong_is_healthy(sweeps: Sweeps, db: psycopg.Connection) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from threading import Barrier, Thread
 from typing import Any
@@ -13,9 +14,10 @@ import pytest
 
 from signalbox.errors import JobRefused, JobTypeUnknown
 from signalbox.jobs.catalogue import Catalogue
-from signalbox.jobs.submission import Dependency, NewJob, Submitted, submit
+from signalbox.jobs.submission import SQL, Dependency, NewJob, Submitted, submit
 from tests.support.jobs import TEST_JOB_TYPES
 from tests.support.ledger_rows import count
+from tests.support.partition_rows import wait_until_waiting
 
 CATALOGUE = Catalogue(TEST_JOB_TYPES)
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
@@ -98,6 +100,44 @@ def test_two_submits_of_one_key_at_once_make_one_job(dsn: str, db: psycopg.Conne
         thread.join()
     assert len(set(ids)) == 1
     assert count(db, JOBS) == 1
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_submit_waits_for_one_with_its_key_that_is_still_open(
+    dsn: str, db: psycopg.Connection, commits: bool
+) -> None:
+    with ThreadPoolExecutor(1) as pool, psycopg.connect(dsn) as open_one, psycopg.connect(dsn, autocommit=True) as late:
+        first = one(open_one, idempotency_key="race")
+        second = pool.submit(one, late, idempotency_key="race")
+        wait_until_waiting(db)
+        open_one.commit() if commits else open_one.rollback()
+        found = second.result()
+    assert (found.created, found.id == first.id) == (not commits, commits)
+    assert count(db, JOBS) == 1
+
+
+def test_a_key_whose_job_is_pruned_at_that_very_moment_is_free(dsn: str, others: psycopg.Connection) -> None:
+    class PrunedInBetween(psycopg.Connection):
+        def execute(self, query: Any, *args: Any, **kwargs: Any) -> Any:
+            if query == SQL["find_first"]:
+                others.execute("DELETE FROM signalbox.jobs WHERE id = %s", (first.id,))
+            return super().execute(query, *args, **kwargs)
+
+    first = one(others, idempotency_key="k")
+    with PrunedInBetween.connect(dsn, autocommit=True) as connection:
+        second = one(connection, idempotency_key="k")
+    assert (second.created, second.id == first.id) == (True, False)
+    assert one(others, idempotency_key="k").id == second.id
+
+
+def test_a_key_is_looked_up_by_its_index(db: psycopg.Connection) -> None:
+    db.execute(
+        "INSERT INTO signalbox.jobs (job_type, lane, max_attempts, timeout_ms, send_at, idempotency_key)"
+        " SELECT 'do_nothing', 'normal', 3, 1000, now(), n::text FROM generate_series(1, 20000) AS n"
+    )
+    db.execute("VACUUM ANALYZE signalbox.jobs")
+    rows = db.execute(f"EXPLAIN {SQL['find_first']}".encode(), {"rows": "[]"}).fetchall()
+    assert "job_submitted_once" in "".join(row[0] for row in rows)
 
 
 def test_a_job_comes_and_goes_with_the_callers_transaction(db: psycopg.Connection, others: psycopg.Connection) -> None:

@@ -262,20 +262,14 @@ def _declare_caps(db: Connection, catalogue: Catalogue, rows: Sequence[JobRow]) 
 
 
 def _insert(db: Connection, rows: Sequence[JobRow]) -> list[Submitted]:
-    text = _as_json(rows)
-    if all(row.idempotency_key is None for row in rows):
-        db.execute(SQL["insert"], {"rows": text})
-        return list(map(_submitted, rows))
-    stored = {id_ for (id_,) in db.execute(SQL["insert_once"], {"rows": text}).fetchall()}
+    stored: set[str] = set()
     first: dict[str, tuple[str, str]] = {}
+    # Once, unless the first job with a key is pruned just before we look for it: then the key is free.
     while missing := [row for row in rows if row.id not in stored and row.id not in first]:
-        text = _as_json(missing)
-        found = db.execute(SQL["find_first"], {"rows": text}).fetchall()
-        first |= {asked: (id_, status) for asked, id_, status in found}
-        if len(found) < len(missing):  # first with keys of jobs that are gone: these are free
-            db.execute(SQL["free_keys"], {"rows": text})
-            again = _as_json([row for row in missing if row.id not in first])
-            stored |= {id_ for (id_,) in db.execute(SQL["insert_once"], {"rows": again}).fetchall()}
+        text = {"rows": _as_json(missing)}
+        stored |= {id_ for (id_,) in db.execute(SQL["insert"], text).fetchall()}
+        if any(row.id not in stored for row in missing):
+            first |= {asked: (id_, status) for asked, id_, status in db.execute(SQL["find_first"], text).fetchall()}
     return [_submitted(row) if row.id in stored else _found(row, *first[row.id]) for row in rows]
 
 

@@ -1,4 +1,5 @@
--- insert: the jobs
+-- insert: the jobs; of an idempotency key only the first
+-- Whoever else is about to store a job with the key is waited for.
 INSERT INTO signalbox.jobs (
     id, job_type, job_name, job_category, lane, priority, status, payload, payload_version, tenant, cap_key, subject_id,
     correlation_id, idempotency_key, job_group, parent_job_id, schedule_id, unmet_dependencies, tags, metadata, created_by,
@@ -14,34 +15,7 @@ FROM jsonb_to_recordset(%(rows)s::jsonb) AS given (
     created_by text, max_attempts smallint, timeout_ms integer, scheduled_for timestamptz, send_at timestamptz,
     queued_at timestamptz
 )
-RETURNING id::text;
-
--- insert_once: the same where some have idempotency keys: of a key only the first
--- Whoever else is about to store a job with the key is waited for.
-WITH given AS MATERIALIZED (
-    SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) AS given (
-        id uuid, job_type text, job_name text, job_category text, lane text, priority smallint, status text, payload jsonb,
-        payload_version smallint, tenant text, cap_key text, subject_id text, correlation_id text, idempotency_key text,
-        job_group text, parent_job_id uuid, schedule_id uuid, unmet_dependencies integer, tags text[], metadata jsonb,
-        created_by text, max_attempts smallint, timeout_ms integer, scheduled_for timestamptz, send_at timestamptz,
-        queued_at timestamptz
-    )
-), first AS (
-    INSERT INTO signalbox.job_keys (job_type, idempotency_key, job_id)
-    SELECT job_type, idempotency_key, id FROM given WHERE idempotency_key IS NOT NULL
-    ON CONFLICT (job_type, idempotency_key) DO NOTHING
-    RETURNING job_id
-)
-INSERT INTO signalbox.jobs (
-    id, job_type, job_name, job_category, lane, priority, status, payload, payload_version, tenant, cap_key, subject_id,
-    correlation_id, idempotency_key, job_group, parent_job_id, schedule_id, unmet_dependencies, tags, metadata, created_by,
-    max_attempts, timeout_ms, scheduled_for, send_at, queued_at
-)
-SELECT id, job_type, job_name, job_category, lane, priority, status, payload, payload_version, tenant, cap_key, subject_id,
-    correlation_id, idempotency_key, job_group, parent_job_id, schedule_id, unmet_dependencies, tags, metadata, created_by,
-    max_attempts, timeout_ms, scheduled_for, send_at, queued_at
-FROM given
-WHERE idempotency_key IS NULL OR id IN (SELECT job_id FROM first)
+ON CONFLICT (job_type, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
 RETURNING id::text;
 
 -- copy: the same, for many jobs without idempotency keys
@@ -54,15 +28,7 @@ COPY signalbox.jobs (
 -- find_first: the jobs that were submitted with these keys before
 SELECT given.id, first.id::text, first.status
 FROM jsonb_to_recordset(%(rows)s::jsonb) AS given (id text, job_type text, idempotency_key text)
-JOIN signalbox.job_keys AS k USING (job_type, idempotency_key)
-JOIN signalbox.jobs AS first ON first.id = k.job_id;
-
--- free_keys: those of these keys whose jobs have been pruned
--- Key and job are committed together, so a key that is seen without its job has outlived it.
-DELETE FROM signalbox.job_keys AS k
-USING jsonb_to_recordset(%(rows)s::jsonb) AS given (job_type text, idempotency_key text)
-WHERE k.job_type = given.job_type AND k.idempotency_key = given.idempotency_key
-    AND NOT EXISTS (SELECT FROM signalbox.jobs AS j WHERE j.id = k.job_id);
+JOIN signalbox.jobs AS first USING (job_type, idempotency_key);
 
 -- join_groups: count the new jobs; a sealed group takes none
 INSERT INTO signalbox.job_groups AS known (id, total)

@@ -76,7 +76,7 @@ END $$;
 CREATE TRIGGER final_runs_stay BEFORE UPDATE OF status ON signalbox.job_history
     FOR EACH ROW WHEN (OLD.status <> 'running') EXECUTE FUNCTION signalbox.refuse_rewrite();
 
--- Tables by time: job_history by slot here, jobs and job_executions by the job's id (0002), whose first bits are its time.
+-- Tables by time: job_history by slot here, job_executions by the job's id (0002), whose first bits are its time.
 -- What is in no partition of its own is in the default one: late and early clocks, and all that came while no partitions
 -- were made. docs/tables-by-time.md tells the whole.
 CREATE TABLE signalbox.job_history_default PARTITION OF signalbox.job_history DEFAULT;
@@ -131,10 +131,6 @@ BEGIN
         'CREATE TABLE signalbox.%I (LIKE signalbox.%I INCLUDING DEFAULTS INCLUDING GENERATED INCLUDING CONSTRAINTS)',
         part, of_table
     ) || coalesce(options, '');
-    IF of_table = 'jobs' THEN
-        -- What ended after the partition's time: few, and all that drop_jobs must look for under its lock.
-        EXECUTE format('CREATE INDEX %I ON signalbox.%I (completed_at) WHERE completed_at >= %L', part || '_late', part, ends);
-    END IF;
     -- The parent itself: who comes now waits here, and then sees the new partition; in the middle of a statement they
     -- would look for the moved rows in the old one.
     EXECUTE format('LOCK TABLE ONLY signalbox.%I IN ACCESS EXCLUSIVE MODE', of_table);
@@ -161,8 +157,8 @@ DECLARE
     held bigint;
     made integer := 0;
 BEGIN
-    IF of_table NOT IN ('jobs', 'job_executions', 'job_history') OR days NOT BETWEEN 1 AND 366 THEN
-        RAISE EXCEPTION 'no partitions of % days are made of ''%'': give jobs, job_executions or job_history, and 1 to 366',
+    IF of_table NOT IN ('job_executions', 'job_history') OR days NOT BETWEEN 1 AND 366 THEN
+        RAISE EXCEPTION 'no partitions of % days are made of ''%'': give job_executions or job_history, and 1 to 366',
             days, of_table USING ERRCODE = 'invalid_parameter_value';
     END IF;
     PERFORM pg_advisory_xact_lock(hashtext('signalbox.partitions ' || of_table));
@@ -181,8 +177,8 @@ BEGIN
         EXECUTE format(
             'SELECT count(*) FROM (SELECT FROM signalbox.%I WHERE %s LIMIT %s) AS held', of_table || '_default',
             CASE of_table WHEN 'job_history' THEN format('slot >= %L AND slot < %L', starts, ends)
-                ELSE format('%1$I >= %2$L AND %1$I < %3$L', CASE of_table WHEN 'jobs' THEN 'id' ELSE 'job_id' END,
-                    signalbox.first_id(starts), signalbox.first_id(ends)) END, most_moved + 1
+                ELSE format('job_id >= %L AND job_id < %L', signalbox.first_id(starts), signalbox.first_id(ends)) END,
+            most_moved + 1
         ) INTO held;
         -- A past stretch without rows needs none. One with too many to move at once is left where it is.
         IF held <= most_moved AND (held > 0 OR ends > today) THEN

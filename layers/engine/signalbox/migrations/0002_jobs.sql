@@ -1,7 +1,7 @@
 -- serves: 1
 -- The job plane: jobs and their attempts, what they wait for, schedules, controls, and what failed for good.
 
--- As Python makes them: ids sort by time, and an id leads to its partition.
+-- As Python makes them: ids sort by time, and a job's id leads to the partition of its attempts.
 CREATE FUNCTION signalbox.new_id() RETURNS uuid LANGUAGE sql VOLATILE AS $$
     SELECT overlay(gen_random_uuid()::text PLACING
         left(signalbox.first_id(moment)::text, 14) || '7'
@@ -94,17 +94,10 @@ CREATE TABLE signalbox.jobs (
     ),
     CONSTRAINT unmet_only_while_waiting
         CHECK (unmet_dependencies >= 0 AND (unmet_dependencies = 0 OR status IN ('pending', 'paused', 'cancelled', 'failed')))
-) PARTITION BY RANGE (id);
--- New partitions take their storage options from the default one. A job's row is written three or four times, and so
--- are its entries in the indexes of what waits. By autovacuum's default a fifth of a partition, which is a week of jobs,
--- would be dead before anybody vacuums it: 2 % keeps that to what claims and dispatches read past in a moment.
-CREATE TABLE signalbox.jobs_default PARTITION OF signalbox.jobs DEFAULT WITH (
-    fillfactor = 75, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
-    autovacuum_analyze_scale_factor = 0.05
-);
--- From the year 2109 on: nearly all ids of version 4. Apart, since each new partition has the default one searched.
-CREATE TABLE signalbox.jobs_others PARTITION OF signalbox.jobs
-    FOR VALUES FROM ('04000000-0000-0000-0000-000000000000') TO (MAXVALUE) WITH (
+) WITH (
+    -- A job's row is written three or four times, and so are its entries in the indexes of what waits. By autovacuum's
+    -- default a fifth of the table would be dead before anybody vacuums it: a fiftieth is what claims and dispatches read
+    -- past in a moment.
     fillfactor = 75, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
     autovacuum_analyze_scale_factor = 0.05
 );
@@ -126,6 +119,8 @@ COMMENT ON COLUMN signalbox.jobs.held_by IS
 COMMENT ON COLUMN signalbox.jobs.paused_by IS
     'Who paused this very job. Without it a pause of its type, lane, tenant or key holds it, and ends with that one.';
 
+-- A second submit with the same key finds the first, for as long as that job is there.
+CREATE UNIQUE INDEX job_submitted_once ON signalbox.jobs (job_type, idempotency_key) WHERE idempotency_key IS NOT NULL;
 -- Due jobs, those whose message may be lost, and what a worker with room takes up.
 CREATE INDEX jobs_to_send ON signalbox.jobs (lane, priority, send_at) WHERE send_at IS NOT NULL;
 -- The sweeps, the caps and the lists of what is at work, paused or failed; never many beside those that are done.
@@ -162,19 +157,8 @@ CREATE TRIGGER job_transition_known BEFORE UPDATE OF status ON signalbox.jobs
         )
     ) EXECUTE FUNCTION signalbox.refuse_transition();
 
--- A second submit with the same key finds the first. A table of its own, since only what holds the id can be unique over
--- all partitions of jobs. The key of a job that is gone is as good as none: a submit takes it over.
-CREATE TABLE signalbox.job_keys (
-    job_type text NOT NULL,
-    idempotency_key text NOT NULL,
-    job_id uuid NOT NULL,
-    CONSTRAINT job_submitted_once PRIMARY KEY (job_type, idempotency_key)
-);
-COMMENT ON TABLE signalbox.job_keys IS 'Which job was the first with its idempotency key.';
--- Keys whose jobs went with their partition.
-CREATE INDEX keys_of_job ON signalbox.job_keys (job_id);
-
--- No foreign key: it would cost each attempt a lock on its job, which the claim holds anyway. prune_jobs deletes both.
+-- No foreign key: it would cost each attempt a lock on its job, which the claim holds anyway. Attempts go with their
+-- partition, or with their job by prune_jobs. New partitions take their storage options from the default one.
 CREATE TABLE signalbox.job_executions (
     job_id uuid NOT NULL,
     attempt_number integer NOT NULL,
@@ -210,6 +194,7 @@ CREATE TABLE signalbox.job_executions_default PARTITION OF signalbox.job_executi
     fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
     autovacuum_analyze_scale_factor = 0.05
 );
+-- From the year 2109 on: nearly all ids of version 4. Apart, since each new partition has the default one searched.
 CREATE TABLE signalbox.job_executions_others PARTITION OF signalbox.job_executions
     FOR VALUES FROM ('04000000-0000-0000-0000-000000000000') TO (MAXVALUE) WITH (
     fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
@@ -219,11 +204,9 @@ COMMENT ON TABLE signalbox.job_executions IS 'One row an execution, whether it c
 -- Rolling up by the hour; attempts come in the order of their start.
 CREATE INDEX executions_by_time ON signalbox.job_executions USING brin (started_at) WITH (pages_per_range = 32);
 
--- No foreign keys: a partition that rows refer to can't be dropped. A submit holds the parents' rows until it has
--- committed; prune_jobs deletes what is left of jobs that are gone, which waits for nothing and holds nothing up.
 CREATE TABLE signalbox.job_dependencies (
-    job_id uuid NOT NULL,
-    depends_on_job_id uuid NOT NULL,
+    job_id uuid NOT NULL REFERENCES signalbox.jobs ON DELETE CASCADE,
+    depends_on_job_id uuid NOT NULL REFERENCES signalbox.jobs ON DELETE CASCADE,
     dependency_type text NOT NULL DEFAULT 'success',
     on_failure text NOT NULL DEFAULT 'fail',
     satisfied boolean NOT NULL DEFAULT false,
@@ -248,7 +231,7 @@ CREATE TABLE signalbox.job_groups (
     failed integer NOT NULL DEFAULT 0,
     cancelled integer NOT NULL DEFAULT 0,
     sealed boolean NOT NULL DEFAULT false,
-    completion_job_id uuid,
+    completion_job_id uuid REFERENCES signalbox.jobs ON DELETE SET NULL,
     created_at timestamptz NOT NULL DEFAULT now(),
     finished_at timestamptz,
     CONSTRAINT group_counts_add_up CHECK (completed + failed + cancelled <= total)
@@ -1062,91 +1045,23 @@ BEGIN
         reopened_at = moment, last_failed_at = moment, updated_at = moment;
 END $$;
 
--- The rows of a partition of jobs that a drop must leave: not final, still wanted, or not old enough. Each kind by an
--- index, so that the look under the lock is short; those that ended late by the index of their partition.
-CREATE FUNCTION signalbox.jobs_to_keep(which text, before timestamptz, most integer) RETURNS tid[] LANGUAGE plpgsql
-SET enable_seqscan = off AS $$
-DECLARE
-    part record;
-    kept tid[];
-BEGIN
-    SELECT p.name, p.starts_at, p.ends_at INTO STRICT part FROM signalbox.partitions AS p
-    WHERE p.of_table = 'jobs' AND p.name = which;
-    EXECUTE format($look$
-        SELECT coalesce(array_agg(place), '{}') FROM (
-            SELECT ctid AS place FROM signalbox.%1$I WHERE send_at IS NOT NULL
-            UNION
-            SELECT ctid FROM signalbox.%1$I WHERE status = 'pending' AND unmet_dependencies > 0
-            UNION
-            SELECT j.ctid FROM signalbox.%1$I AS j
-            WHERE j.status IN ('running', 'paused', 'failed') AND (j.status <> 'failed' OR EXISTS (
-                SELECT FROM signalbox.dead_letter_jobs AS d
-                WHERE d.original_job_id = j.id AND d.status NOT IN ('resolved', 'ignored')
-            ))
-            UNION
-            SELECT ctid FROM signalbox.%1$I WHERE completed_at >= %2$L
-            UNION
-            SELECT j.ctid FROM signalbox.job_dependencies AS d JOIN signalbox.%1$I AS j ON j.id = d.depends_on_job_id
-            WHERE NOT d.satisfied AND d.depends_on_job_id >= %3$L AND d.depends_on_job_id < %4$L
-            LIMIT %5$s
-        ) AS kept
-    $look$, which, before, signalbox.first_id(part.starts_at), signalbox.first_id(part.ends_at), most) INTO kept;
-    RETURN kept;
-END $$;
-
-CREATE FUNCTION signalbox.drop_jobs(which text, before timestamptz, most_kept integer DEFAULT 10000) RETURNS bigint
-LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET lock_timeout = '1500ms' AS $$
-DECLARE
-    kept tid[];
-    total bigint;
-BEGIN
-    before := least(before, clock_timestamp() - interval '1 day');  -- whatever is asked for
-    IF NOT signalbox.may_drop('jobs', which, before)
-        OR cardinality(signalbox.jobs_to_keep(which, before, most_kept + 1)) > most_kept
-    THEN
-        RETURN NULL;
-    END IF;
-    EXECUTE format('SELECT count(*) FROM signalbox.%I', which) INTO total;
-    -- The parent itself: no statement is under way that could still change a job, and who comes now waits, and then finds
-    -- what was kept in its new place.
-    LOCK TABLE ONLY signalbox.jobs IN ACCESS EXCLUSIVE MODE;
-    kept := signalbox.jobs_to_keep(which, before, most_kept + 1);
-    IF cardinality(kept) > most_kept THEN
-        RETURN NULL;
-    END IF;
-    PERFORM signalbox.drop_partition('jobs', which, kept);
-    RETURN total - cardinality(kept);
-END $$;
-COMMENT ON FUNCTION signalbox.drop_jobs IS
-    'Drops a partition of jobs, but for what is not final, still wanted or ended since `before`, and answers how many went. Null: too many must stay.';
-REVOKE EXECUTE ON FUNCTION signalbox.drop_jobs FROM PUBLIC;
-
--- Attempts stay as long as their job is there and they have not ended before the instant.
+-- Attempts that have not ended before the instant. By executions_by_time: what has ended since then began an hour before
+-- it at the earliest, and in an old partition there are few of them. What is at work, however old, by jobs_watched.
 CREATE FUNCTION signalbox.executions_to_keep(which text, before timestamptz, most integer) RETURNS tid[] LANGUAGE plpgsql
 SET enable_seqscan = off AS $$
 DECLARE
-    part record;
     kept tid[];
 BEGIN
-    SELECT p.name, p.starts_at, p.ends_at INTO STRICT part FROM signalbox.partitions AS p
-    WHERE p.of_table = 'job_executions' AND p.name = which;
     EXECUTE format($look$
         SELECT coalesce(array_agg(place), '{}') FROM (
-            SELECT x.ctid AS place FROM (
-                SELECT id FROM signalbox.jobs WHERE id >= %2$L AND id < %3$L AND send_at IS NOT NULL
-                UNION
-                SELECT id FROM signalbox.jobs WHERE id >= %2$L AND id < %3$L AND status = 'pending' AND unmet_dependencies > 0
-                UNION
-                SELECT id FROM signalbox.jobs WHERE id >= %2$L AND id < %3$L AND status IN ('running', 'paused', 'failed')
-                UNION
-                SELECT id FROM signalbox.jobs WHERE id >= %2$L AND id < %3$L AND completed_at >= %4$L
-            ) AS j
-            JOIN signalbox.%1$I AS x ON x.job_id = j.id
-            WHERE x.completed_at IS NULL OR x.completed_at >= %4$L
-            LIMIT %5$s
+            SELECT ctid AS place FROM signalbox.%1$I
+            WHERE started_at >= $1 - interval '1 hour' AND (completed_at IS NULL OR completed_at >= $1)
+            UNION
+            SELECT x.ctid FROM signalbox.jobs AS j JOIN signalbox.%1$I AS x ON x.job_id = j.id
+            WHERE j.status = 'running' AND x.completed_at IS NULL
+            LIMIT $2
         ) AS kept
-    $look$, which, signalbox.first_id(part.starts_at), signalbox.first_id(part.ends_at), before, most) INTO kept;
+    $look$, which) INTO kept USING before, most;
     RETURN kept;
 END $$;
 
@@ -1164,8 +1079,8 @@ BEGIN
         RETURN NULL;
     END IF;
     EXECUTE format('SELECT count(*) FROM signalbox.%I', which) INTO total;
-    -- In the order in which a claim takes them. Jobs as well: none may begin an attempt while this looks.
-    LOCK TABLE ONLY signalbox.jobs IN SHARE ROW EXCLUSIVE MODE;
+    -- The parent itself: none may begin or end an attempt while this looks, and who comes now waits, and then finds what
+    -- was kept in its new place.
     LOCK TABLE ONLY signalbox.job_executions IN ACCESS EXCLUSIVE MODE;
     kept := signalbox.executions_to_keep(which, before, most_kept + 1);
     IF cardinality(kept) > most_kept THEN
@@ -1175,7 +1090,7 @@ BEGIN
     RETURN total - cardinality(kept);
 END $$;
 COMMENT ON FUNCTION signalbox.drop_executions IS
-    'Drops a partition of job_executions, but for the attempts that have not ended before the instant and whose jobs are there, and answers how many went. Null: too many must stay.';
+    'Drops a partition of job_executions, but for the attempts that have not ended before the instant, and answers how many went. Null: too many must stay.';
 REVOKE EXECUTE ON FUNCTION signalbox.drop_executions FROM PUBLIC;
 
-SELECT signalbox.make_partitions('jobs', 7), signalbox.make_partitions('job_executions', 7);
+SELECT signalbox.make_partitions('job_executions', 7);

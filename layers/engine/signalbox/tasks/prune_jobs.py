@@ -1,13 +1,13 @@
 """Drops what ended long ago, once a night: jobs with all that is theirs, groups, notifications, audit and fine figures.
 
-Jobs go with their partition, once it is old enough as a whole; what lies outside of the partitions, or has outlived
-its own, goes row by row, found by its id and deleted by the time of its end. A job that failed stays while its dead
-letter is open. Batches are small, so that nobody waits long for a lock. It also makes the partitions of the next days.
+Jobs are found by their ids and deleted by the time of their end. A job that failed stays while its dead letter is open.
+Attempts go with their partition, once it is old enough as a whole, or with their job where they lie outside of the
+partitions. Batches are small, so that nobody waits long for a lock. It also makes the partitions of the next days.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,7 +16,7 @@ from uuid import UUID
 from signalbox.archive import store
 from signalbox.context import Context, Done, drain
 from signalbox.jobs.ids import first_id
-from signalbox.partitions import drop_partitions, length_of, make_partitions, oldest_start
+from signalbox.partitions import DAY, drop_partitions, length_of, make_partitions, oldest_start
 from signalbox.queries import load_queries
 
 SQL = load_queries(__file__)
@@ -31,7 +31,7 @@ _LEAST, _MOST = str(UUID(int=0)), str(UUID(int=(1 << 128) - 1))
 
 
 def prune_jobs(context: Context) -> Done:
-    """Items are the rows that are gone: of jobs, attempts, groups, notifications, figures, what jobs left behind."""
+    """Items are the rows that are gone: of jobs, attempts, groups, notifications, audit, figures."""
     items = 0
     for done in _steps(context):
         items += done.items
@@ -43,22 +43,16 @@ def prune_jobs(context: Context) -> Done:
 def _steps(context: Context) -> Iterator[Done]:
     settings, now = context.settings, context.now
     kept = timedelta(days=settings.job_retention_days)
-    attempts_kept = timedelta(days=settings.execution_retention_days)
-    length = length_of(min(kept, attempts_kept), kept)
-    for table in ("jobs", "job_executions"):
-        make_partitions(context, table, length)
-    drops = (("jobs", now - kept), ("job_executions", now - attempts_kept))
+    attempts_kept = min(kept, timedelta(days=settings.execution_retention_days))
+    length = length_of(attempts_kept, kept)
+    make_partitions(context, "job_executions", length)
+    yield from _delete_jobs(context, now - kept)
     if not settings.archive_bucket:
-        yield from (_drop(context, table, before) for table, before in drops)
-    yield from _delete_rows(context, "jobs", _delete_jobs, now - kept, length)
-    yield from _delete_rows(context, "job_executions", _delete_executions, now - attempts_kept, length)
+        yield _drop_executions(context, now - attempts_kept)
+    yield from _delete_executions(context, now - attempts_kept, length)
     if settings.archive_bucket:
         # Behind the rows: what S3 did not take is not dropped.
-        yield from (_drop(context, table, before - ARCHIVE_GRACE) for table, before in drops)
-    # Of jobs that went with their partition.
-    gone = first_id(oldest_start(context, "jobs"))
-    for leftovers in ("delete_dependencies", "delete_dependents", "delete_keys"):
-        yield _delete(context, leftovers, until=gone)
+        yield _drop_executions(context, now - attempts_kept - ARCHIVE_GRACE)
     yield _delete(context, "delete_groups", before=now - kept)
     yield _delete(context, "delete_notifications", before=now - timedelta(days=settings.notification_retention_days))
     yield _delete_audit(context, now - timedelta(days=settings.audit_retention_days))
@@ -66,31 +60,19 @@ def _steps(context: Context) -> Iterator[Done]:
         yield _delete(context, "delete_metrics", before=now - figures_kept, period=period, longer=longer)
 
 
-def _drop(context: Context, table: str, before: datetime) -> Done:
-    items = drop_partitions(context, table, before - CLOCKS_APART, before=before)
-    return Done(items, more=context.budget.spent)
-
-
-def _delete_rows(
-    context: Context,
-    table: str,
-    delete: Callable[[Context, datetime, str, str], Done],
-    before: datetime,
-    length: timedelta,
-) -> Iterator[Done]:
-    # A row in a partition waits for the whole of it, unless the partition has to stay.
-    until = max(before - length, min(before + CLOCKS_APART, oldest_start(context, table)))
-    if context.settings.archive_bucket:
-        until = before + CLOCKS_APART
-    yield delete(context, before, _LEAST, first_id(until))
+def _delete_jobs(context: Context, before: datetime) -> Iterator[Done]:
+    # What is archived is archived with its attempts.
+    partitioned = _MOST if context.settings.archive_bucket else first_id(oldest_start(context, "job_executions"))
+    yield _walk_jobs(context, before, _LEAST, first_id(before + CLOCKS_APART), partitioned)
     # Ids that are made at random lie beyond those of today, but for a few of them: these are walked as well.
-    yield delete(context, before, first_id(context.now + timedelta(days=1)), _MOST)
+    yield _walk_jobs(context, before, first_id(context.now + DAY), _MOST, _MOST)
 
 
-def _delete_jobs(context: Context, before: datetime, after: str, until: str) -> Done:
+def _walk_jobs(context: Context, before: datetime, after: str, until: str, partitioned: str) -> Done:
     items = 0
     while not context.budget.spent:
-        last, read, deleted = _delete_page(context, "jobs", "delete_jobs", before=before, after=after, until=until)
+        values = {"before": before, "after": after, "until": until, "partitioned": partitioned}
+        last, read, deleted = _delete_page(context, "jobs", "delete_jobs", **values)
         items += deleted
         if read < BATCH:
             return Done(items)
@@ -98,7 +80,21 @@ def _delete_jobs(context: Context, before: datetime, after: str, until: str) -> 
     return Done(items, more=True)
 
 
-def _delete_executions(context: Context, before: datetime, after: str, until: str) -> Done:
+def _drop_executions(context: Context, before: datetime) -> Done:
+    items = drop_partitions(context, "job_executions", before - CLOCKS_APART, before=before)
+    return Done(items, more=context.budget.spent)
+
+
+def _delete_executions(context: Context, before: datetime, length: timedelta) -> Iterator[Done]:
+    # A row in a partition waits for the whole of it, unless the partition has to stay.
+    until = max(before - length, min(before + CLOCKS_APART, oldest_start(context, "job_executions")))
+    if context.settings.archive_bucket:
+        until = before + CLOCKS_APART
+    yield _walk_executions(context, before, _LEAST, first_id(until))
+    yield _walk_executions(context, before, first_id(context.now + DAY), _MOST)
+
+
+def _walk_executions(context: Context, before: datetime, after: str, until: str) -> Done:
     items, number = 0, 0
     while not context.budget.spent:
         values = {"before": before, "after": after, "number": number, "until": until}

@@ -1,6 +1,6 @@
 -- delete_jobs: of a page of jobs, in the order of their ids, those that ended long ago, with their attempts
 -- Ids sort by time, so the primary key leads to the old ones; what is deleted is decided by the times alone, since an
--- id may be made in another way. Their dependencies and keys go with them.
+-- id may be made in another way. Attempts of ids beyond `partitioned` go with their partition.
 WITH page AS MATERIALIZED (
     SELECT id FROM signalbox.jobs WHERE id > %(after)s::uuid AND id < %(until)s::uuid ORDER BY id LIMIT %(batch)s
 ), doomed AS MATERIALIZED (
@@ -21,15 +21,9 @@ WITH page AS MATERIALIZED (
     RETURNING j.id, CASE WHEN %(archive)s
         THEN jsonb_build_object('table', 'jobs', 'row', jsonb_strip_nulls(to_jsonb(j)))::text END AS line
 ), attempts AS (
-    DELETE FROM signalbox.job_executions AS x USING gone WHERE x.job_id = gone.id
+    DELETE FROM signalbox.job_executions AS x USING gone WHERE x.job_id = gone.id AND gone.id < %(partitioned)s::uuid
     RETURNING x.job_id, CASE WHEN %(archive)s
         THEN jsonb_build_object('table', 'job_executions', 'row', jsonb_strip_nulls(to_jsonb(x)))::text END AS line
-), keys AS (
-    DELETE FROM signalbox.job_keys AS k USING gone WHERE k.job_id = gone.id
-), waits AS (
-    DELETE FROM signalbox.job_dependencies AS d USING gone WHERE d.job_id = gone.id
-), waited_for AS (
-    DELETE FROM signalbox.job_dependencies AS d USING gone WHERE d.depends_on_job_id = gone.id
 )
 SELECT (SELECT id::text FROM page ORDER BY id DESC LIMIT 1), (SELECT count(*) FROM page),
     (SELECT count(*) FROM gone) + (SELECT count(*) FROM attempts), (SELECT id::text FROM gone ORDER BY id LIMIT 1),
@@ -54,39 +48,13 @@ SELECT (SELECT job_id::text FROM last), (SELECT attempt_number FROM last), (SELE
     (SELECT job_id || '-' || attempt_number FROM gone ORDER BY job_id, attempt_number LIMIT 1),
     ARRAY(SELECT line FROM gone WHERE line IS NOT NULL ORDER BY job_id, attempt_number);
 
--- delete_dependencies: a batch of what jobs waited for that went with their partition
-DELETE FROM signalbox.job_dependencies
-WHERE (job_id, depends_on_job_id) IN (
-    SELECT d.job_id, d.depends_on_job_id FROM signalbox.job_dependencies AS d
-    WHERE d.job_id < %(until)s::uuid AND NOT EXISTS (SELECT FROM signalbox.jobs AS j WHERE j.id = d.job_id)
-    LIMIT %(batch)s
-);
-
--- delete_dependents: the same of what others waited for; they have been told
-DELETE FROM signalbox.job_dependencies
-WHERE (job_id, depends_on_job_id) IN (
-    SELECT d.job_id, d.depends_on_job_id FROM signalbox.job_dependencies AS d
-    WHERE d.depends_on_job_id < %(until)s::uuid
-        AND NOT EXISTS (SELECT FROM signalbox.jobs AS j WHERE j.id = d.depends_on_job_id)
-    LIMIT %(batch)s
-);
-
--- delete_keys: a batch of the idempotency keys of jobs that went with their partition
-DELETE FROM signalbox.job_keys
-WHERE job_id IN (
-    SELECT k.job_id FROM signalbox.job_keys AS k
-    WHERE k.job_id < %(until)s::uuid AND NOT EXISTS (SELECT FROM signalbox.jobs AS j WHERE j.id = k.job_id)
-    LIMIT %(batch)s
-);
-
 -- delete_groups: a batch of the groups that ended long ago, and of those that were never sealed and have no jobs left
 DELETE FROM signalbox.job_groups
 WHERE id IN (
     SELECT g.id FROM signalbox.job_groups AS g
     WHERE g.finished_at < %(before)s OR (
-        g.finished_at IS NULL AND g.created_at < %(before)s
+        g.finished_at IS NULL AND g.created_at < %(before)s AND g.completion_job_id IS NULL
         AND NOT EXISTS (SELECT FROM signalbox.jobs AS j WHERE j.job_group = g.id)
-        AND NOT EXISTS (SELECT FROM signalbox.jobs AS j WHERE j.id = g.completion_job_id)
     )
     LIMIT %(batch)s
     FOR UPDATE OF g SKIP LOCKED
