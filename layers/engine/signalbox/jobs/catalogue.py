@@ -58,9 +58,12 @@ class Known:
 
     def check(self, payload: JobPayload) -> None:
         """Refuse a payload that this stack can't run, where the type's module has a `check` and the tasks are known."""
-        check = getattr(self._module, "check", None)
-        if check is not None and self._tasks is not None:
-            check(payload, self._tasks)
+        if self._tasks is not None and self._check is not None:
+            self._check(payload, self._tasks)
+
+    @cached_property
+    def _check(self) -> Callable[[JobPayload, Registry], None] | None:
+        return getattr(self._module, "check", None)
 
     @cached_property
     def _module(self) -> Any:

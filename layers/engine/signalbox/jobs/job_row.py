@@ -31,6 +31,12 @@ class Common:
         return json.dumps(plain)[1:-1] + (f',"metadata":{metadata}' if metadata else "")
 
     @cached_property
+    def told(self) -> tuple[str, str, str | None, str]:
+        """What a submit answers of the job, behind its id."""
+        columns = self.columns
+        return columns["job_type"], columns["lane"], columns["tenant"], columns["status"]
+
+    @cached_property
     def as_line(self) -> str:
         return "\t".join(map(_copy_field, self.columns.values())) + "\n"
 

@@ -33,6 +33,7 @@ SQL = load_queries(__file__)
 COPY_FROM = 200  # jobs; below that one INSERT is as fast
 # How long a sent job may stay unclaimed before dispatch_jobs looks whether its message got lost.
 LOST_AFTER = timedelta(minutes=2)
+NUL = "it holds a NUL character, which PostgreSQL can't store"
 # A worker's whole time, less what it needs for itself.
 LONGEST = {lane: timedelta(seconds=870 if lane is Lane.HEAVY else 330) for lane in Lane}
 
@@ -125,7 +126,8 @@ def _rows(catalogue: Catalogue, jobs: Sequence[NewJob], now: datetime) -> Iterat
             if len(jobs) == 1:
                 raise
             raise type(error)(f"job {place + 1} of {len(jobs)}: {error}; none of them was stored") from None
-        edges += [(row.id, on.job_id) for on in job.depends_on]
+        if job.depends_on:
+            edges += [(row.id, on.job_id) for on in job.depends_on]
         yield row
     refuse_circles(edges)
 
@@ -137,12 +139,13 @@ def _row(known: Known, job: NewJob, id_: str, now: datetime, common: dict[object
     text = payload.model_dump_json()
     if fault := _unstorable(job, text):
         _refuse(job_type, fault)
-    cap_key = job.cap_key or known.cap_key(payload, job.tenant)
+    cap_key = job.cap_key or (known.cap_key(payload, job.tenant) if job_type.cap else None)
     single = job.id or job.depends_on or job.tags or job.metadata is not None
     kind = None if single else (_COMMON(job), cap_key)
     shared = common.get(kind)
     if shared is None:
-        _refuse(job_type, _unreachable(job_type, job), _unending(job_type, job), _waiting(job))
+        faults = (_unstorable_in_common(job), _unreachable(job_type, job), _unending(job_type, job), _waiting(job))
+        _refuse(job_type, *faults)
         shared = Common(_columns(job_type, job, now) | {"cap_key": cap_key})
         if kind is not None:
             common[kind] = shared
@@ -200,9 +203,14 @@ def _refuse(job_type: JobType, *faults: str | None) -> None:
 def _unstorable(job: NewJob, text: str) -> str | None:
     if len(text) > MOST_BYTES // 4 and len(text.encode()) > MOST_BYTES:  # a character has four bytes at most
         return f"its payload has more than {MOST_BYTES // 1000} kB; put the data into S3 and their key into the payload"
-    texts = (job.tenant, job.cap_key, job.group, job.name, job.idempotency_key, job.correlation_id, *job.tags)
-    if holds_nul(text) or "\0" in "".join(filter(None, texts)):
-        return "it holds a NUL character, which PostgreSQL can't store"
+    if holds_nul(text) or "\0" in f"{job.idempotency_key}{job.correlation_id}":
+        return NUL
+    return None
+
+
+def _unstorable_in_common(job: NewJob) -> str | None:
+    if "\0" in "".join(filter(None, (job.tenant, job.cap_key, job.group, job.name, *job.tags))):
+        return NUL
     if job.metadata is not None and (fault := fault_of_json(job.metadata)):
         return f"its metadata are no JSON that PostgreSQL can store: {fault}"
     return None
@@ -248,6 +256,8 @@ def _waiting(job: NewJob) -> str | None:
 
 def _declare_caps(db: Connection, catalogue: Catalogue, rows: Sequence[JobRow]) -> None:
     """The caps that their types declare become rows, by which claims count."""
+    if not any(known.type.cap for known in catalogue.types.values()):
+        return
     shared = {id(row.common): row.common.columns for row in rows}.values()
     caps = {}
     for columns in shared:
@@ -278,8 +288,7 @@ def _as_json(rows: Sequence[JobRow]) -> str:
 
 
 def _submitted(row: JobRow) -> Submitted:
-    columns = row.common.columns
-    return Submitted(row.id, columns["job_type"], columns["lane"], columns["tenant"], columns["status"])
+    return Submitted(row.id, *row.common.told)
 
 
 def _found(row: JobRow, id_: str, status: str) -> Submitted:
