@@ -116,6 +116,17 @@ def test_a_submit_waits_for_one_with_its_key_that_is_still_open(
     assert count(db, JOBS) == 1
 
 
+def test_submits_of_the_same_keys_in_another_order_never_deadlock(dsn: str, db: psycopg.Connection) -> None:
+    both = [NewJob(job_type="do_nothing", idempotency_key=key) for key in ("b", "a")]
+    with ThreadPoolExecutor(1) as pool, psycopg.connect(dsn) as open_one, psycopg.connect(dsn, autocommit=True) as late:
+        first = one(open_one, idempotency_key="a")
+        found = pool.submit(submit, late, CATALOGUE, both, NOW)
+        wait_until_waiting(db)
+        second = one(open_one, idempotency_key="b")
+        open_one.commit()
+        assert [job.id for job in found.result()] == [second.id, first.id]
+
+
 def test_a_key_whose_job_is_pruned_at_that_very_moment_is_free(dsn: str, others: psycopg.Connection) -> None:
     class PrunedInBetween(psycopg.Connection):
         def execute(self, query: Any, *args: Any, **kwargs: Any) -> Any:

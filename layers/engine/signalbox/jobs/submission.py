@@ -276,7 +276,8 @@ def _insert(db: Connection, rows: Sequence[JobRow]) -> list[Submitted]:
     first: dict[str, tuple[str, str]] = {}
     # Once, unless the first job with a key is pruned just before we look for it: then the key is free.
     while missing := [row for row in rows if row.id not in stored and row.id not in first]:
-        text = {"rows": _as_json(missing)}
+        # In the order of the keys: else two submits of the same ones could wait for each other.
+        text = {"rows": _as_json(sorted(missing, key=lambda row: (row.idempotency_key or "", row.common.told[0])))}
         stored |= {id_ for (id_,) in db.execute(SQL["insert"], text).fetchall()}
         if any(row.id not in stored for row in missing):
             first |= {asked: (id_, status) for asked, id_, status in db.execute(SQL["find_first"], text).fetchall()}
