@@ -14,9 +14,10 @@ from bench import (
     jobs,
     listing,
     mixed,
-    partitions,
+    old_snapshot,
     purge,
     ramp,
+    retention,
     run,
     service,
     start,
@@ -46,8 +47,9 @@ BENCHMARKS: dict[str, Callable[[str], list[Ratio]]] = {
     "transactional": transactional.measure,
     "depth": depth.measure,
     "service": service.measure,
-    "partitions": partitions.measure,
     "footprint": footprint.measure,
+    "retention": retention.measure,
+    "old_snapshot": old_snapshot.measure,
     "ramp": ramp.measure,
 }
 

@@ -33,10 +33,8 @@ MOST_WAL = 1_536  # bytes, from submit to end
 FSYNCS = "SELECT coalesce(sum(fsyncs), 0)::bigint FROM pg_stat_io WHERE object = 'wal'"
 LSN = "SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn"
 STORED = """
-    SELECT sum(pg_total_relation_size(relid)) FROM (
-        SELECT relid FROM pg_partition_tree('signalbox.jobs')
-        UNION ALL SELECT relid FROM pg_partition_tree('signalbox.job_executions')
-    ) AS parts
+    SELECT pg_total_relation_size('signalbox.jobs') + sum(pg_total_relation_size(relid))
+    FROM pg_partition_tree('signalbox.job_executions')
 """
 RUN = ("RunsSucceeded", "TaskItems", "TaskDuration", "Lateness")
 DUE = "UPDATE signalbox.jobs SET status = 'pending', scheduled_for = now(), send_at = now() WHERE status = 'queued'"
