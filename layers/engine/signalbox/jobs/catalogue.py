@@ -38,12 +38,10 @@ class Known:
     def is_async(self) -> bool:
         return iscoroutinefunction(self.perform)
 
-    def cap_key(self, payload: JobPayload, tenant: str | None) -> str | None:
+    def cap_key(self, payload: JobPayload, tenant: str | None) -> str:
         """What the type's own cap counts a job by, where it counts by more than the type."""
-        cap = self.type.cap
-        if cap is None or cap.per == "type":
-            return None
-        own = f" {self._module.cap_key(payload)}" if cap.per == "key" else ""
+        by_key = self.type.cap is not None and self.type.cap.per == "key"
+        own = f" {self._module.cap_key(payload)}" if by_key else ""
         return f"{self.type.name} {tenant or '-'}{own}"[:LONGEST_KEY]
 
     @property

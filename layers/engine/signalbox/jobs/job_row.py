@@ -51,11 +51,6 @@ class JobRow(NamedTuple):
     correlation_id: str | None
     common: Common
 
-    @property
-    def group(self) -> str | None:
-        group: str | None = self.common.columns["job_group"]
-        return group
-
     def as_json(self) -> str:
         """The payload goes in as it is, not as a text in quotes."""
         own = {"id": self.id, "idempotency_key": self.idempotency_key, "subject_id": self.subject_id,

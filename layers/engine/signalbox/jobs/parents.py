@@ -46,12 +46,10 @@ def refuse_circles(edges: Iterable[tuple[str, str]]) -> None:
 
 
 def edges_of(waits: Sequence[tuple[str, Dependency]], older: Mapping[str, str]) -> Edges:
-    """What the new jobs wait for. `older` are the jobs that had been submitted before under the same key: they wait for
-    nothing anew, and where they are parents, the first one is meant."""
+    """What the new jobs wait for. A parent that had been submitted before under its key is the first one: `older`."""
     edges: dict[tuple[str, str], Dependency] = {}
     for id_, dependency in waits:
-        if id_ not in older:
-            edges.setdefault((id_, older.get(dependency.job_id, dependency.job_id)), dependency)
+        edges.setdefault((id_, older.get(dependency.job_id, dependency.job_id)), dependency)
     if older:
         refuse_circles(edges)
     return edges

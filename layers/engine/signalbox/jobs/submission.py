@@ -22,10 +22,10 @@ from signalbox.errors import JobRefused, Refused
 from signalbox.jobs.catalogue import Catalogue, Known
 from signalbox.jobs.ids import new_ids
 from signalbox.jobs.job_row import Common, JobRow
-from signalbox.jobs.job_type import JobType, Lane, lane_of
+from signalbox.jobs.job_type import JobType, Lane, TypeCap, lane_of
 from signalbox.jobs.lanes import Notice
 from signalbox.jobs.parents import Dependency, edges_of, hold_parents, refuse_circles, wait_for_parents
-from signalbox.jobs.payload import MOST_BYTES, check_payload
+from signalbox.jobs.payload import MOST_BYTES, JobPayload, check_payload
 from signalbox.queries import load_queries
 from signalbox.storable import fault_of_json, holds_nul
 
@@ -72,6 +72,9 @@ class NewJob:
     created_by: str | None = None
 
 
+Caps = dict[tuple[str, str], TypeCap]  # by the kind and key of the control that they become
+
+
 class Submitted(NamedTuple):
     """What became of one of them; a tuple, since there may be so many."""
 
@@ -88,20 +91,21 @@ def submit(db: Connection, catalogue: Catalogue, jobs: Sequence[NewJob], now: da
     if not jobs:
         return []
     many = len(jobs) >= COPY_FROM and all(job.idempotency_key is None for job in jobs)
-    rows = [] if many else list(_rows(catalogue, jobs, now))
-    if len(rows) == 1 and not jobs[0].depends_on and rows[0].group is None:
-        _declare_caps(db, catalogue, rows)
+    caps: Caps = {}
+    rows = [] if many else list(_rows(catalogue, jobs, now, caps))
+    if len(rows) == 1 and not jobs[0].depends_on and jobs[0].group is None:
+        _declare_caps(db, caps)
         return _insert(db, rows)
     with db.transaction():
         # The server stores a part of many while the next is checked; what is refused then takes all of it back.
-        submitted = _copy(db, _rows(catalogue, jobs, now), rows) if many else _insert(db, rows)
-        _declare_caps(db, catalogue, rows)
-        waits = [(row.id, dependency) for row, job in zip(rows, jobs, strict=True) for dependency in job.depends_on]
-        known = {row.id: one.id for row, one in zip(rows, submitted, strict=True) if not one.created}
-        edges = edges_of(waits, known)
+        submitted = _copy(db, _rows(catalogue, jobs, now, caps)) if many else _insert(db, rows)
+        _declare_caps(db, caps)
+        both = list(zip(submitted, jobs, strict=True))
+        waits = [(one.id, on) for one, job in both for on in job.depends_on if one.created]
+        edges = edges_of(waits, {job.id: one.id for one, job in both if job.id and not one.created})
         # Parents before groups, as a worker that ends them: else each could wait for the other.
         hold_parents(db, edges)
-        _join_groups(db, [row for row in rows if row.id not in known])
+        _join_groups(db, Counter(job.group for one, job in both if job.group and one.created))
         if not edges:
             return submitted
         states = wait_for_parents(db, edges, LOST_AFTER, recount=len(edges) < len(waits))
@@ -110,10 +114,10 @@ def submit(db: Connection, catalogue: Catalogue, jobs: Sequence[NewJob], now: da
 
 def check_job(catalogue: Catalogue, job: NewJob, now: datetime) -> None:
     """Raises what submitting it would raise, as far as the job alone can tell."""
-    list(_rows(catalogue, [job], now))
+    list(_rows(catalogue, [job], now, {}))
 
 
-def _rows(catalogue: Catalogue, jobs: Sequence[NewJob], now: datetime) -> Iterator[JobRow]:
+def _rows(catalogue: Catalogue, jobs: Sequence[NewJob], now: datetime, caps: Caps) -> Iterator[JobRow]:
     known: dict[str, Known] = {}
     common: dict[object, Common] = {}
     edges = []
@@ -121,7 +125,7 @@ def _rows(catalogue: Catalogue, jobs: Sequence[NewJob], now: datetime) -> Iterat
         try:
             if job.job_type not in known:
                 known[job.job_type] = catalogue.find(job.job_type)
-            row = _row(known[job.job_type], job, job.id or id_, now, common)
+            row = _row(known[job.job_type], job, job.id or id_, now, common, caps)
         except Refused as error:
             if len(jobs) == 1:
                 raise
@@ -132,14 +136,16 @@ def _rows(catalogue: Catalogue, jobs: Sequence[NewJob], now: datetime) -> Iterat
     refuse_circles(edges)
 
 
-def _row(known: Known, job: NewJob, id_: str, now: datetime, common: dict[object, Common]) -> JobRow:
+def _row(
+    known: Known, job: NewJob, id_: str, now: datetime, common: dict[object, Common], caps: Caps
+) -> JobRow:
     job_type = known.type
     payload = check_payload(known, job.payload)
     known.check(payload)
     text = payload.model_dump_json()
     if fault := _unstorable(job, text):
         _refuse(job_type, fault)
-    cap_key = job.cap_key or (known.cap_key(payload, job.tenant) if job_type.cap else None)
+    cap_key = _count_by_cap(known, job, payload, caps)
     single = job.id or job.depends_on or job.tags or job.metadata is not None
     kind = None if single else (_COMMON(job), cap_key)
     shared = common.get(kind)
@@ -254,21 +260,24 @@ def _waiting(job: NewJob) -> str | None:
     return None
 
 
-def _declare_caps(db: Connection, catalogue: Catalogue, rows: Sequence[JobRow]) -> None:
-    """The caps that their types declare become rows, by which claims count."""
-    if not any(known.type.cap for known in catalogue.types.values()):
-        return
-    shared = {id(row.common): row.common.columns for row in rows}.values()
-    caps = {}
-    for columns in shared:
-        cap = catalogue.find(columns["job_type"]).type.cap
-        if cap is not None:
-            by_type = cap.per == "type"
-            key = columns["job_type"] if by_type else columns["cap_key"]
-            limits = {"max_running": cap.max_running, "rate": cap.rate, "per_seconds": cap.per_seconds}
-            caps[by_type, key] = {"kind": "type" if by_type else "key", "key": key, **limits}
+def _count_by_cap(known: Known, job: NewJob, payload: JobPayload, caps: Caps) -> str | None:
+    """Return the key that the type's cap counts the job by, and note the cap."""
+    cap = known.type.cap
+    if cap is None or (cap.per != "type" and job.cap_key):
+        return job.cap_key
+    key = known.type.name if cap.per == "type" else known.cap_key(payload, job.tenant)
+    caps["type" if cap.per == "type" else "key", key] = cap
+    return job.cap_key if cap.per == "type" else key
+
+
+def _declare_caps(db: Connection, caps: Caps) -> None:
+    """The caps that types declare become rows, by which claims count."""
     if caps:
-        db.execute(SQL["declare_caps"], {"caps": json.dumps(list(caps.values()))})
+        rows = [
+            {"kind": kind, "key": key, "max_running": cap.max_running, "rate": cap.rate, "per_seconds": cap.per_seconds}
+            for (kind, key), cap in caps.items()
+        ]
+        db.execute(SQL["declare_caps"], {"caps": json.dumps(rows)})
 
 
 def _insert(db: Connection, rows: Sequence[JobRow]) -> list[Submitted]:
@@ -296,18 +305,16 @@ def _found(row: JobRow, id_: str, status: str) -> Submitted:
     return _submitted(row)._replace(id=id_, status=status, created=False)
 
 
-def _copy(db: Connection, rows: Iterator[JobRow], stored: list[JobRow]) -> list[Submitted]:
+def _copy(db: Connection, rows: Iterator[JobRow]) -> list[Submitted]:
     submitted: list[Submitted] = []
     with db.cursor().copy(SQL["copy"]) as copy:
         while block := list(islice(rows, 1000)):
             copy.write("".join([row.as_line() for row in block]))
-            stored += block
             submitted += map(_submitted, block)
     return submitted
 
 
-def _join_groups(db: Connection, rows: Sequence[JobRow]) -> None:
-    counts = Counter(row.group for row in rows if row.group)
+def _join_groups(db: Connection, counts: Mapping[str, int]) -> None:
     if not counts:
         return
     given = json.dumps([{"job_group": group, "count": count} for group, count in counts.items()])
