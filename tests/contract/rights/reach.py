@@ -25,7 +25,7 @@ LEADS: Mapping[str, str | None] = {
     "signalbox.jobs.catalogue.Known.upgrade": UPGRADES,
     "signalbox.operations.operate": ASKED,
     # To what is no client and calls none: models of payloads, their checks, packs with their lists, columns.
-    "signalbox.jobs.catalogue.Known.check": None,
+    "signalbox.jobs.catalogue.Known._check": None,
     "signalbox.jobs.catalogue.Known.model": None,
     "signalbox.jobs.catalogue.Known._module": None,
     "signalbox.jobs.submission._COMMON": None,
