@@ -115,7 +115,7 @@ class Runtime:
     def _kill_group(self) -> None:
         self._signal_group(signal.SIGKILL)
 
-    def _signal_group(self, number: signal.Signals) -> None:
+    def _signal_group(self, number: int) -> None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
 

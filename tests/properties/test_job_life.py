@@ -60,6 +60,7 @@ class Model:
     def rescue(self) -> None:
         if self.status == "running":
             self._retry()
+            self.due = True  # at once: it has waited for its lease
 
     def cancel(self) -> None:
         if self.status == "running":

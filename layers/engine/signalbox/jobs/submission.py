@@ -75,6 +75,13 @@ class NewJob:
 Caps = dict[tuple[str, str], TypeCap]  # by the kind and key of the control that they become
 
 
+class Shared(NamedTuple):
+    """What the jobs of one submit have in common."""
+
+    columns: dict[object, Common]
+    caps: Caps
+
+
 class Submitted(NamedTuple):
     """What became of one of them; a tuple, since there may be so many."""
 
@@ -119,13 +126,13 @@ def check_job(catalogue: Catalogue, job: NewJob, now: datetime) -> None:
 
 def _rows(catalogue: Catalogue, jobs: Sequence[NewJob], now: datetime, caps: Caps) -> Iterator[JobRow]:
     known: dict[str, Known] = {}
-    common: dict[object, Common] = {}
+    shared_by = Shared({}, caps)
     edges = []
     for place, (job, id_) in enumerate(zip(jobs, new_ids(len(jobs)), strict=True)):
         try:
             if job.job_type not in known:
                 known[job.job_type] = catalogue.find(job.job_type)
-            row = _row(known[job.job_type], job, job.id or id_, now, common, caps)
+            row = _row(known[job.job_type], job, job.id or id_, now, shared_by)
         except Refused as error:
             if len(jobs) == 1:
                 raise
@@ -136,25 +143,23 @@ def _rows(catalogue: Catalogue, jobs: Sequence[NewJob], now: datetime, caps: Cap
     refuse_circles(edges)
 
 
-def _row(
-    known: Known, job: NewJob, id_: str, now: datetime, common: dict[object, Common], caps: Caps
-) -> JobRow:
+def _row(known: Known, job: NewJob, id_: str, now: datetime, shared_by: Shared) -> JobRow:
     job_type = known.type
     payload = check_payload(known, job.payload)
     known.check(payload)
     text = payload.model_dump_json()
     if fault := _unstorable(job, text):
         _refuse(job_type, fault)
-    cap_key = _count_by_cap(known, job, payload, caps)
+    cap_key = _count_by_cap(known, job, payload, shared_by.caps)
     single = job.id or job.depends_on or job.tags or job.metadata is not None
     kind = None if single else (_COMMON(job), cap_key)
-    shared = common.get(kind)
+    shared = shared_by.columns.get(kind)
     if shared is None:
         faults = (_unstorable_in_common(job), _unreachable(job_type, job), _unending(job_type, job), _waiting(job))
         _refuse(job_type, *faults)
         shared = Common(_columns(job_type, job, now) | {"cap_key": cap_key})
         if kind is not None:
-            common[kind] = shared
+            shared_by.columns[kind] = shared
     subject = _column(payload, job_type.subject)
     correlation = job.correlation_id or _column(payload, job_type.correlation)
     return JobRow(id_, text, job.idempotency_key, subject, correlation, shared)
