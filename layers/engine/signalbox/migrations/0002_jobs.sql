@@ -539,14 +539,18 @@ BEGIN
         CONTINUE WHEN room IS NULL;
         -- Those beyond the room wait, the less urgent and the later ones first; no attempt is spent.
         WITH matching AS (
-            SELECT j.id, row_number() OVER (ORDER BY j.priority, j.id) AS place
+            SELECT j.id, row_number() OVER (ORDER BY j.priority, j.id) AS place,
+                -- A suspect begins alone, and whoever ends a job begins the next held one beside others: so it is not
+                -- held, but looks again.
+                CASE WHEN j.error_details ->> 'type' = 'WorkerLost' THEN now() + interval '30 s' END AS again
             FROM signalbox.jobs AS j
             WHERE j.id = ANY (wanted) AND j.status = 'queued' AND control.key = CASE control.kind
                 WHEN 'type' THEN j.job_type WHEN 'lane' THEN j.lane WHEN 'tenant' THEN j.tenant ELSE j.cap_key END
         ), held AS (
             UPDATE signalbox.jobs AS j
-            SET status = 'pending', updated_at = now(), send_at = NULL, held_by = control.kind || ':' || control.key,
-                held_since = coalesce(j.held_since, now())
+            SET status = 'pending', updated_at = now(), send_at = again, scheduled_for = coalesce(again, j.scheduled_for),
+                held_by = CASE WHEN again IS NULL THEN control.kind || ':' || control.key END,
+                held_since = CASE WHEN again IS NULL THEN coalesce(j.held_since, now()) END
             FROM matching WHERE j.id = matching.id AND matching.place > room
         )
         SELECT least(count(*), room) INTO begun FROM matching;
