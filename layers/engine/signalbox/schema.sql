@@ -1053,6 +1053,7 @@ AS $$
 DECLARE
     has_controls boolean := EXISTS (SELECT FROM signalbox.job_controls);
     looked_at text[];
+    released uuid[] := '{}';
 BEGIN
     -- A retry's message comes when its time has come, and the job still waits: since then, or since it was released.
     UPDATE signalbox.jobs AS j
@@ -1063,20 +1064,26 @@ BEGIN
     -- The message of a held job says that there may be room: for the next one, whichever that is.
     SELECT array_agg(j.held_by) INTO looked_at FROM signalbox.jobs AS j
     WHERE j.id = ANY (wanted) AND j.status = 'pending' AND j.held_by IS NOT NULL;
-    IF looked_at IS NOT NULL OR controls <> '{}' THEN
-        wanted := wanted || signalbox.release_held(
-            ARRAY(SELECT DISTINCT unnest(controls || looked_at)), greatest(places, cardinality(looked_at)), lanes, longest_ms,
-            suspects
-        );
-    END IF;
-    IF has_controls THEN
-        wanted := ARRAY(
-            SELECT j.id FROM signalbox.jobs AS j
-            WHERE j.id = ANY (wanted) AND j.status = 'queued' AND j.timeout_ms <= longest_ms
-                AND (suspects OR (j.error_details ->> 'type') IS DISTINCT FROM 'WorkerLost')
-        );
-        PERFORM signalbox.hold_jobs(wanted);
-    END IF;
+    LOOP
+        IF looked_at IS NOT NULL OR controls <> '{}' THEN
+            released := signalbox.release_held(
+                ARRAY(SELECT DISTINCT unnest(controls || looked_at)), greatest(places, cardinality(looked_at)), lanes,
+                longest_ms, suspects
+            );
+            wanted := wanted || released;
+        END IF;
+        IF has_controls THEN
+            wanted := ARRAY(
+                SELECT j.id FROM signalbox.jobs AS j
+                WHERE j.id = ANY (wanted) AND j.status = 'queued' AND j.timeout_ms <= longest_ms
+                    AND (suspects OR (j.error_details ->> 'type') IS DISTINCT FROM 'WorkerLost')
+            );
+            PERFORM signalbox.hold_jobs(wanted);
+        END IF;
+        -- Where another control holds all of these now, those behind them may begin.
+        EXIT WHEN released = '{}' OR NOT has_controls
+            OR EXISTS (SELECT FROM signalbox.jobs AS j WHERE j.id = ANY (wanted) AND j.status = 'queued');
+    END LOOP;
     RETURN QUERY
     WITH claimed AS (
         UPDATE signalbox.jobs AS j

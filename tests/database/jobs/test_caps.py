@@ -161,6 +161,15 @@ def test_job_under_two_caps_keeps_both(workshop: Workshop, gauge: Gauge) -> None
     assert (counts(workshop), gauge.most) == ({"completed": 10}, 2)
 
 
+def test_room_is_for_the_first_that_no_other_cap_holds(workshop: Workshop, gauge: Gauge) -> None:
+    set_cap(workshop, max_running=0)
+    workshop.work(*submit(workshop, 3, tenant="acme"), *submit(workshop, 1))
+    acme = Controlled("tenant", "acme")
+    controls.set_cap(workshop.db, workshop.catalogue, acme, Cap(max_running=0), by=Orderer("jo", "tests"))
+    workshop.work(*set_cap(workshop, max_running=1))
+    assert counts(workshop) == {"completed": 1, "tenant:acme": 3}
+
+
 def test_other_tenants_do_not_wait_for_held_jobs(workshop: Workshop, gauge: Gauge) -> None:
     set_cap(workshop, max_running=0)
     held, free = submit(workshop, 40), submit(workshop, 3, cap_key=None, tenant="other")
