@@ -18,7 +18,7 @@ SPREAD := -n auto --dist loadfile --no-loadscope-reorder
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fix demo up down test test-16 test-at check format lint types template imports security docs bench build requirements clean
+.PHONY: help setup fix demo up down test test-16 test-at simulate check format lint types template imports security docs bench build requirements clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -53,6 +53,10 @@ test-16: $(READY) ## run the tests that need only a database on PostgreSQL 16
 # Needs a C compiler, for a clock that is shifted for Python and PostgreSQL alike.
 test-at: $(READY) ## run the tests as if it were another instant: make test-at AT=2028-02-29T12:00Z
 	@$(BIN)/python -m tests.clock $(or $(AT),next) $(SPREAD) tests/unit tests/database tests/properties
+
+# One that fails is printed with its last steps, and fails again by its number: make simulate SEED=17
+simulate: $(READY) ## simulate workers, sweeps and operators with faults, by the seed: make simulate SEED=1 SEEDS=1000
+	@$(BIN)/python -m tests.simulation $(or $(SEED),1) $(or $(SEEDS),1)
 
 check: format lint types template imports ## what CI checks beside the tests
 

@@ -1,0 +1,95 @@
+-- find_faults: what must never be, with the job or group it is about
+SELECT 'runs without its one open execution' AS what, j.id::text FROM signalbox.jobs AS j
+WHERE j.status = 'running' AND NOT EXISTS (
+    SELECT FROM signalbox.job_executions AS x
+    WHERE x.job_id = j.id AND x.attempt_number = j.executions AND x.lease_token = j.lease_token AND x.status = 'started'
+)
+UNION ALL
+SELECT 'has an execution open that is not its newest', x.job_id::text FROM signalbox.job_executions AS x
+WHERE x.status = 'started' AND NOT EXISTS (
+    SELECT FROM signalbox.jobs AS j
+    WHERE j.id = x.job_id AND j.status = 'running' AND j.lease_token = x.lease_token AND j.executions = x.attempt_number
+)
+UNION ALL
+SELECT 'has begun before its time', j.id::text FROM signalbox.jobs AS j
+-- dispatch_jobs goes by its own clock, which may be two seconds ahead.
+WHERE j.status = 'running' AND j.started_at < j.scheduled_for - interval '3 s'
+UNION ALL
+SELECT 'is charged ' || j.attempts || ' attempts and not ' || c.charged, j.id::text
+FROM signalbox.jobs AS j CROSS JOIN LATERAL (
+    SELECT count(*) AS charged FROM signalbox.job_executions AS x
+    WHERE x.job_id = j.id AND x.worker_id <> 'signalbox/dependencies'
+        AND x.status IN ('started', 'completed', 'failed', 'timeout', 'cancelled', 'lost')
+        AND x.attempt_number > coalesce((
+            SELECT max(y.attempt_number) FROM signalbox.job_executions AS y
+            WHERE y.job_id = j.id AND y.status = 'continued'
+        ), 0)
+) AS c
+WHERE j.attempts <> c.charged
+UNION ALL
+SELECT 'has failed without one dead letter, or has one without', j.id::text FROM signalbox.jobs AS j
+WHERE (j.status = 'failed')::integer <> (
+    SELECT count(*) FROM signalbox.dead_letter_jobs AS d WHERE d.original_job_id = j.id
+)
+UNION ALL
+SELECT 'has completed in ' || c.completed || ' executions', j.id::text
+FROM signalbox.jobs AS j CROSS JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE x.status = 'completed') AS completed FROM signalbox.job_executions AS x WHERE x.job_id = j.id
+) AS c
+WHERE c.completed <> (j.status = 'completed')::integer
+UNION ALL
+SELECT 'waits for ' || j.unmet_dependencies || ' others and not ' || u.unmet, j.id::text
+FROM signalbox.jobs AS j CROSS JOIN LATERAL (
+    SELECT (SELECT count(*) FROM signalbox.job_dependencies AS d WHERE d.job_id = j.id AND NOT d.satisfied)
+        + (SELECT count(*) FROM signalbox.job_groups AS g WHERE g.completion_job_id = j.id AND g.finished_at IS NULL) AS unmet
+) AS u
+WHERE j.completed_at IS NULL AND j.unmet_dependencies <> u.unmet
+UNION ALL
+SELECT 'counts ' || g.completed || ', ' || g.failed || ' and ' || g.cancelled || ' of ' || g.total, g.id
+FROM signalbox.job_groups AS g CROSS JOIN LATERAL (
+    SELECT count(*) AS total, count(*) FILTER (WHERE j.status = 'completed') AS completed,
+        count(*) FILTER (WHERE j.status = 'failed') AS failed, count(*) FILTER (WHERE j.status = 'cancelled') AS cancelled
+    FROM signalbox.jobs AS j WHERE j.job_group = g.id
+) AS n
+WHERE (g.total, g.completed, g.failed, g.cancelled) <> (n.total, n.completed, n.failed, n.cancelled)
+    OR (g.finished_at IS NOT NULL) <> (g.sealed AND n.completed + n.failed + n.cancelled = n.total)
+UNION ALL
+SELECT 'has begun ' || b.begun || ' jobs in ' || t.seconds || ' s', c.kind || ':' || c.key
+FROM signalbox.job_controls AS c
+CROSS JOIN LATERAL (SELECT least(60, extract(epoch FROM now() - c.changed_at)) AS seconds) AS t
+CROSS JOIN LATERAL (
+    SELECT count(*) AS begun FROM signalbox.job_executions AS x JOIN signalbox.jobs AS j ON j.id = x.job_id
+    WHERE x.started_at > now() - t.seconds * interval '1 s' AND x.worker_id <> 'signalbox/dependencies'
+        AND c.kind || ':' || c.key IN ('type:' || j.job_type, 'lane:' || j.lane, 'tenant:' || j.tenant, 'key:' || j.cap_key)
+) AS b
+-- A worker that looks a moment late may use the places of the last quarter of a second.
+WHERE b.begun > 1 + (t.seconds + 0.25) * c.rate / c.per_seconds;
+
+-- list_controls: caps with what runs under them, and what is held that could begin
+SELECT c.name, k.max_running, n.running, n.held,
+    NOT coalesce(k.paused, false) AND n.running < coalesce(k.max_running, n.running + 1)
+        AND coalesce(k.next_at <= now() - interval '1 s', true) AS has_room
+FROM (
+    SELECT kind || ':' || key AS name FROM signalbox.job_controls
+    UNION SELECT unnest(ARRAY['type:' || job_type, 'lane:' || lane, 'tenant:' || tenant, 'key:' || cap_key])
+    FROM signalbox.jobs
+) AS c
+LEFT JOIN signalbox.job_controls AS k ON k.kind || ':' || k.key = c.name
+CROSS JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE j.held_by = c.name) AS held, count(*) FILTER (
+        WHERE j.status = 'running'
+            AND c.name IN ('type:' || j.job_type, 'lane:' || j.lane, 'tenant:' || j.tenant, 'key:' || j.cap_key)
+    ) AS running
+    FROM signalbox.jobs AS j
+) AS n
+ORDER BY c.name;
+
+-- list_states: where each job is, whether its last worker died with it, and its lease; nothing where nothing has changed
+SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint, id::text, status, coalesce(error_details ->> 'type' = 'WorkerLost', false), worker_id, lease_token::text,
+    extract(epoch FROM lease_expires_at - now())::float8
+FROM signalbox.jobs WHERE pg_snapshot_xmax(pg_current_snapshot())::text::bigint > %(changes)s ORDER BY id;
+
+-- list_executions: all that was ever begun for a worker
+SELECT x.job_id::text, x.lease_token::text, x.status, x.worker_id, j.result ->> 'token'
+FROM signalbox.job_executions AS x JOIN signalbox.jobs AS j ON j.id = x.job_id
+WHERE x.worker_id <> 'signalbox/dependencies';

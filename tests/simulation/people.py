@@ -1,0 +1,168 @@
+"""Who else acts on jobs: the sweeps of each minute, a submitter and an operator, by the engine's own functions."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import psycopg
+
+from signalbox.budget import Budget
+from signalbox.context import Context
+from signalbox.errors import Refused, Unavailable
+from signalbox.jobs import controls
+from signalbox.jobs.audit import Orderer
+from signalbox.jobs.cancellation import cancel
+from signalbox.jobs.controls import Cap, Controlled
+from signalbox.jobs.groups import seal_group
+from signalbox.jobs.orders import Terms
+from signalbox.jobs.pausing import pause, resume
+from signalbox.jobs.selection import Selection
+from signalbox.jobs.submission import Dependency, NewJob, submit
+from signalbox.tasks.dispatch_jobs import dispatch_jobs
+from signalbox.tasks.rescue_jobs import rescue_jobs
+from tests.simulation.scheduler import Process
+
+CONTROLS = (
+    Controlled("type", "long"), Controlled("key", "k1"), Controlled("tenant", "t1"), Controlled("lane", "normal")
+)  # fmt: skip
+SWEEPS = {"rescue": rescue_jobs, "dispatch": dispatch_jobs}
+BY = Orderer("simulation")
+
+
+def sweep_each_minute(world: Any, name: str) -> None:
+    """A rule fires a little late, and by the faults not at all, or twice."""
+    faults = world.faults
+    while True:
+        late = world.chance.choice((0, 1, 20)) * world.chance.random()
+        world.pause(60 - world.now % 60 + late)
+        if world.in_trouble and world.happens(faults.skip_sweep):
+            continue
+        for number in range(2 if world.happens(faults.double_sweep) else 1):
+            world.spawn(f"{name} {world.now // 60:.0f}.{number}", lambda: _sweep(world, name), Process(name))
+
+
+def _sweep(world: Any, name: str) -> None:
+    now = world.clock + timedelta(seconds=world.chance.uniform(-2, 2))
+    given: dict[str, Any] = dict.fromkeys(Context.__dataclass_fields__)
+    tools = world.tools
+    context = Context(**given | {
+        "now": now, "budget": Budget.of(60), "db": world.session, "clients": tools.clients, "handoff": tools.settings,
+        "log": tools.log, "metrics": tools.log, "catalogue": world.catalogue, "settings": tools.settings,
+    })  # fmt: skip
+    with suppress(psycopg.OperationalError, Unavailable):
+        SWEEPS[name](context)
+
+
+class Submitter:
+    """Submits jobs, alone and together, with parents and in groups."""
+
+    def __init__(self, world: Any) -> None:
+        self.world, self.ids, self.groups = world, list[str](), list[str]()
+
+    def live(self) -> None:
+        world, chance = self.world, self.world.chance
+        while len(self.ids) < world.jobs:
+            self._submit([self._job() for _ in range(chance.choice((1, 1, 1, 2, 5)))])
+            world.pause(chance.choice((0, 1, 30)) * chance.random())
+        for group in self.groups:
+            self._until_it_works(partial(self._seal, group))
+        world.all_submitted = True
+
+    def _job(self) -> NewJob:
+        chance = self.world.chance
+        id_ = f"00000000-0000-7000-8000-0000{len(self.ids) + 1:08d}"
+        parents = chance.sample(self.ids, min(len(self.ids), chance.choice((0, 0, 0, 1, 2))))
+        waits = [Dependency(one, chance.choice(("success", "completion")), chance.choice(("fail", "cancel", "proceed")))
+                 for one in parents]  # fmt: skip
+        self.ids.append(id_)
+        group = chance.choice((None, None, None, "g1", "g2"))
+        if group and group not in self.groups:
+            self.groups.append(group)
+        return NewJob(
+            job_type=chance.choice(("short", "short", "long", "alone")), id=id_, idempotency_key=id_, depends_on=waits,
+            priority=chance.choice((2, 5, 5, 5, 9)), tenant=chance.choice((None, "t1", "t2")),
+            cap_key=chance.choice((None, "k1")), group=group, max_attempts=chance.randint(1, 3),
+            delay=timedelta(seconds=chance.choice((0, 0, 5, 90)) * chance.random()) or None,
+        )  # fmt: skip
+
+    def _submit(self, jobs: list[NewJob]) -> None:
+        now = self.world.clock + timedelta(seconds=self.world.chance.uniform(-2, 2))
+        db, catalogue = self.world.session, self.world.catalogue
+        submitted = self._until_it_works(lambda: submit(db, catalogue, jobs, now))
+        self.world.tools.courier.carry(submitted)
+
+    def _seal(self, group: str) -> None:
+        number = self.groups.index(group) + 1
+        id_ = f"00000000-0000-7000-8000-0000{9000 + number:08d}"
+        job = NewJob(job_type="short", id=id_, idempotency_key=id_)
+        world = self.world
+        _, notices = seal_group(world.session, world.catalogue, group, world.clock, job)
+        world.tools.courier.send(notices)
+
+    def _until_it_works(self, act: Any) -> Any:
+        while True:
+            try:
+                return act()
+            except psycopg.OperationalError:
+                self.world.note("tries again")
+                self.world.pause(1)
+
+
+class Operator:
+    """Gives orders, and in the end takes back what would hold jobs for ever."""
+
+    def __init__(self, world: Any, submitter: Submitter) -> None:
+        self.world, self.submitter = world, submitter
+
+    def live(self) -> None:
+        world, chance = self.world, self.world.chance
+        while world.now < world.calm_at:
+            with suppress(psycopg.OperationalError, Refused):
+                chance.choice((self._cap, self._cap, self._cap, self._pause, self._resume, self._order, self._order))()
+            world.pause(chance.choice((1, 20, 60)) * chance.random())
+        world.calm_down()
+        for what in CONTROLS:
+            with suppress(Refused):
+                self._resume(what)
+            if chance.random() < 0.3:
+                self._cap(what, Cap())
+            else:
+                self._cap(what, Cap(chance.randint(1, 3)))
+        with suppress(Refused):
+            resume(world.session, world.catalogue, Selection(status="paused"), self._terms)
+
+    @property
+    def _terms(self) -> Terms:
+        return Terms(BY, Budget.of(60))
+
+    def _cap(self, what: Controlled | None = None, cap: Cap | None = None) -> None:
+        world, chance = self.world, self.world.chance
+        what = what or chance.choice(CONTROLS)
+        most, rate = chance.choice((None, 0, 1, 1, 2, 3)), chance.choice((None, None, 1, 10))
+        cap = cap or Cap(most, rate, rate and 10)
+        world.note(f"sets {what} to {cap.max_running} at once, {cap.rate} in 10 s")
+        notices = controls.set_cap(world.session, world.catalogue, what, cap, by=BY)
+        world.tools.courier.send(notices)
+
+    def _pause(self) -> None:
+        world = self.world
+        controls.pause_control(world.session, world.catalogue, world.chance.choice(CONTROLS), by=BY)
+
+    def _resume(self, what: Controlled | None = None) -> None:
+        world = self.world
+        what = what or world.chance.choice(CONTROLS)
+        done = controls.resume_control(world.session, world.catalogue, what, self._terms)
+        world.tools.courier.send(controls.next_held(world.session, [what.name]))
+        world.tools.courier.send_due(world.session, done.due)
+
+    def _order(self) -> None:
+        world, ids = self.world, self.submitter.ids
+        if not ids:
+            return
+        selection = Selection(ids=world.chance.sample(ids, min(len(ids), 2)))
+        order = world.chance.choice((cancel, pause, resume))
+        done = order(world.session, world.catalogue, selection, self._terms)
+        world.tools.courier.send_due(world.session, done.due)

@@ -1,0 +1,42 @@
+"""The simulation holds the engine's invariants, goes the same way each time, and sees a fault where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from signalbox.tasks import rescue_jobs
+from tests.simulation.__main__ import run_seed
+from tests.simulation.outside import Session, open_session
+from tests.simulation.world import World
+
+
+@pytest.fixture
+def session(dsn: str) -> Iterator[Session]:
+    with closing(open_session(dsn)) as session:
+        yield session
+
+
+@pytest.mark.parametrize("first", [1, 16])
+def test_invariants_hold_whatever_fails(session: Session, first: int) -> None:
+    for seed in range(first, first + 15):
+        assert run_seed(seed, session) is None
+
+
+def test_seed_takes_the_same_steps_each_time(session: Session) -> None:
+    worlds = [World(7, session), World(3, session), World(7, session)]
+    for world in worlds:
+        world.simulate()
+    first, _, again = worlds
+    assert (first.steps, first.now, first.trace) == (again.steps, again.now, again.trace)
+
+
+def test_seed_that_fails_tells_its_last_steps(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    careless = rescue_jobs.SQL["list_lost"].replace("AND lease_expires_at <= clock_timestamp()", "")
+    monkeypatch.setitem(rescue_jobs.SQL, "list_lost", careless)
+    failures = filter(None, (run_seed(seed, session) for seed in range(1, 20)))
+    steps, _, outcome = next(failures).rpartition("\n")
+    assert "whose lease had not run out" in outcome
+    assert "rescue_jobs.end j" in steps.splitlines()[-1]

@@ -1,0 +1,222 @@
+"""A worker: the engine's own desk and core, with virtual job code in the place of threads.
+
+What a job does is drawn by the seed, attempt by attempt; each start of its code is logged, for the invariants.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import count
+from queue import Empty
+from typing import Any
+
+import psycopg
+
+from signalbox.invocation import Invocation
+from signalbox.jobs.job import Job
+from signalbox.jobs.job_type import JobType
+from signalbox.jobs.outcome import Cancelled, Completed, More, Permanent, RateLimited, Snooze, Transient
+from signalbox.jobs.payload import JobPayload
+from signalbox.jobs.retry_policy import RetryPolicy
+from signalbox.jobs.verdict import CANCELLED, Verdict, check_pieces, of_answer, of_error
+from signalbox.worker.attempt import Attempt, Outcome
+from signalbox.worker.desk import Desk
+from signalbox.worker.groups import Groups
+from tests.simulation.scheduler import Process, Stopped, Violation
+
+FUNCTION_SECONDS = 360.0
+HIDDEN_SECONDS = 6 * FUNCTION_SECONDS
+WORDS = ("complete",) * 8 + ("fail", "fail", "permanent", "snooze", "more", "more", "limited", "kill", "cancel")
+LENGTHS = (0.01, 0.1, 1.0, 5.0, 20.0, 90.0, 400.0)
+_RETRY = RetryPolicy(max_attempts=3)
+_MODULE = "tests.simulation.worker"
+TYPES = (
+    JobType("short", "waits", _MODULE, retry=_RETRY, side_by_side=3),
+    JobType("long", "waits, too", _MODULE, retry=_RETRY, side_by_side=10, max_pieces=3),
+    JobType("alone", "computes", _MODULE, retry=_RETRY, side_by_side=1),
+)
+
+
+class Short(JobPayload):
+    """Nothing: the seed says what becomes of the job."""
+
+
+Long = Alone = Short
+
+
+def short(_: Any) -> None:
+    """Stand for the code, which is virtual."""
+
+
+long = alone = short
+
+
+@dataclass
+class Log:
+    """What the virtual code has done, by job and token."""
+
+    started: dict[tuple[str, str], str] = field(default_factory=dict)  # how it will end
+    suspects: set[tuple[str, str]] = field(default_factory=set)  # begun after a worker had died with them
+    workers: dict[str, Process] = field(default_factory=dict)  # by the worker's id
+
+
+@dataclass
+class VirtualThreads:
+    """Runs all attempts of a desk: each has its end before it, in virtual time. Both its runners, and its queue."""
+
+    world: Any
+    desk: Desk
+    ends: list[tuple[float, int, Attempt, str]] = field(default_factory=list)
+    numbers: count[int] = field(default_factory=count)
+
+    def run(self, attempts: Attempt | Iterable[Attempt], _: int = 0) -> None:
+        for attempt in [attempts] if isinstance(attempts, Attempt) else attempts:
+            self._start(attempt)
+        if len(self.desk.at_work) > 1 and not self.desk.at_work.keys().isdisjoint(self.world.log.suspects):
+            raise Violation(f"a suspect is not alone among {', '.join(map(str, self.desk.at_work))}")
+
+    def _start(self, attempt: Attempt) -> None:
+        world, job = self.world, attempt.job
+        if (job.id, job.token) in world.log.started:
+            raise Violation(f"job {job.id} is started twice under one token")
+        word = world.chance.choice(WORDS) if world.in_trouble or job.pieces < 2 else "complete"
+        if word == "kill" and not world.in_trouble:
+            word = "complete"
+        seconds, most = world.chance.choice(LENGTHS) * world.chance.random(), attempt._seconds
+        if seconds > most:
+            word, seconds = "time out", most
+        world.note(f"starts the code of j{int(job.id[-8:])}, to {word} in {seconds:.2f} s")
+        world.log.started[job.id, job.token] = word
+        if world.invariants.is_suspect(job.id, job.token):
+            world.log.suspects.add((job.id, job.token))
+        heapq.heappush(self.ends, (world.now + seconds, next(self.numbers), attempt, word))
+
+    def get(self, timeout: float = 0.0) -> Outcome:
+        """As the desk's queue does."""
+        world = self.world
+        if self.ends and self.ends[0][0] <= world.now + timeout:
+            world.pause(self.ends[0][0] - world.now)
+            ended, _, attempt, word = heapq.heappop(self.ends)
+            if word == "kill":
+                world.kill(world.current.process, "by its job in the middle of")
+            return Outcome(attempt, self._verdict(attempt, word), attempt.claimed_at, ended, 0.0)
+        world.pause(timeout)
+        raise Empty
+
+    def empty(self) -> bool:
+        return not self.ends or self.ends[0][0] > self.world.now
+
+    def close(self) -> None: ...
+
+    def _verdict(self, attempt: Attempt, word: str) -> Verdict:
+        job, kind = attempt.job, attempt.tools.catalogue.find(attempt.job.job_type).type
+        now = self.world.clock + timedelta(seconds=self.world.current.process.skew)
+        if job.cancel_requested_at is not None or (attempt.progress.cancel_asked and word == "cancel"):
+            return CANCELLED
+        if word == "time out":
+            return attempt.timed_out()
+        try:
+            answer = ANSWERS[word](job)
+            check_pieces(kind, job, answer, now)
+            return of_answer(answer)
+        except Exception as error:
+            return of_error(kind, job, error, self.world.chance.random(), now)
+
+
+def _raise(error: Exception) -> Any:
+    raise error
+
+
+ANSWERS: dict[str, Callable[[Job], Any]] = {
+    "complete": lambda job: Completed({"token": job.token}),
+    "cancel": lambda job: Cancelled("as the seed wants it"),
+    "more": lambda job: More({"piece": job.pieces}),
+    "snooze": lambda job: Snooze(timedelta(seconds=20), "as the seed wants it"),
+    "limited": lambda job: _raise(RateLimited("slowly")),
+    "fail": lambda job: _raise(Transient("again")),
+    "permanent": lambda job: _raise(Permanent("never")),
+}
+
+
+class VirtualDesk(Desk):
+    """Gives up at once what is at work in a process that was killed, and ends no process of ours."""
+
+    world: Any
+
+    def _await_the_others(self) -> None:
+        if not isinstance(self.error, Stopped):
+            super()._await_the_others()
+
+    def _end_process(self) -> None:
+        self.world.kill(self.world.current.process, "since its jobs hang after")
+
+
+@dataclass
+class Worker:
+    """An execution environment that is invoked with one batch after the other."""
+
+    world: Any
+    name: str
+
+    def live(self) -> None:
+        """Until the simulation is over. A killed process has a successor."""
+        world, groups = self.world, Groups(self.world.catalogue, 4)
+        for number in count(1):
+            me = world.current
+            process = me.process = Process(f"{self.name}/{number}", mortal=False)
+            batch = world.queue.receive(world.chance.randint(1, 10), HIDDEN_SECONDS)
+            process.mortal, process.skew = True, world.chance.uniform(-2, 2)
+            desk = self._desk(groups, process)
+            messages = {one.body["job_id"]: one.body["job_type"] for one in batch}
+            world.note("receives " + " ".join(f"j{int(id_[-8:])}" for id_ in messages))
+            world.log.workers[desk.invocation.worker_id] = process
+            with suppress(Stopped):
+                desk.run(messages)
+            if world.over:
+                return
+            if desk.error is None:
+                world.queue.delete(batch)
+            elif isinstance(desk.error, psycopg.OperationalError):
+                for one in batch:
+                    one.visible_at = world.now + 1
+            elif not isinstance(desk.error, Stopped):
+                raise desk.error
+            if desk.error is not None:
+                process.killed = True
+                groups = Groups(world.catalogue, 4)
+                me.process = Process("nobody", mortal=False)
+                world.pause(world.chance.uniform(0, 10))
+
+    def _desk(self, groups: Groups, process: Process) -> VirtualDesk:
+        world = self.world
+        ends_at = world.now + FUNCTION_SECONDS
+        invocation = Invocation(process.name, world.clock + timedelta(seconds=process.skew), ends_at, "0")
+        desk = VirtualDesk(world.tools, invocation, groups, None)
+        desk.world = world
+        virtual: Any = VirtualThreads(world, desk)
+        desk.threads = desk.main = desk.done = virtual
+        return desk
+
+
+class VirtualThread:
+    """A thread of a worker's process: an actor beside the one that starts it."""
+
+    world: Any = None
+
+    def __init__(self, target: Callable[..., None], args: tuple[Any, ...] = (), **_: Any) -> None:
+        self.act = lambda: target(*args)
+
+    def start(self) -> None:
+        process = self.world.current.process
+        self.actor = self.world.spawn(f"{process.name} publisher", self.act, process)
+
+    def is_alive(self) -> bool:
+        return not self.actor.done
+
+    def join(self) -> None:
+        while self.is_alive():
+            self.world.pause(0.1)

@@ -1,0 +1,102 @@
+"""One seed: PostgreSQL, SQS, workers, sweeps, a submitter and an operator, in one order that follows from the seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+from uuid import UUID
+
+from signalbox import budget
+from signalbox.jobs import lanes
+from signalbox.jobs.catalogue import Catalogue
+from signalbox.jobs.courier import Courier
+from signalbox.tasks import rescue_jobs
+from signalbox.worker import attempt, desk
+from tests.simulation.invariants import Invariants
+from tests.simulation.outside import CLIENTS, InlineExecutor, Queue, Session, enter
+from tests.simulation.people import Operator, Submitter, sweep_each_minute
+from tests.simulation.scheduler import Faults, Scheduler, Violation
+from tests.simulation.worker import TYPES, Log, VirtualThread, Worker
+
+CATALOGUE = Catalogue(TYPES)
+
+
+class World(Scheduler):
+    """Everything of one seed."""
+
+    def __init__(self, seed: int, session: Session) -> None:
+        super().__init__(seed)
+        self.session, self.catalogue, self.log = session, CATALOGUE, Log()
+        self.queue = Queue(self)
+        self.jobs = self.chance.randint(20, 30)
+        self.calm_at = self.chance.uniform(100, 400)
+        self.in_trouble, self.all_submitted = True, False
+        self.tools = self._tools()
+        self.invariants = Invariants(self)
+
+    def simulate(self) -> None:
+        """Raise a Violation where an invariant does not hold."""
+        CLIENTS.sqs = self.queue
+        enter(self.session, self)
+        submitter = Submitter(self)
+        for number in (1, 2, 3):
+            self.spawn(f"w{number}", Worker(self, f"w{number}").live)
+        for name in ("rescue", "dispatch"):
+            self.spawn(f"{name} rule", lambda name=name: sweep_each_minute(self, name))  # type: ignore[misc]
+        self.spawn("submitter", submitter.live)
+        self.spawn("operator", Operator(self, submitter).live)
+        for actor in self.actors:
+            actor.process.mortal = False
+        with self._instead():
+            self.run()
+        self.session.is_checking = True
+        try:
+            self.invariants.check_end()
+        finally:
+            self.session.is_checking = False
+
+    def calm_down(self) -> None:
+        self.faults, self.in_trouble, self.away_until = Faults(), False, 0.0
+        self.note("no more faults")
+
+    def check(self) -> None:
+        self.invariants.check()
+
+    def _tools(self) -> Any:
+        database = SimpleNamespace(connection=lambda: self.session, close=lambda: None)
+
+        @contextmanager
+        def lend() -> Iterator[Any]:
+            yield database
+
+        def refuse(what: str, **_: Any) -> None:
+            raise Violation(f"the engine logs an error: {what}")
+
+        log: Any = SimpleNamespace(warning=lambda what, **_: self.note(what), error=refuse, count=lambda *_: None)
+        settings = SimpleNamespace(
+            stack="sim", event_bus=None, job_events="none", worker_slots=self.chance.randint(2, 6),
+            budget_margin_seconds=10,
+        )  # fmt: skip
+        return SimpleNamespace(
+            settings=settings, clients=CLIENTS, log=log, node="", catalogue=CATALOGUE, database=database,
+            pool=SimpleNamespace(lend=lend), courier=Courier(CLIENTS, "sim", None, log, "none"),
+        )  # fmt: skip
+
+    @contextmanager
+    def _instead(self) -> Iterator[None]:
+        """The seed's time and chance in the place of the machine's."""
+        time = SimpleNamespace(monotonic=self.read_clock, time=self.clock.timestamp, sleep=self.pause)
+        thread = type("Thread", (VirtualThread,), {"world": self})
+        names: list[tuple[Any, str, Any]] = [
+            *((module, "time", time) for module in (budget, desk, attempt, rescue_jobs)),
+            (desk, "Thread", thread), (desk, "uuid4", lambda: UUID(int=self.chance.getrandbits(128))),
+            (desk, "WATCH_EVERY_SECONDS", 3600.0),
+            (attempt, "random", self.chance), (lanes, "ThreadPoolExecutor", InlineExecutor),
+        ]  # fmt: skip
+        with ExitStack() as stack:
+            for module, name, value in names:
+                stack.enter_context(mock.patch.object(module, name, value))
+            yield
