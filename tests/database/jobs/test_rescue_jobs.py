@@ -67,6 +67,13 @@ def test_a_lease_counts_by_the_databases_clock_to_the_second(sweeps: Sweeps, db:
     assert statuses(db, over, not_over) == ["pending", "running"]
 
 
+def test_lease_that_was_renewed_meanwhile_is_not_taken(db: psycopg.Connection) -> None:
+    """As by a worker that was frozen, while the sweep was between its two statements."""
+    renewed = running_job(db, lease=MINUTE)
+    assert db.execute(rescue_jobs.SQL["end"], {"ends": f"[{completion(db, renewed)}]"}).fetchall() == []
+    assert statuses(db, renewed) == ["running"]
+
+
 def test_job_with_attempts_left_is_tried_again_at_once(
     sweeps: Sweeps, db: psycopg.Connection, lanes: LaneStandIn
 ) -> None:

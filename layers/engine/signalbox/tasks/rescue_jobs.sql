@@ -15,4 +15,8 @@ WHERE status = 'running' AND lease_expires_at > clock_timestamp() AND lease_expi
 -- end: their attempts, if the leases are still the ones that ran out
 -- No lock beforehand: of a worker that finishes after all, another rescuer and this one, the first to change the job
 -- takes the token from it, and the others find none of theirs.
-SELECT id::text, status, follows FROM signalbox.end_attempts(%(ends)s::jsonb) WHERE id IS NOT NULL;
+-- A worker that was frozen may have renewed its own since they were listed.
+SELECT id::text, status, follows FROM signalbox.end_attempts((
+    SELECT coalesce(jsonb_agg(e), '[]') FROM jsonb_array_elements(%(ends)s::jsonb) AS e
+    JOIN signalbox.jobs AS j ON j.id = (e ->> 'id')::uuid WHERE j.lease_expires_at <= clock_timestamp()
+)) WHERE id IS NOT NULL;
