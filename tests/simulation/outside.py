@@ -22,7 +22,7 @@ from psycopg.rows import TupleRow
 from tests.simulation.scheduler import Actor, Scheduler
 
 TABLES = (
-    "jobs", "job_executions", "job_keys", "job_dependencies", "job_groups", "job_controls", "dead_letter_jobs",
+    "jobs", "job_executions", "job_dependencies", "job_groups", "job_controls", "dead_letter_jobs",
     "audit_log",
 )  # fmt: skip
 NEVER = 1e9
@@ -151,7 +151,10 @@ class Queue:
 
     def get_queue_attributes(self, QueueUrl: str, **_: Any) -> dict[str, Any]:  # noqa: N803
         self.world.dawdle()
-        return {"Attributes": {"Number": sum(QueueUrl.endswith(one.lane) for one in self.messages)}}
+        mine = [one for one in self.messages if QueueUrl.endswith(one.lane)]
+        at_hand = sum(one.visible_at <= self.world.now for one in mine)
+        counts = {"": at_hand, "NotVisible": len(mine) - at_hand, "Delayed": 0}
+        return {"Attributes": {f"ApproximateNumberOfMessages{name}": number for name, number in counts.items()}}
 
     def send_message_batch(self, QueueUrl: str, Entries: list[Any]) -> dict[str, Any]:  # noqa: N803
         world, lane = self.world, QueueUrl.rpartition("-")[2]

@@ -6,7 +6,7 @@ What a job does is drawn by the seed, attempt by attempt; each start of its code
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -30,6 +30,8 @@ from tests.simulation.scheduler import Process, Stopped, Violation
 
 FUNCTION_SECONDS = 360.0
 HIDDEN_SECONDS = 6 * FUNCTION_SECONDS
+# Of a lane, whose late jobs a worker takes up.
+EVENT = {"Records": [{"eventSourceARN": "arn:aws:sqs:us-east-1:123456789012:sim-normal"}]}
 WORDS = ("complete",) * 8 + ("fail", "fail", "permanent", "snooze", "more", "more", "limited", "kill", "cancel")
 LENGTHS = (0.01, 0.1, 1.0, 5.0, 20.0, 90.0, 400.0)
 _RETRY = RetryPolicy(max_attempts=3)
@@ -180,22 +182,27 @@ class Worker:
                 return
             if desk.error is None:
                 world.queue.delete(batch)
-            elif isinstance(desk.error, psycopg.OperationalError):
-                for one in batch:
-                    one.visible_at = world.now + 1
-            elif not isinstance(desk.error, Stopped):
-                raise desk.error
-            if desk.error is not None:
-                process.killed = True
+                continue
+            self._fail(desk.error, batch)
+            process.killed = True
+            if isinstance(desk.error, Stopped):
                 groups = Groups(world.catalogue, 4)
-                me.process = Process("nobody", mortal=False)
-                world.pause(world.chance.uniform(0, 10))
+            me.process = Process("nobody", mortal=False)
+            world.pause(world.chance.uniform(0, 10))
+
+    def _fail(self, error: BaseException, batch: Sequence[Any]) -> None:
+        """A worker without its database brings the messages back; one that is killed does nothing more."""
+        if isinstance(error, psycopg.OperationalError):
+            for one in batch:
+                one.visible_at = self.world.now + 1
+        elif not isinstance(error, Stopped):
+            raise error
 
     def _desk(self, groups: Groups, process: Process) -> VirtualDesk:
         world = self.world
         ends_at = world.now + FUNCTION_SECONDS
         invocation = Invocation(process.name, world.clock + timedelta(seconds=process.skew), ends_at, "0")
-        desk = VirtualDesk(world.tools, invocation, groups, None)
+        desk = VirtualDesk(world.tools, invocation, groups, EVENT)
         desk.world = world
         virtual: Any = VirtualThreads(world, desk)
         desk.threads = desk.main = desk.done = virtual

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from signalbox.jobs.job import Job
-from signalbox.worker.lease import Due, Left
+from signalbox.worker.lease import Due, Held, Left
 
 # Ends are recorded so long after the first of them, or with so many, and at once when nothing else is at work.
 RECORD_AFTER_SECONDS = 1.0
@@ -77,6 +77,7 @@ class FindHeld:
     """Sent: those of these caps and rates that hold jobs, and in how many seconds one may begin; None: none may."""
 
     controls: Sequence[str]
+    longest_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +151,9 @@ class Core:
     suspects: deque[str] = field(default_factory=deque)
     left: list[str] = field(default_factory=list)  # queued jobs that there is no time for
     held: dict[str, float] = field(default_factory=dict)  # caps and rates: when the next of their jobs may begin
+    for_others: set[str] = field(
+        default_factory=set
+    )  # caps and rates whose next job is too long for this worker's time
     at_work: dict[tuple[str, str], Group] = field(default_factory=dict)
     ends: list[Ended] = field(default_factory=list)
     begun: bool = False  # any job
@@ -164,6 +168,13 @@ class Core:
         for id_, job_type in self.messages.items():
             self.hand.setdefault(job_type, deque()).append(id_)
         self.beat_at = self.clock() + BEAT_SECONDS
+        try:
+            yield from self._work()
+        finally:  # after an error of the desk's, too: groups outlive the invocation
+            for group in self.at_work.values():
+                group.at_work -= 1
+
+    def _work(self) -> Generator[Want, Any, None]:
         while True:
             yield from self._begin()
             if not self.at_work:
@@ -232,7 +243,7 @@ class Core:
     def _choose(self) -> list[str]:
         """Take from the hand as many of each type as there is room for."""
         wanted: list[str] = []
-        early = self.clock() < self.claim_at
+        early = bool(self.at_work) and self.clock() < self.claim_at
         for job_type, ids in list(self.hand.items()):
             group = self.group_of(job_type)
             room = group.room
@@ -266,9 +277,13 @@ class Core:
         yield from self._look_for_held((control,), after=0.0 if jobs else LOOK_AGAIN_SECONDS)
 
     def _look_for_held(self, controls: Sequence[str], after: float = 0.0) -> Generator[Want, Any, None]:
-        found: dict[str, float | None] = yield FindHeld(controls)
+        found: list[Held] = yield FindHeld(controls, self._longest)
         now = self.clock()
-        self.held |= {control: now + max(after, wait) for control, wait in found.items() if wait is not None}
+        for one in found:
+            if one.seconds is not None and one.fits:
+                self.held[one.control] = now + max(after, one.seconds)
+            elif one.seconds is not None:
+                self.for_others.add(one.control)
 
     def _claim(self, wanted: Sequence[str]) -> Generator[Want, Any, None]:
         jobs: list[Job] = yield Claim(wanted, self._longest)

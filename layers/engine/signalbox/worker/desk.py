@@ -10,7 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import count
@@ -114,7 +114,7 @@ class Desk:
         try:
             self._answer_all(plan)
             self._record_locked()
-            self._leave(plan.left, list(plan.held))
+            self._leave(plan.left, [*plan.held, *plan.for_others])
             self._publish_rest([id_ for id_ in messages if id_ not in self.jobs])
         except BaseException as error:
             self.error = error
@@ -126,9 +126,8 @@ class Desk:
             self._end_process()
 
     def _answer_all(self, plan: Core) -> None:
-        steps = plan.run()
         answer: Any = None
-        with suppress(StopIteration):
+        with closing(plan.run()) as steps, suppress(StopIteration):
             while True:
                 answer = self._answer(steps.send(answer))
 
@@ -155,7 +154,7 @@ class Desk:
             case FindLeft():
                 return lease.find_left(db, want.ids)
             case FindHeld():
-                return lease.find_held(db, want.controls, self.lanes)
+                return lease.find_held(db, want.controls, self.lanes, int(want.longest_seconds * 1000))
             case FindDue():
                 return lease.find_due(db, self.lane, want.most) if self.lane else []
 

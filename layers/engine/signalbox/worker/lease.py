@@ -132,9 +132,18 @@ def find_due(db: Connection, lane: str, most: int) -> list[Due]:
     return list(map(Due._make, db.execute(SQL["find_due"], {"lane": lane, "most": most, "late": LATE})))
 
 
-def find_held(db: Connection, controls: Iterable[str], lanes: Sequence[str]) -> dict[str, float | None]:
-    """Return those of these controls that hold jobs, and the seconds until one may begin; None: no place is free."""
-    return dict(db.execute(SQL["find_held"], {"controls": list(controls), "lanes": list(lanes)}).fetchall())
+class Held(NamedTuple):
+    """A control that holds jobs."""
+
+    control: str
+    seconds: float | None  # until the next of them may begin; None: no place is free
+    fits: bool  # whether that one's time-out is short enough
+
+
+def find_held(db: Connection, controls: Iterable[str], lanes: Sequence[str], longest_ms: int) -> list[Held]:
+    """Return those of these controls that hold jobs."""
+    values = {"controls": list(controls), "lanes": list(lanes), "longest_ms": min(longest_ms, LONGEST_MS)}
+    return list(map(Held._make, db.execute(SQL["find_held"], values)))
 
 
 def renew(db: Connection, beats: Iterable[Mapping[str, Any]], life: timedelta = LIFE) -> dict[str, bool]:

@@ -40,15 +40,17 @@ FROM (
 ) AS due
 ORDER BY priority, turn, send_at LIMIT %(most)s;
 
--- find_held: of these controls those that hold jobs, with the seconds until one may begin; NULL where all places are taken
+-- find_held: of these controls those that hold jobs, with the seconds until one may begin, and whether it is short enough
+-- No seconds where all places are taken.
 SELECT w.name, CASE WHEN NOT c.paused IS TRUE AND coalesce(signalbox.room_under_cap(c), 1) > 0
-    THEN greatest(0, coalesce(extract(epoch FROM c.next_at - clock_timestamp()), 0))::float8 END
+    THEN greatest(0, coalesce(extract(epoch FROM c.next_at - clock_timestamp()), 0))::float8 END,
+    held.timeout_ms <= %(longest_ms)s
 FROM unnest(%(controls)s::text[]) AS w (name)
 LEFT JOIN signalbox.job_controls AS c
     ON c.kind = split_part(w.name, ':', 1) AND c.key = substr(w.name, strpos(w.name, ':') + 1)
 -- In the order of jobs_held: one look at the index for each, however many it holds.
 CROSS JOIN LATERAL (
-    SELECT FROM signalbox.jobs AS j WHERE j.held_by = w.name AND j.lane = ANY (%(lanes)s)
+    SELECT j.timeout_ms FROM signalbox.jobs AS j WHERE j.held_by = w.name AND j.lane = ANY (%(lanes)s)
     ORDER BY j.priority, j.id LIMIT 1
 ) AS held;
 
