@@ -428,7 +428,7 @@ class Desk:
     def _await_the_others(self) -> None:
         """After an error: nothing may go on in an environment that Lambda freezes, and wakes for another invocation."""
         while self.at_work and time.monotonic() < self.invocation.ends_at - AGAIN_SECONDS:
-            with suppress(BaseException):
+            with suppress(Exception):
                 self._wait(time.monotonic() + AGAIN_SECONDS)
         self.hung += self.at_work.values()
 
