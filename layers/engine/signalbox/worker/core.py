@@ -7,21 +7,19 @@ simulation can answer it with a seeded scheduler.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 from signalbox.jobs.job import Job
+from signalbox.worker.groups import Group
 from signalbox.worker.lease import Due, Held, Left
 
 # Ends are recorded so long after the first of them, or with so many, and at once when nothing else is at work.
 RECORD_AFTER_SECONDS = 1.0
 RECORD_AT_MOST = 1000
 BEAT_SECONDS = 15.0
-# Jobs of one kind that take this long together begin with one statement. A crash just then charges those of them
-# whose code it did not reach.
-CHUNK_SECONDS = 0.02
 # While many are at work, one claim takes up the places that fall free in so long.
 CLAIM_EVERY_SECONDS = 0.005
 # A job is not begun with less of its own time left than this share: it would only be broken off.
@@ -113,32 +111,6 @@ Want = Claim | Run | Hold | FindLeft | FindHeld | FindDue | Wait | Record | Rene
 
 
 @dataclass(slots=True)
-class Group:
-    """Jobs that share a limit: those of one type, or all that need the main thread."""
-
-    name: str
-    limit: int
-    at_work: int = 0
-    seconds_each: float = 0.0  # on average, lately; 0: not known
-
-    @property
-    def _in_a_chunk(self) -> int:
-        return int(CHUNK_SECONDS / self.seconds_each) if self.seconds_each else 0
-
-    @property
-    def is_short(self) -> bool:
-        """Whether more of them end within a moment than run side by side."""
-        return self._in_a_chunk > self.limit
-
-    @property
-    def room(self) -> int:
-        return max(self.limit, self._in_a_chunk) - self.at_work
-
-    def learn(self, seconds: float) -> None:
-        self.seconds_each = 0.8 * self.seconds_each + 0.2 * seconds if self.seconds_each else seconds
-
-
-@dataclass(slots=True)
 class Core:
     """One invocation's. Groups outlive it: they know how long their jobs take."""
 
@@ -151,9 +123,7 @@ class Core:
     suspects: deque[str] = field(default_factory=deque)
     left: list[str] = field(default_factory=list)  # queued jobs that there is no time for
     held: dict[str, float] = field(default_factory=dict)  # caps and rates: when the next of their jobs may begin
-    for_others: set[str] = field(
-        default_factory=set
-    )  # caps and rates whose next job is too long for this worker's time
+    for_others: set[str] = field(default_factory=set)  # of these, whose next job is too long for the time that is left
     at_work: dict[tuple[str, str], Group] = field(default_factory=dict)
     ends: list[Ended] = field(default_factory=list)
     begun: bool = False  # any job
@@ -170,39 +140,75 @@ class Core:
         self.beat_at = self.clock() + BEAT_SECONDS
         try:
             yield from self._work()
-        finally:  # after an error of the desk's, too: groups outlive the invocation
+        finally:  # after an error of the driver's, too: groups outlive the invocation
             for group in self.at_work.values():
                 group.at_work -= 1
+        self._leave([id_ for ids in self.hand.values() for id_ in ids])
+        self._leave(self.suspects)
 
     def _work(self) -> Generator[Want, Any, None]:
         while True:
             yield from self._begin()
-            if not self.at_work:
-                yield from self._record()
-                if not self._may_begin:
-                    if not self._may_begin_soon:
-                        return
-                    yield Wait(min(self.held.values()))
+            if self.at_work:
+                yield from self._wait_for_ends()
                 continue
-            for one in (yield Wait(self._next_instant())):
-                self._take_end(one)
-            yield from self._keep_up()
+            yield from self._record()
+            if self._may_begin:
+                continue
+            if not self._may_begin_soon:
+                return
+            yield Wait(min(self.held.values()))
+
+    def _wait_for_ends(self) -> Generator[Want, Any, None]:
+        for one in (yield Wait(self._next_instant())):
+            self._take_end(one)
+        if self.ends and (len(self.ends) >= RECORD_AT_MOST or self.clock() >= self.record_at):
+            yield from self._record()
+        if self.clock() >= self.beat_at:
+            self.beat_at = self.clock() + BEAT_SECONDS
+            yield Renew()
+
+    def _leave(self, ids: Iterable[str]) -> None:
+        """To be sent again; but of what was taken up, the own message is on its way."""
+        self.left += [id_ for id_ in ids if id_ in self.messages]
 
     # ---- beginning
 
     @property
+    def _has_time(self) -> bool:
+        return not self.stopping and self.clock() < self.ends_at
+
+    @property
     def _may_begin(self) -> bool:
-        """Whether jobs wait that there is time for."""
-        if not self._has_time:
-            hand = [id_ for ids in self.hand.values() for id_ in ids]
-            self.left += [id_ for id_ in [*hand, *self.suspects] if id_ in self.messages]
-            self.hand.clear()
-            self.suspects.clear()
-        return bool(self.hand or self.suspects or self._next_control() or self._may_take_up)
+        """Whether jobs wait, or may be found, that there is time for."""
+        return self._has_time and bool(self.hand or self.suspects or self._next_control() or self._may_take_up)
+
+    @property
+    def _may_begin_soon(self) -> bool:
+        """Whether a held job may begin so soon that a message would come later."""
+        soon = self.clock() + WAIT_FOR_HELD_SECONDS
+        return self._has_time and any(at <= soon for at in self.held.values())
+
+    def _begin(self) -> Generator[Want, Any, None]:
+        while self._may_begin and not self.alone:
+            step = self._next_step()
+            if step is None:
+                return
+            yield from step
+
+    def _next_step(self) -> Generator[Want, Any, None] | None:
+        if (control := self._next_control()) is not None:
+            return self._begin_held(control)
+        if self.hand:
+            wanted = self._choose()
+            return self._claim(wanted) if wanted else None
+        if self.suspects:
+            return None if self.at_work else self._begin_alone(self.suspects.popleft())
+        return self._take_up()
 
     @property
     def _may_take_up(self) -> bool:
-        return self._has_time and self.clock() >= self.take_up_at and len(self.at_work) < self.slots
+        return self.clock() >= self.take_up_at and len(self.at_work) < self.slots
 
     def _take_up(self) -> Generator[Want, Any, None]:
         """With room left, other jobs of the lane, into the hand."""
@@ -213,32 +219,6 @@ class Core:
                 self.suspects.append(job.id)
             else:
                 self.hand.setdefault(job.job_type, deque()).append(job.id)
-
-    @property
-    def _has_time(self) -> bool:
-        return not self.stopping and self.clock() < self.ends_at
-
-    @property
-    def _may_begin_soon(self) -> bool:
-        """Whether a held job may begin so soon that a message would come later."""
-        soon = self.clock() + WAIT_FOR_HELD_SECONDS
-        return self._has_time and any(at <= soon for at in self.held.values())
-
-    def _begin(self) -> Generator[Want, Any, None]:
-        while self._may_begin and not self.alone:
-            if (control := self._next_control()) is not None:
-                yield from self._begin_held(control)
-            elif self.hand:
-                wanted = self._choose()
-                if not wanted:
-                    return
-                yield from self._claim(wanted)
-            elif self.suspects:
-                if self.at_work:
-                    return
-                yield from self._begin_alone(self.suspects.popleft())
-            else:
-                yield from self._take_up()
 
     def _choose(self) -> list[str]:
         """Take from the hand as many of each type as there is room for."""
@@ -259,8 +239,6 @@ class Core:
     def _next_control(self) -> str | None:
         """One whose next job may begin, if there is a place for it."""
         now = self.clock()
-        if not self._has_time:
-            return None
         due = (control for control, at in self.held.items() if at <= now and self._places_for(control) > 0)
         return next(due, None)
 
@@ -309,7 +287,7 @@ class Core:
         long = [id_ for id_ in missing if waiting.get(id_) is False]
         if long and not self.begun:
             yield from self._run((yield Claim([long.pop(0)])))
-        self.left += [id_ for id_ in long if id_ in self.messages]
+        self._leave(long)
 
     def _hold_alike(self, id_: str) -> Generator[Want, Any, None]:
         """Others of the type may well be held with it, which is done at once, and not by a claim for each few."""
@@ -331,7 +309,7 @@ class Core:
         yield from self._run(jobs)
         if not jobs:
             found: list[Left] = yield FindLeft([id_])
-            self.left += [one.id for one in found if one.held_by is None]
+            self._leave(one.id for one in found if one.held_by is None)
 
     @property
     def _longest(self) -> float:
@@ -347,14 +325,6 @@ class Core:
             yield Run(jobs)
 
     # ---- ending
-
-    def _keep_up(self) -> Generator[Want, Any, None]:
-        """Record and renew what it is time for."""
-        if self.ends and (len(self.ends) >= RECORD_AT_MOST or self.clock() >= self.record_at):
-            yield from self._record()
-        if self.clock() >= self.beat_at:
-            self.beat_at = self.clock() + BEAT_SECONDS
-            yield Renew()
 
     def _take_end(self, one: Ended) -> None:
         group = self.at_work.pop((one.job.id, one.job.token), None)
@@ -379,9 +349,9 @@ class Core:
         instants = [self.beat_at]
         if self.ends:
             instants.append(self.record_at)
-        if self.hand and self.clock() < self.claim_at:
-            instants.append(self.claim_at)
         if self._has_time and not self.alone:
+            if self.hand and self.clock() < self.claim_at:
+                instants.append(self.claim_at)
             instants += [at for control, at in self.held.items() if self._places_for(control) > 0]
             if not (self.hand or self.suspects) and len(self.at_work) < self.slots:
                 instants.append(self.take_up_at)
