@@ -1,4 +1,4 @@
-"""A worker: the engine's own desk and core, with virtual job code in the place of threads.
+"""A worker: the engine's own driver and core, with virtual job code in the place of threads.
 
 What a job does is drawn by the seed, attempt by attempt; each start of its code is logged, for the invariants.
 """
@@ -24,7 +24,7 @@ from signalbox.jobs.payload import JobPayload
 from signalbox.jobs.retry_policy import RetryPolicy
 from signalbox.jobs.verdict import CANCELLED, Verdict, check_pieces, of_answer, of_error
 from signalbox.worker.attempt import Attempt, Outcome
-from signalbox.worker.desk import Desk
+from signalbox.worker.driver import Driver
 from signalbox.worker.groups import Groups
 from tests.simulation.scheduler import Process, Stopped, Violation
 
@@ -68,18 +68,18 @@ class Log:
 
 @dataclass
 class VirtualThreads:
-    """Runs all attempts of a desk: each has its end before it, in virtual time. Both its runners, and its queue."""
+    """Runs all attempts of a driver: each has its end before it, in virtual time. Both its runners, and its queue."""
 
     world: Any
-    desk: Desk
+    driver: Driver
     ends: list[tuple[float, int, Attempt, str]] = field(default_factory=list)
     numbers: count[int] = field(default_factory=count)
 
     def run(self, attempts: Attempt | Iterable[Attempt], _: int = 0) -> None:
         for attempt in [attempts] if isinstance(attempts, Attempt) else attempts:
             self._start(attempt)
-        if len(self.desk.at_work) > 1 and not self.desk.at_work.keys().isdisjoint(self.world.log.suspects):
-            raise Violation(f"a suspect is not alone among {', '.join(map(str, self.desk.at_work))}")
+        if len(self.driver.at_work) > 1 and not self.driver.at_work.keys().isdisjoint(self.world.log.suspects):
+            raise Violation(f"a suspect is not alone among {', '.join(map(str, self.driver.at_work))}")
 
     def _start(self, attempt: Attempt) -> None:
         world, job = self.world, attempt.job
@@ -98,7 +98,7 @@ class VirtualThreads:
         heapq.heappush(self.ends, (world.now + seconds, next(self.numbers), attempt, word))
 
     def get(self, timeout: float = 0.0) -> Outcome:
-        """As the desk's queue does."""
+        """As the driver's queue does."""
         world = self.world
         if self.ends and self.ends[0][0] <= world.now + timeout:
             world.pause(self.ends[0][0] - world.now)
@@ -144,7 +144,7 @@ ANSWERS: dict[str, Callable[[Job], Any]] = {
 }
 
 
-class VirtualDesk(Desk):
+class VirtualDriver(Driver):
     """Gives up at once what is at work in a process that was killed, and ends no process of ours."""
 
     world: Any
@@ -172,20 +172,20 @@ class Worker:
             process = me.process = Process(f"{self.name}/{number}", mortal=False)
             batch = world.queue.receive(world.chance.randint(1, 10), HIDDEN_SECONDS)
             process.mortal, process.skew = True, world.chance.uniform(-2, 2)
-            desk = self._desk(groups, process)
+            driver = self._driver(groups, process)
             messages = {one.body["job_id"]: one.body["job_type"] for one in batch}
             world.note("receives " + " ".join(f"j{int(id_[-8:])}" for id_ in messages))
-            world.log.workers[desk.invocation.worker_id] = process
+            world.log.workers[driver.invocation.worker_id] = process
             with suppress(Stopped):
-                desk.run(messages)
+                driver.run(messages)
             if world.over:
                 return
-            if desk.error is None:
+            if driver.error is None:
                 world.queue.delete(batch)
                 continue
-            self._fail(desk.error, batch)
+            self._fail(driver.error, batch)
             process.killed = True
-            if isinstance(desk.error, Stopped):
+            if isinstance(driver.error, Stopped):
                 groups = Groups(world.catalogue, 4)
             me.process = Process("nobody", mortal=False)
             world.pause(world.chance.uniform(0, 10))
@@ -198,15 +198,15 @@ class Worker:
         elif not isinstance(error, Stopped):
             raise error
 
-    def _desk(self, groups: Groups, process: Process) -> VirtualDesk:
+    def _driver(self, groups: Groups, process: Process) -> VirtualDriver:
         world = self.world
         ends_at = world.now + FUNCTION_SECONDS
         invocation = Invocation(process.name, world.clock + timedelta(seconds=process.skew), ends_at, "0")
-        desk = VirtualDesk(world.tools, invocation, groups, EVENT)
-        desk.world = world
-        virtual: Any = VirtualThreads(world, desk)
-        desk.threads = desk.main = desk.done = virtual
-        return desk
+        driver = VirtualDriver(world.tools, invocation, groups, EVENT)
+        driver.world = world
+        virtual: Any = VirtualThreads(world, driver)
+        driver.threads = driver.main = driver.done = virtual
+        return driver
 
 
 class VirtualThread:

@@ -14,7 +14,7 @@ from signalbox.jobs import lanes
 from signalbox.jobs.catalogue import Catalogue
 from signalbox.jobs.courier import Courier
 from signalbox.tasks import rescue_jobs
-from signalbox.worker import attempt, desk
+from signalbox.worker import attempt, driver, outbox
 from tests.simulation.invariants import Invariants
 from tests.simulation.outside import CLIENTS, InlineExecutor, Queue, Session, enter
 from tests.simulation.people import Operator, Submitter, sweep_each_minute
@@ -91,9 +91,9 @@ class World(Scheduler):
         time = SimpleNamespace(monotonic=self.read_clock, time=self.clock.timestamp, sleep=self.pause)
         thread = type("Thread", (VirtualThread,), {"world": self})
         names: list[tuple[Any, str, Any]] = [
-            *((module, "time", time) for module in (budget, desk, attempt, rescue_jobs)),
-            (desk, "Thread", thread), (desk, "uuid4", lambda: UUID(int=self.chance.getrandbits(128))),
-            (desk, "WATCH_EVERY_SECONDS", 3600.0),
+            *((module, "time", time) for module in (budget, driver, outbox, attempt, rescue_jobs)),
+            (outbox, "Thread", thread), (driver, "uuid4", lambda: UUID(int=self.chance.getrandbits(128))),
+            (driver, "WATCH_EVERY_SECONDS", 3600.0),
             (attempt, "random", self.chance), (lanes, "ThreadPoolExecutor", InlineExecutor),
         ]  # fmt: skip
         with ExitStack() as stack:

@@ -21,7 +21,7 @@ WALKS, CALLS = 20, 200
 models: Any = import_module("moto.sqs.models")
 
 
-class Desk:
+class QueuePair:
     """A queue and its dead-letter queue."""
 
     def __init__(self, name: str, *, fifo: bool = False) -> None:
@@ -64,43 +64,46 @@ class Desk:
 def walk(seed: int) -> list[Any]:
     """What a queue answers to random calls, and how many messages it counts after each."""
     dice = random.Random(seed)
-    desk = Desk(str(seed), fifo=seed % 4 == 0)
-    return [(_call(desk, dice, str(number)), desk.count(desk.name), desk.count(desk.dead)) for number in range(CALLS)]
+    queues = QueuePair(str(seed), fifo=seed % 4 == 0)
+    return [
+        (_call(queues, dice, str(number)), queues.count(queues.name), queues.count(queues.dead))
+        for number in range(CALLS)
+    ]
 
 
-def _call(desk: Desk, dice: random.Random, body: str) -> Any:
-    desk.now += dice.choice([0, 0.25, 1, 5])
-    queue = dice.choice([desk.name, desk.name, desk.dead])
-    handle = dice.choice(desk.handles[-20:] or ["unknown"])
+def _call(queues: QueuePair, dice: random.Random, body: str) -> Any:
+    queues.now += dice.choice([0, 0.25, 1, 5])
+    queue = dice.choice([queues.name, queues.name, queues.dead])
+    handle = dice.choice(queues.handles[-20:] or ["unknown"])
     match dice.choices(["send", "receive", "delete", "change", "purge"], [40, 30, 15, 15, 1])[0]:
         case "send":
-            return desk.send(body, dice.choice("abc"), dice.choice([0, 0, 3]))
+            return queues.send(body, dice.choice("abc"), dice.choice([0, 0, 3]))
         case "receive":
-            return desk.receive(queue, dice.randint(1, 10), dice.choice([0, 2, 10]))
+            return queues.receive(queue, dice.randint(1, 10), dice.choice([0, 2, 10]))
         case "delete":
-            return desk.delete(queue, handle)
+            return queues.delete(queue, handle)
         case "change":
-            return desk.change(queue, handle, dice.choice([0, 1, 20]))
+            return queues.change(queue, handle, dice.choice([0, 1, 20]))
         case _:
-            return desk.purge(queue)
+            return queues.purge(queue)
 
 
 def steps(size: int) -> dict[str, int]:
     """The bytecodes of each call where so many messages are visible, as many in flight and as many delayed."""
-    desk = Desk(f"of-{size}")
+    queues = QueuePair(f"of-{size}")
     for _ in range(size):
-        desk.send("in flight", "a")
-        desk.receive(desk.name, 1, 3600)
-        desk.send("delayed", "a", delay=900)
+        queues.send("in flight", "a")
+        queues.receive(queues.name, 1, 3600)
+        queues.send("delayed", "a", delay=900)
     for _ in range(size):
-        desk.send("visible", "a")
+        queues.send("visible", "a")
     return {
-        "send": _steps_of(lambda: desk.send("body", "a")),
-        "receive": _steps_of(lambda: desk.receive(desk.name, 10, 30)),
-        "change": _steps_of(lambda: desk.change(desk.name, desk.handles[-1], 60)),
-        "delete": _steps_of(lambda: desk.delete(desk.name, desk.handles[-1])),
-        "count": _steps_of(lambda: desk.count(desk.name)),
-        "wait": _steps_of(lambda: desk.backend.get_queue(desk.name).wait_for_messages(1)),
+        "send": _steps_of(lambda: queues.send("body", "a")),
+        "receive": _steps_of(lambda: queues.receive(queues.name, 10, 30)),
+        "change": _steps_of(lambda: queues.change(queues.name, queues.handles[-1], 60)),
+        "delete": _steps_of(lambda: queues.delete(queues.name, queues.handles[-1])),
+        "count": _steps_of(lambda: queues.count(queues.name)),
+        "wait": _steps_of(lambda: queues.backend.get_queue(queues.name).wait_for_messages(1)),
     }
 
 

@@ -10,7 +10,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow, tuple_row
 
-from signalbox.database import CANCEL_PATIENCE_SECONDS, Database
+from signalbox.database import CANCEL_PATIENCE_SECONDS, Database, has_gone
 
 AsyncConnection = psycopg.AsyncConnection[TupleRow]
 
@@ -28,9 +28,7 @@ class AsyncDatabasePool:
     async def lend(self) -> AsyncIterator[AsyncConnection]:
         """Lend a connection; one that comes back in the middle of something is closed."""
         async with self._places:
-            connection = self._free.pop() if self._free else await self._open()
-            if connection.closed or connection.broken:
-                connection = await self._open()
+            connection = await self._take()
             try:
                 yield connection
             finally:
@@ -40,6 +38,14 @@ class AsyncDatabasePool:
                 else:
                     with suppress(psycopg.Error):
                         await connection.close()
+
+    async def _take(self) -> AsyncConnection:
+        while self._free:
+            connection = self._free.pop()
+            if not has_gone(connection):
+                return connection
+            await connection.close()
+        return await self._open()
 
     def close(self) -> None:
         """From outside of the event loop, which must be running."""

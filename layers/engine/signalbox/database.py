@@ -1,6 +1,6 @@
 """A database connection of an execution environment: opened when first needed, checked, reopened when gone.
 
-A worker has one for its desk, and a few more that its jobs borrow.
+A worker has one for its driver, and a few more that its jobs borrow.
 
 No session state that a proxy would have to pin: no prepared statements, no session advisory locks.
 """
@@ -118,7 +118,7 @@ class Database:
 
     def connection(self) -> Connection:
         """The connection, alive as far as can be told without a round trip."""
-        if self._connection is None or _has_gone(self._connection):
+        if self._connection is None or has_gone(self._connection):
             self.close()
             self._connection = self._open()
         elif time.monotonic() > self._inspected_at + INSPECT_AFTER_SECONDS:
@@ -283,7 +283,7 @@ def _system_bundle() -> str:
     )
 
 
-def _has_gone(connection: Connection) -> bool:
+def has_gone(connection: Connection | psycopg.AsyncConnection[TupleRow]) -> bool:
     """An idle connection has nothing to read: what can be read is the server's farewell."""
     if connection.closed or connection.broken:
         return True

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from signalbox import migrations
@@ -36,29 +36,14 @@ class Engine:
         settings = Settings.read(environ)
         packs = load_packs(settings.packs)
         function, version = (environ.get(f"AWS_LAMBDA_FUNCTION_{name}", "") for name in ("NAME", "VERSION"))
-        clients = Clients()
+        clients, application, size = Clients(), function or "signalbox", settings.worker_connections
 
         def require_current(connection: Connection) -> None:
             migrations.require_current(connection, packs)
 
-        address = DatabaseAddress(settings, clients)
-
-        def make_database() -> Database:
-            return Database(
-                address,
-                ca_bundle=settings.ca_bundle,
-                application=function or "signalbox",
-                inspect=require_current,
-                locate_next=address.next,
-                error_details=settings.database_error_details,
-            )
-
-        database, size = make_database(), settings.worker_connections
+        make_database = _databases(settings, DatabaseAddress(settings, clients), application, require_current)
+        database = make_database()
         registry = Registry(task for pack in packs for task in pack.tasks)
-        catalogue = Catalogue((job_type for pack in packs for job_type in pack.job_types), registry)
-        node = environ.get("AWS_LAMBDA_LOG_STREAM_NAME", "")
-        log = make_logger(settings.stack, error_details=settings.database_error_details)
-        readers = _readers(settings, clients, function or "signalbox")
         tools = Tools(
             settings,
             registry,
@@ -66,13 +51,15 @@ class Engine:
             DatabasePool(make_database, size),
             AsyncDatabasePool(database, size),
             clients,
-            log,
-            catalogue,
-            node,
+            make_logger(settings.stack, error_details=settings.database_error_details),
+            Catalogue((job_type for pack in packs for job_type in pack.job_types), registry),
+            environ.get("AWS_LAMBDA_LOG_STREAM_NAME", ""),
             function,
             version,
-            readers,
         )
+        if settings.reader_url or settings.reader_secret_arn:
+            make_reader = _databases(settings, DatabaseAddress.of_reader(settings, clients), application)
+            tools = replace(tools, readers=DatabasePool(make_reader, size))
         return Engine(tools, packs)
 
     def close(self) -> None:
@@ -147,18 +134,20 @@ def _is_operation(event: object) -> bool:
     return isinstance(event, dict) and "operation" in event
 
 
-def _readers(settings: Settings, clients: Clients, application: str) -> DatabasePool | None:
-    if not (settings.reader_url or settings.reader_secret_arn):
-        return None
-    address = DatabaseAddress.of_reader(settings, clients)
-
+def _databases(
+    settings: Settings,
+    address: DatabaseAddress,
+    application: str,
+    inspect: Callable[[Connection], None] = lambda _: None,
+) -> Callable[[], Database]:
     def make_database() -> Database:
         return Database(
             address,
             ca_bundle=settings.ca_bundle,
             application=application,
+            inspect=inspect,
             locate_next=address.next,
             error_details=settings.database_error_details,
         )
 
-    return DatabasePool(make_database, settings.worker_connections)
+    return make_database

@@ -551,7 +551,7 @@ COMMENT ON COLUMN signalbox.jobs.sends IS
     'How often it was sent, or looked for in its lane, since it was last claimed: each time with twice the patience.';
 COMMENT ON COLUMN signalbox.jobs.scheduled_for IS 'Not before: as submitted, or after a retry, a snooze or a cap.';
 COMMENT ON COLUMN signalbox.jobs.cursor IS 'Where a job that said "more" goes on.';
-COMMENT ON COLUMN signalbox.jobs.cap_key IS 'The submitter''s own key for concurrency and rate.';
+COMMENT ON COLUMN signalbox.jobs.cap_key IS 'What caps and rates by key count together: the submitter''s own, or else what its type makes of the payload.';
 COMMENT ON COLUMN signalbox.jobs.started_at IS 'Of the newest attempt.';
 COMMENT ON COLUMN signalbox.jobs.held_by IS
     'The cap or rate that holds it, as kind:key. Whoever ends a job of that one begins the next; it is sent nowhere until then.';
@@ -945,6 +945,22 @@ CREATE FUNCTION signalbox.room_of(control signalbox.job_controls) RETURNS intege
     ))::integer END)
 $$;
 
+-- The queued jobs of a lane whose messages are late, the oldest of each priority: the index leads to them, past what is to be
+-- sent later.
+CREATE FUNCTION signalbox.late_jobs(of_lane text, late interval, most_each integer)
+RETURNS TABLE (id uuid, job_type text, tenant text, priority smallint, send_at timestamptz, suspect boolean)
+LANGUAGE sql STABLE AS $$
+    SELECT w.* FROM generate_series(1, 10) AS p (priority)
+    CROSS JOIN LATERAL (
+        SELECT j.id, j.job_type, j.tenant, j.priority, j.send_at,
+            coalesce(j.error_details ->> 'type' = 'WorkerLost', false)
+        FROM signalbox.jobs AS j
+        WHERE j.lane = of_lane AND j.priority = p.priority AND j.send_at <= clock_timestamp() + interval '2 min'
+            AND j.status = 'queued' AND j.queued_at <= clock_timestamp() - late
+        ORDER BY j.send_at LIMIT most_each
+    ) AS w
+$$;
+
 -- Of these jobs, queued ones that a pause, a cap or a rate holds back change their state; the rest may be claimed.
 CREATE FUNCTION signalbox.hold_jobs(wanted uuid[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -952,7 +968,6 @@ DECLARE
     control signalbox.job_controls;
     room integer;
     begun integer;
-    interval_ms float8;
 BEGIN
     -- Locked in one order, so that two workers can't wait for each other; whoever counts holds the row, so that what
     -- they counted stays true until they have claimed.

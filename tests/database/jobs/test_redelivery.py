@@ -10,7 +10,7 @@ import pytest
 
 from signalbox.errors import DatabaseUnavailable
 from signalbox.invocation import Invocation
-from signalbox.worker import desk, visibility
+from signalbox.worker import driver, visibility
 from tests.support.jobs_stage import JobsStage, sqs_event
 from tests.support.lane_stand_in import LaneStandIn
 from tests.support.outage import away
@@ -19,7 +19,7 @@ from tests.support.workshop import Workshop
 
 @pytest.fixture(autouse=True)
 def little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(driver, "PATIENCE_SECONDS", 0.1)
 
 
 def taken(stage: JobsStage, number: int) -> dict[str, Any]:

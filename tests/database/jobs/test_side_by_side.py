@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 from signalbox.jobs.job_type import JobType
 from signalbox.jobs.outcome import Completed
 from signalbox.jobs.submission import NewJob
-from signalbox.worker import core, desk
+from signalbox.worker import core, driver
 from tests.support.jobs import TEST_JOB_TYPES
 from tests.support.jobs.act import ACTS
 from tests.support.lane_stand_in import LaneStandIn
@@ -194,8 +195,8 @@ def test_first_job_of_an_invocation_is_charged_when_it_is_cut(workshop: Workshop
 def ended(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The codes with which the process would have ended."""
     codes: list[int] = []
-    monkeypatch.setattr(desk, "exit_process", codes.append)
-    monkeypatch.setattr(desk, "GIVEN_UP_AFTER_SECONDS", 0.2)
+    monkeypatch.setattr(driver, "exit_process", codes.append)
+    monkeypatch.setattr(driver, "GIVEN_UP_AFTER_SECONDS", 0.2)
     return codes
 
 
@@ -224,7 +225,7 @@ def test_job_that_hangs_in_c_costs_its_own_attempt(
 def test_job_that_blocks_the_loop_is_named_and_charged_alone(
     workshop: Workshop, ended: list[int], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(desk, "BLOCKED_SECONDS", 0.05)
+    monkeypatch.setattr(driver, "BLOCKED_SECONDS", 0.05)
     hang, waiting = threading.Event(), threading.Event()
 
     async def block(_: Any) -> None:
@@ -347,6 +348,57 @@ def test_async_jobs_use_the_database(workshop: Workshop) -> None:
     assert workshop.db.execute("SELECT count(*) FROM notes").fetchone() == (12,)
     child = workshop.job(workshop.job(ids[0])["result"]["child"])
     assert (str(child["parent_job_id"]), child["status"]) == (ids[0], "queued")
+
+
+def test_statements_of_one_async_job_run_at_once(workshop: Workshop) -> None:
+    async def gather(context: Any) -> Completed:
+        cursors = await asyncio.gather(*(context.db.execute("SELECT pg_sleep(0.05), %s::int", (n,)) for n in range(8)))
+        return Completed([(await cursor.fetchone())[1] for cursor in cursors])
+
+    job_id = submit(workshop, gather, "act_async")
+    workshop.work(job_id)
+    assert workshop.job(job_id)["result"] == list(range(8))
+
+
+def test_threads_of_one_job_have_a_connection_each(workshop: Workshop) -> None:
+    def fan_out(context: Any) -> Completed:
+        def ask(number: int) -> int:
+            with context.db.transaction():
+                return int(context.db.execute("SELECT %s::int FROM pg_sleep(0.05)", (number,)).fetchone()[0])
+
+        with ThreadPoolExecutor(8) as threads:
+            return Completed(list(threads.map(ask, range(8))))
+
+    job_id = submit(workshop, fan_out)
+    workshop.work(job_id)
+    assert workshop.job(job_id)["result"] == list(range(8))
+
+
+def test_what_a_borrowed_connection_can_not_do_is_told(workshop: Workshop) -> None:
+    def commit(context: Any) -> None:
+        context.db.commit()
+
+    def turn_autocommit_off(context: Any) -> None:
+        context.db.autocommit = False
+
+    ids = [submit(workshop, act, max_attempts=1) for act in (commit, turn_autocommit_off)]
+    workshop.work(*ids)
+    for job_id in ids:
+        assert "with context.db.connection() as db" in workshop.job(job_id)["error_details"]["message"]
+
+
+def test_async_job_after_a_restart_of_the_database_has_a_new_connection(workshop: Workshop) -> None:
+    async def ask(context: Any) -> None:
+        await context.db.execute("SELECT 1")
+
+    first, second = submit(workshop, ask, "act_async"), submit(workshop, ask, "act_async", max_attempts=1)
+    workshop.work(first)
+    workshop.db.execute(
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+        "WHERE application_name = 'signalbox' AND datname = current_database()"
+    )
+    workshop.work(second)
+    assert statuses(workshop, [first, second]) == ["completed"] * 2
 
 
 def test_async_job_can_not_be_transactional(workshop: Workshop) -> None:

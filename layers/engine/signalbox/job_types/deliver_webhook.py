@@ -118,8 +118,9 @@ def deliver_webhook(context: JobContext) -> Completed | Snooze:
         # Not all at the same moment.
         delay = timedelta(seconds=wait + random.uniform(0, 10))  # noqa: S311
         return Snooze(delay, f"{target.host} has failed several times in a row: one delivery probes it")
+    keys = read_signing_keys(context.clients, context.tools.settings.stack, context.payload.secret)
     try:
-        done = _deliver(context, target)
+        done = _deliver(context, target, keys)
     except (Permanent, RateLimited):  # it is there, and says so
         BREAKER.note_success(receiver)
         raise
@@ -130,10 +131,9 @@ def deliver_webhook(context: JobContext) -> Completed | Snooze:
     return done
 
 
-def _deliver(context: JobContext, target: Target) -> Completed:
+def _deliver(context: JobContext, target: Target, keys: Sequence[bytes]) -> Completed:
     payload: DeliverWebhook = context.payload
     settings = context.tools.settings
-    keys = read_signing_keys(context.clients, settings.stack, payload.secret)
     began = time.monotonic()
     ends_at = min(began + payload.timeout_seconds, context.budget.ends_at)
     addresses = addresses_of(target, settings, ends_at)

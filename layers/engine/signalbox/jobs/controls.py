@@ -16,7 +16,7 @@ from signalbox.database import Connection
 from signalbox.errors import ControlRefused
 from signalbox.jobs import audit
 from signalbox.jobs.audit import Orderer
-from signalbox.jobs.catalogue import Catalogue
+from signalbox.jobs.catalogue import LONGEST_KEY, Catalogue
 from signalbox.jobs.job_type import Lane
 from signalbox.jobs.lanes import Notice
 from signalbox.jobs.listing import bound, list_jobs
@@ -30,7 +30,6 @@ from signalbox.row import as_json
 
 SQL = load_queries(__file__)
 Kind = Literal["type", "lane", "tenant", "key"]
-_LONGEST_KEY = 200
 MOST_SENT = 1000
 
 
@@ -60,8 +59,8 @@ class Controlled:
             catalogue.find(self.key)
         if self.kind == "lane" and self.key not in list(Lane):
             raise ControlRefused(f"there is no lane '{self.key}'; the lanes are {', '.join(Lane)}")
-        if not 0 < len(self.key) <= _LONGEST_KEY:
-            raise ControlRefused(f"the name of a {self.kind} has 1 to {_LONGEST_KEY} characters, not {len(self.key)}")
+        if not 0 < len(self.key) <= LONGEST_KEY:
+            raise ControlRefused(f"the name of a {self.kind} has 1 to {LONGEST_KEY} characters, not {len(self.key)}")
 
 
 @dataclass(frozen=True, slots=True)

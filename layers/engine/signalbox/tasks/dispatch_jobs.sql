@@ -9,14 +9,7 @@ SELECT lane FROM unnest('{high,normal,low,heavy}'::text[]) AS l (lane) WHERE EXI
 SELECT w.id::text, w.job_type, l.lane, w.tenant
 FROM unnest('{high,normal,low,heavy}'::text[]) AS l (lane)
 CROSS JOIN LATERAL (
-    SELECT j.id, j.job_type, j.tenant FROM generate_series(1, 10) AS p (priority)
-    CROSS JOIN LATERAL (
-        SELECT k.id, k.job_type, k.tenant, k.send_at FROM signalbox.jobs AS k
-        WHERE k.lane = l.lane AND k.priority = p.priority AND k.send_at <= now() + interval '2 min'
-            AND k.status = 'queued' AND k.queued_at <= now() - %(late)s
-        ORDER BY k.send_at LIMIT %(most)s
-    ) AS j
-    ORDER BY p.priority, j.send_at LIMIT %(most)s
+    SELECT * FROM signalbox.late_jobs(l.lane, %(late)s, %(most)s) ORDER BY priority, send_at LIMIT %(most)s
 ) AS w;
 
 -- take_due: a batch of those that are due: what waited for its time is queued, what was sent before is looked after

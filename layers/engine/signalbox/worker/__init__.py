@@ -1,8 +1,9 @@
 """The worker: brings the jobs that an SQS batch names to their ends, many of them side by side.
 
-worker.py   one invocation: reads the messages, starts desk and main thread, answers SQS
+worker.py   one invocation: reads the messages, starts driver and main thread, answers SQS
 core.py     decides which jobs begin when, and when ends are recorded; no I/O
-desk.py     answers the core: claims, records and renews in Postgres, and hands jobs to those who run them
+driver.py   answers the core: claims, records and renews in Postgres, and hands jobs to those who run them
 runners.py  those who run them: a pool of threads, the event loop, the main thread
 attempt.py  one attempt at one job, from its payload to its verdict
+outbox.py   publishes what has been committed: messages to the lanes, changes of jobs to the event bus
 """

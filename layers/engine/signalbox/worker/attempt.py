@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from types import coroutine
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psycopg
@@ -31,7 +29,7 @@ from signalbox.worker.connections import LEFT_OPEN, AsyncLentConnection, LentCon
 from signalbox.worker.job_context import AsyncJobContext, JobContext, Progress
 from signalbox.worker.lease import Changed, LeaseLost, complete, finish
 from signalbox.worker.timeout import Alarm, LoopTimer, ThreadTimer, Timer
-from signalbox.worker.usage import Cost, peak_memory_mb
+from signalbox.worker.usage import Cost, Meter, peak_memory_mb
 
 if TYPE_CHECKING:
     from signalbox.invocation import Tools
@@ -60,7 +58,7 @@ class Outcome(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Attempt:
-    """A job that has begun, and its way to a verdict. Performing never raises but for what ends the process."""
+    """A job that has begun, and its way to a verdict. Performing never raises."""
 
     job: Job
     tools: Tools
@@ -87,7 +85,7 @@ class Attempt:
         try:
             return self._perform(timer, database)
         finally:
-            self.tools.pool.give_back(database, spoilt=timer.cancelling)
+            self.tools.pool.give_back(database, spoilt=bool(timer.cancelled))
 
     async def perform_on_loop(self) -> Outcome:
         meter = self.meter = Meter()
@@ -115,7 +113,7 @@ class Attempt:
             if own is None:
                 lent: Any = LentConnection(self.tools.pool, timer)
                 verdict = self._answer(known, self._context(known, lambda: lent, timer), timer)
-                if timer.has_cancelled:  # the job has caught it
+                if timer.cancelled:  # the job has caught it
                     raise JobTimedOut
             else:
                 verdict = self._answer(known, self._context(known, own.connection, timer, own), timer)
@@ -160,15 +158,12 @@ class Attempt:
         self, known: Known, context: JobContext, timer: Alarm | ThreadTimer, db: Connection | None = None
     ) -> Verdict:
         try:
-            if isinstance(timer, ThreadTimer):
-                timer.begin(self._seconds, db)
-            else:
-                timer.begin(self._seconds)
+            timer.begin(self._seconds, db)
             answer = known.perform(context)
             check_pieces(known.type, self.job, answer, context.now)
             return of_answer(answer)
         except BaseException as error:
-            if isinstance(error, Exception) or _is_interrupt(error):
+            if isinstance(error, Exception):
                 raise
             raise _called_for_end(error) from error
         finally:
@@ -218,9 +213,9 @@ class Attempt:
     ) -> JobContext:
         kind = AsyncJobContext if isinstance(timer, LoopTimer) else JobContext
         tools = self.tools if own is None else replace(self.tools, database=own)
-        reading: Any = None
+        reader = None
         if tools.readers is not None and isinstance(timer, Alarm | ThreadTimer):
-            reading = LentConnection(tools.readers, timer)
+            reader = LentConnection(tools.readers, timer)
         return kind(
             job=self.job,
             payload=load_payload(known, self.job),
@@ -230,7 +225,7 @@ class Attempt:
             progress=self.progress,
             submitted=self.submitted,
             connect=connect,
-            connect_reading=None if reading is None else lambda: reading,
+            reader=reader,
         )
 
     def _failed(self, error: Exception, timer: Timer) -> Verdict:
@@ -268,42 +263,6 @@ class Attempt:
         return verdict
 
 
-class Meter:
-    """Drives a coroutine, and measures its steps on the loop: what it waits in between costs nobody anything."""
-
-    def __init__(self) -> None:
-        self.cpu = 0.0
-        self.stepping_since = 0.0  # monotonic; 0: it waits
-        self._told_of = 0.0  # of which step
-
-    def blocks(self, now: float, seconds: float) -> bool:
-        """Whether a step has taken so long, which is told once."""
-        since = self.stepping_since
-        if not since or since == self._told_of or now - since < seconds:
-            return False
-        self._told_of = since
-        return True
-
-    @coroutine
-    def drive(self, awaitable: Any) -> Generator[Any, Any, Any]:
-        steps: Generator[Any, None, Any] = awaitable.__await__()
-        error: BaseException | None = None
-        while True:
-            cpu, self.stepping_since = time.thread_time(), time.monotonic()
-            try:
-                waits_for = steps.send(None) if error is None else steps.throw(error)
-            except StopIteration as stop:
-                return stop.value
-            finally:
-                self.cpu += time.thread_time() - cpu
-                self.stepping_since = 0.0
-            try:
-                error = None
-                yield waits_for
-            except BaseException as thrown:
-                error = thrown
-
-
 class _Unwanted(Exception):
     """Somebody had asked for the job to be cancelled before it began."""
 
@@ -324,11 +283,6 @@ def _require_idle(database: Database, timer: Timer) -> None:
     if timer.rang:  # it may be what the job caught in the middle of a statement
         raise JobTimedOut
     raise Permanent(LEFT_OPEN)
-
-
-def _is_interrupt(error: BaseException) -> bool:
-    """Ctrl-C, which only the main thread hears: it is meant for the process."""
-    return isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
 
 
 def _called_for_end(error: BaseException) -> Transient:

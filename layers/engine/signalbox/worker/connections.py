@@ -6,8 +6,10 @@ each statement or transaction.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any
 
 import psycopg
@@ -23,15 +25,47 @@ LEFT_OPEN = (
     "the job left a transaction open, and what it wrote there is undone: "
     "`with context.db.transaction():` ends it in any case"
 )
+_BY_ITSELF = (
+    "context.db has no '{}': it borrows a connection for each statement or transaction; "
+    "`with context.db.connection() as db:` borrows one for more"
+)
 
 
-class LentConnection:
+# The connections that blocks have borrowed, by borrower. A thread or a task that the job starts outside of such a block
+# borrows one of its own; a task inside of it shares that of the block.
+_held: ContextVar[Mapping[object, Any]] = ContextVar("_held", default=MappingProxyType({}))
+
+
+class Borrower:
+    """What borrows a connection for each statement or transaction, and can do what it has methods for."""
+
+    __slots__ = ("_pool", "row_factory")
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(_BY_ITSELF.format(name))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not hasattr(type(self), name):
+            raise AttributeError(_BY_ITSELF.format(name))
+        object.__setattr__(self, name, value)
+
+    @contextmanager
+    def _holding(self, connection: Any) -> Iterator[None]:
+        token = _held.set({**_held.get(), self: connection})
+        try:
+            yield
+        finally:
+            _held.reset(token)
+
+
+class LentConnection(Borrower):
     """`context.db` of a job that runs beside others in threads: a connection for each statement or transaction."""
+
+    __slots__ = ("_timer",)
 
     def __init__(self, pool: DatabasePool, timer: Alarm | ThreadTimer) -> None:
         self.row_factory: Any = tuple_row
         self._pool, self._timer = pool, timer
-        self._held: Connection | None = None
 
     def execute(self, query: Any, params: Any = None, **options: Any) -> psycopg.Cursor[TupleRow]:
         with self.connection() as db:
@@ -50,25 +84,25 @@ class LentConnection:
     @contextmanager
     def connection(self) -> Iterator[Connection]:
         """One for all that is done in the block: for what the methods above can't do."""
-        if self._held is not None:
-            yield self._held
+        if (held := _held.get().get(self)) is not None:
+            yield held
             return
         self._timer.pause()  # waiting for a connection is no part of a job's time
         database = self._pool.take()
+        lent: Connection | None = None
         try:
-            self._held = database.connection()
-            self._held.row_factory = self.row_factory
-            self._timer.resume(self._held)
-            yield self._held
+            lent = database.connection()
+            lent.row_factory = self.row_factory
+            with self._holding(lent):
+                self._timer.resume(lent)
+                yield lent
         finally:
             try:
                 self._timer.pause()
             except JobTimedOut:  # it came up on the way in
                 self._timer.pause()
-            self._held = None
             left_open = database.is_busy
-            self._pool.give_back(database, spoilt=self._timer.cancelling)
-            self._timer.cancelling = False
+            self._pool.give_back(database, spoilt=lent in self._timer.cancelled)
             self._timer.resume()
         if self._timer.rang:  # while nothing could be raised
             raise JobTimedOut
@@ -76,13 +110,14 @@ class LentConnection:
             raise Permanent(LEFT_OPEN)
 
 
-class AsyncLentConnection:
+class AsyncLentConnection(Borrower):
     """The same for `async def` jobs."""
+
+    __slots__ = ()
 
     def __init__(self, pool: AsyncDatabasePool) -> None:
         self.row_factory: Any = tuple_row
         self._pool = pool
-        self._held: AsyncConnection | None = None
 
     async def execute(self, query: Any, params: Any = None, **options: Any) -> psycopg.AsyncCursor[TupleRow]:
         async with self.connection() as db:
@@ -101,15 +136,12 @@ class AsyncLentConnection:
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[AsyncConnection]:
         """One for all that is done in the block: for what the methods above can't do."""
-        if self._held is not None:
-            yield self._held
+        if (held := _held.get().get(self)) is not None:
+            yield held
             return
         async with self._pool.lend() as connection:
             connection.row_factory = self.row_factory
-            self._held = connection
-            try:
+            with self._holding(connection):
                 yield connection
-            finally:
-                self._held = None
             if connection.info.transaction_status != TransactionStatus.IDLE:
                 raise Permanent(LEFT_OPEN)

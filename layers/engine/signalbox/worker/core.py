@@ -1,6 +1,6 @@
 """The worker's core: which jobs begin when, and when their ends are recorded. It does no I/O and reads no clock.
 
-A generator that yields what it wants and is sent the answer. The desk answers it with connections and threads; a
+A generator that yields what it wants and is sent the answer. The driver answers it with connections and threads; a
 simulation can answer it with a seeded scheduler.
 """
 
@@ -103,7 +103,7 @@ class Ended:
 
     job: Job
     seconds: float
-    outcome: Any  # for the desk: what it records and publishes
+    outcome: Any  # for the driver: what it records and publishes
     hung: bool = False  # it was given up, and whatever runs it still does
 
 

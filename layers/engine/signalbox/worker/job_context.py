@@ -44,7 +44,7 @@ class JobContext:
     progress: Progress
     submitted: list[Submitted]  # to be sent once the job has ended
     connect: Callable[[], Connection]
-    connect_reading: Callable[[], Connection] | None = None
+    reader: Any = None  # of a role that can only read, where the stack has one
 
     @property
     def db(self) -> Connection:
@@ -55,7 +55,8 @@ class JobContext:
     @property
     def reading(self) -> Connection:
         """For what only reads: of a role that can do nothing else, where the stack has one."""
-        return self.connect_reading() if self.connect_reading is not None else self.db
+        reader: Connection = self.reader or self.db
+        return reader
 
     @property
     def clients(self) -> Clients:

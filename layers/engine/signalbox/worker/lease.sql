@@ -26,17 +26,8 @@ WHERE id = ANY (%(ids)s::uuid[]) AND (status = 'queued' OR held_by IS NOT NULL);
 -- find_due: the next queued jobs of a lane, whose messages are late: by priority, tenants in turn, the oldest first
 SELECT id::text, job_type, suspect
 FROM (
-    SELECT w.*, p.priority, row_number() OVER (PARTITION BY p.priority, w.tenant ORDER BY w.send_at) AS turn
-    FROM generate_series(1, 10) AS p (priority)
-    CROSS JOIN LATERAL (
-        -- From each priority a part: the index leads to its oldest, past what is to be sent later.
-        SELECT j.id, j.job_type, j.tenant, j.send_at,
-            coalesce(j.error_details ->> 'type' = 'WorkerLost', false) AS suspect
-        FROM signalbox.jobs AS j
-        WHERE j.lane = %(lane)s AND j.priority = p.priority AND j.send_at <= clock_timestamp() + interval '2 min'
-            AND j.status = 'queued' AND j.queued_at <= clock_timestamp() - %(late)s
-        ORDER BY j.send_at LIMIT 10 * %(most)s
-    ) AS w
+    SELECT *, row_number() OVER (PARTITION BY priority, tenant ORDER BY send_at) AS turn
+    FROM signalbox.late_jobs(%(lane)s, %(late)s, 10 * %(most)s)
 ) AS due
 ORDER BY priority, turn, send_at LIMIT %(most)s;
 

@@ -2,7 +2,7 @@
 there, on the event loop by cancelling its task.
 
 A time-out comes again every few seconds: code that catches every error, to try once more, would else never hear that
-its time is over. None of the three gets through to code in C that hangs: the desk gives such an attempt up.
+its time is over. None of the three gets through to code in C that hangs: the driver gives such an attempt up.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Timer(Protocol):
 
 
 class ThreadTimer:
-    """Raises JobTimedOut in the thread that began it, when the desk rings. While it pauses, nothing is raised: what
+    """Raises JobTimedOut in the thread that began it, when the driver rings. While it pauses, nothing is raised: what
     borrows a connection must not lose it."""
 
     def __init__(self) -> None:
@@ -48,8 +48,8 @@ class ThreadTimer:
         self._thread = 0
         self._paused_at = 0.0
         self._connection: Connection | None = None
-        self.cancelling = False  # a statement of the connection, which is good for nobody else from then on
-        self.has_cancelled = False  # any statement of this attempt
+        # Of which a statement was cancelled: that may still hit the next one, which must not be another job's.
+        self.cancelled: set[Connection] = set()
 
     def begin(self, seconds: float, connection: Connection | None = None) -> None:
         self._thread = threading.get_ident()
@@ -71,11 +71,14 @@ class ThreadTimer:
                 continue
 
     def pause(self) -> None:
-        self.end()
-        self._paused_at = time.monotonic()
+        if self._thread == threading.get_ident():  # threads of the job's own are not interrupted
+            self.end()
+            self._paused_at = time.monotonic()
 
     def resume(self, connection: Connection | None = None) -> None:
         """Go on, with as much time left as at the pause."""
+        if self._thread != threading.get_ident():
+            return
         waited = time.monotonic() - self._paused_at
         self.over_at += waited
         self.rings_at += waited
@@ -84,7 +87,7 @@ class ThreadTimer:
             self._armed = True
 
     def ring(self) -> None:
-        """By the desk, once the time is over."""
+        """By the driver, once the time is over."""
         now = time.monotonic()
         with self._lock:
             if not self._armed or now < self.rings_at:
@@ -94,7 +97,7 @@ class ThreadTimer:
             _raise_in(self._thread, JobTimedOut)
             connection = self._connection
             if connection is not None:
-                self.cancelling = self.has_cancelled = True
+                self.cancelled.add(connection)
         if connection is not None:  # a statement that waits for its answer hears of nothing else
             with suppress(psycopg.Error):
                 connection.cancel_safe(timeout=CANCEL_PATIENCE_SECONDS)
@@ -139,14 +142,14 @@ class Alarm:
     with several workers in one process, only the job's own budget tells it."""
 
     def __init__(self) -> None:
-        self._works = threading.current_thread() is threading.main_thread()
+        self._works = self._is_here
         self._before: Any = None
         self.rang = False  # for the attempt at work, or the last one
         self.over_at = math.inf  # of the attempt at work, on the monotonic clock
         self._due_at = math.inf  # when it is told so next
         self._paused = False
-        # As ThreadTimer has them; a statement that a signal interrupts is seen by the state of its connection.
-        self.cancelling = self.has_cancelled = False
+        # As ThreadTimer has it; a statement that a signal interrupts is seen by the state of its connection.
+        self.cancelled: frozenset[Connection] = frozenset()
         self._rings_at = math.inf
 
     def __enter__(self) -> Self:
@@ -160,7 +163,7 @@ class Alarm:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, self._before)
 
-    def begin(self, seconds: float) -> None:
+    def begin(self, seconds: float, _connection: Connection | None = None) -> None:
         self.rang = False
         self.over_at = self._due_at = time.monotonic() + seconds
         if self._works and self._due_at < self._rings_at:
@@ -171,10 +174,16 @@ class Alarm:
 
     def pause(self) -> None:
         """Nothing is raised: what borrows a connection must not lose it."""
-        self._paused = True
+        if self._is_here:
+            self._paused = True
 
     def resume(self, _connection: Connection | None = None) -> None:
-        self._paused = False
+        if self._is_here:
+            self._paused = False
+
+    @property
+    def _is_here(self) -> bool:
+        return threading.current_thread() is threading.main_thread()
 
     def _set(self, seconds: float) -> None:
         self._rings_at = time.monotonic() + seconds

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import resource
 import sys
-from typing import NamedTuple
+import time
+from collections.abc import Generator
+from types import coroutine
+from typing import Any, NamedTuple
 
 _UNIT = 1 << 20 if sys.platform == "darwin" else 1 << 10
 
@@ -21,3 +24,39 @@ class Cost(NamedTuple):
     ended_ms: float
     cpu_ms: float
     memory_mb: int
+
+
+class Meter:
+    """Drives a coroutine, and measures its steps on the loop: what it waits in between costs nobody anything."""
+
+    def __init__(self) -> None:
+        self.cpu = 0.0
+        self.stepping_since = 0.0  # monotonic; 0: it waits
+        self._told_of = 0.0  # of which step
+
+    def blocks(self, now: float, seconds: float) -> bool:
+        """Whether a step has taken so long, which is told once."""
+        since = self.stepping_since
+        if not since or since == self._told_of or now - since < seconds:
+            return False
+        self._told_of = since
+        return True
+
+    @coroutine
+    def drive(self, awaitable: Any) -> Generator[Any, Any, Any]:
+        steps: Generator[Any, None, Any] = awaitable.__await__()
+        error: BaseException | None = None
+        while True:
+            cpu, self.stepping_since = time.thread_time(), time.monotonic()
+            try:
+                waits_for = steps.send(None) if error is None else steps.throw(error)
+            except StopIteration as stop:
+                return stop.value
+            finally:
+                self.cpu += time.thread_time() - cpu
+                self.stepping_since = 0.0
+            try:
+                error = None
+                yield waits_for
+            except BaseException as thrown:
+                error = thrown

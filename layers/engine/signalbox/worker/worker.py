@@ -17,7 +17,7 @@ import psycopg
 from signalbox.errors import DatabaseUnavailable
 from signalbox.jobs.catalogue import Catalogue
 from signalbox.jobs.message import read_messages
-from signalbox.worker.desk import Desk
+from signalbox.worker.driver import Driver
 from signalbox.worker.groups import Groups
 from signalbox.worker.visibility import bring_back
 
@@ -33,23 +33,23 @@ def work(tools: Tools, event: object, invocation: Invocation) -> dict[str, Any]:
     messages, unreadable = read_messages(event, tools.log)
     if tools.catalogue not in _groups:
         _groups[tools.catalogue] = Groups(tools.catalogue, tools.pool.size)
-    desk = Desk(tools, invocation, _groups[tools.catalogue], event)
+    driver = Driver(tools, invocation, _groups[tools.catalogue], event)
     if messages:
-        _work_off(desk, messages)
-    if desk.error is not None:
+        _work_off(driver, messages)
+    if driver.error is not None:
         tools.database.close()
-        if isinstance(desk.error, psycopg.OperationalError | DatabaseUnavailable):
+        if isinstance(driver.error, psycopg.OperationalError | DatabaseUnavailable):
             bring_back(tools.clients, event, invocation.ends_at, tools.log)
-        raise desk.error
-    desk.write_metrics()
+        raise driver.error
+    driver.write_metrics()
     return {"batchItemFailures": [{"itemIdentifier": id_} for id_ in unreadable]}
 
 
-def _work_off(desk: Desk, messages: dict[str, str]) -> None:
-    """The desk has a thread beside this one, which is the only one that signals reach."""
-    thread = Thread(target=desk.run, args=(messages,), name="desk")
+def _work_off(driver: Driver, messages: dict[str, str]) -> None:
+    """The driver has a thread beside this one, which is the only one that signals reach."""
+    thread = Thread(target=driver.run, args=(messages,), name="driver")
     thread.start()
     try:
-        desk.main.serve()
+        driver.main.serve()
     finally:
         thread.join()

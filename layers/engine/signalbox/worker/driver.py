@@ -1,4 +1,5 @@
-"""The desk: answers the core of one invocation. It has the worker's own connection and watches over what is at work.
+"""Drives the core of one invocation: answers what it wants, with the worker's own connection, and watches over what is
+at work.
 
 It runs beside the main thread, so that leases are renewed and ends recorded while that one computes.
 """
@@ -11,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import timedelta
 from itertools import count
 from queue import Empty, SimpleQueue
@@ -22,20 +23,19 @@ from uuid import uuid4
 import psycopg
 
 from signalbox.database import Connection
-from signalbox.errors import DatabaseUnavailable, SignalboxError
+from signalbox.errors import DatabaseUnavailable
 from signalbox.jobs.controls import next_held
 from signalbox.jobs.end_record import record_of
-from signalbox.jobs.events import Change
 from signalbox.jobs.job import Job
-from signalbox.jobs.lanes import LONGEST_DELAY_SECONDS, Notice
 from signalbox.jobs.metrics import write_metrics, write_version_metrics
-from signalbox.jobs.submission import Submitted, read_notices
+from signalbox.jobs.submission import read_notices
 from signalbox.jobs.verdict import BROKEN_OFF
 from signalbox.worker import lease
 from signalbox.worker.attempt import Attempt, Outcome
 from signalbox.worker.core import Claim, Core, Ended, FindDue, FindHeld, FindLeft, Hold, Record, Renew, Run, Wait, Want
 from signalbox.worker.groups import Groups, Runner
 from signalbox.worker.lease import Changed
+from signalbox.worker.outbox import Outbox
 from signalbox.worker.runners import LOOP, MainThread, Threads
 from signalbox.worker.timeout import ThreadTimer
 from signalbox.worker.usage import peak_memory_mb
@@ -50,7 +50,6 @@ WATCH_EVERY_SECONDS = 0.05
 # An attempt that goes on for so long after its time is given up: it hangs in code that nothing gets through to.
 GIVEN_UP_AFTER_SECONDS = 10.0
 BLOCKED_SECONDS = 1.0
-PUBLISH_EVERY_SECONDS = 1.0
 # What there was no time for is sent again with it: a worker with as little time would give it back at once.
 LEFT_DELAY_SECONDS = 10
 # What one job's end can cause.
@@ -66,20 +65,7 @@ exit_process = os._exit
 Found = TypeVar("Found")
 
 
-@dataclass(slots=True)
-class Outbox:
-    """What has been committed and is to be published."""
-
-    notices: list[Notice] = field(default_factory=list)
-    changes: list[Change] = field(default_factory=list)
-    followers: list[str] = field(default_factory=list)  # jobs that waited for those that ended
-    submitted: list[Submitted] = field(default_factory=list)
-
-    def __bool__(self) -> bool:
-        return bool(self.notices or self.changes or self.followers or self.submitted)
-
-
-class Desk:
+class Driver:
     """One invocation's."""
 
     def __init__(self, tools: Tools, invocation: Invocation, groups: Groups, event: object) -> None:
@@ -89,15 +75,13 @@ class Desk:
         self.messages = 0
         self.lane = _lane_of(event)  # whose jobs it takes up beside those of its messages
         self.lanes: Sequence[str] = lease.LIGHT
-        self.done: SimpleQueue[Any] = SimpleQueue()
+        self.done: SimpleQueue[Outcome] = SimpleQueue()
         self.main, self.threads = MainThread(self.done.put), Threads(self.done.put)
         self.at_work: dict[tuple[str, str], Attempt] = {}
         self.jobs: dict[str, Job] = {}  # all that have begun
-        self.outbox = Outbox()
-        self.publishing: Thread | None = None
-        self.published_at = self.claimed_at = self.began
+        self.outbox = Outbox(tools, self.jobs)
+        self.claimed_at = self.began
         self.counts: Counter[tuple[str, str]] = Counter()
-        self.delays: dict[str, float] = {}  # of jobs that are to be sent again
         self.locked: list[Outcome] = []  # whose rows somebody holds: recorded later
         self.watched_at = self.began
         self.hung: list[Attempt] = []
@@ -115,7 +99,9 @@ class Desk:
             self._answer_all(plan)
             self._record_locked()
             self._leave(plan.left, [*plan.held, *plan.for_others])
-            self._publish_rest([id_ for id_ in messages if id_ not in self.jobs])
+            missed = [id_ for id_ in messages if id_ not in self.jobs]
+            self.outbox.join()
+            self._patiently(lambda db: self.outbox.publish_rest(db, missed))
         except BaseException as error:
             self.error = error
         finally:
@@ -197,7 +183,7 @@ class Desk:
             self.at_work[job.id, job.token] = attempt
             by_runner.setdefault(self.groups.of(job.job_type).runner, []).append(attempt)
         self.lanes = ("heavy",) if jobs[0].lane == "heavy" else lease.LIGHT
-        self._note((job.id, "running") for job in jobs)
+        self.outbox.note((job.id, "running") for job in jobs)
         for attempt in by_runner.get(Runner.MAIN_THREAD, ()):
             self.main.run(attempt)
         if loop := by_runner.get(Runner.LOOP):
@@ -222,18 +208,14 @@ class Desk:
                 outcomes.append(self.done.get())
             return self._take(outcomes)
 
-    def _take(self, outcomes: Iterable[Outcome | BaseException]) -> list[Ended]:
+    def _take(self, outcomes: Iterable[Outcome]) -> list[Ended]:
         ended: list[Ended] = []
         for outcome in outcomes:
-            if isinstance(outcome, BaseException):
-                raise outcome
             job = outcome.attempt.job
             if self.at_work.pop((job.id, job.token), None) is None:
                 continue  # it was given up
             self.counts[job.job_type, outcome.verdict.execution] += 1
-            self.outbox.submitted += outcome.attempt.submitted
-            if outcome.verdict.status == "pending":
-                self.delays[job.id] = outcome.verdict.delay.total_seconds()
+            self.outbox.add(outcome)
             ended.append(Ended(job, outcome.ended - outcome.began, outcome))
         return ended
 
@@ -292,9 +274,8 @@ class Desk:
             if not outcome.recorded
         ]
         changed += self._finish(records) if records else []
-        self._follow([one for one in changed if one.id])
-        if time.monotonic() >= self.published_at + PUBLISH_EVERY_SECONDS:
-            self._publish()
+        self.outbox.follow([one for one in changed if one.id])
+        self.outbox.publish_beside()
         return any(not one.id for one in changed) or any(outcome.attempt.job.capped for outcome in outcomes)
 
     def _finish(self, records: Sequence[tuple[Outcome, str]]) -> list[Changed]:
@@ -340,71 +321,17 @@ class Desk:
                 time.sleep(AGAIN_SECONDS)
             broke = True
 
-    # ---- publishing
-
-    def _follow(self, changed: Sequence[Changed]) -> None:
-        """What is to be published for what has been recorded."""
-        for id_, status, follows in changed:
-            if follows:
-                self.outbox.followers.append(id_)
-            elif status == "pending" and self.delays.get(id_, 0) <= LONGEST_DELAY_SECONDS:
-                job = self.jobs[id_]
-                # A second more: SQS counts in whole ones, and a message that comes early is for nothing.
-                delay = round(self.delays[id_] + 0.5)
-                self.outbox.notices.append(Notice(id_, job.job_type, job.lane, job.tenant, delay))
-        self._note((id_, status) for id_, status, follows in changed if not follows)
-
-    def _note(self, changed: Iterable[tuple[str, str]]) -> None:
-        if not self.tools.settings.event_bus:
-            return
-        jobs = ((self.jobs[id_], status) for id_, status in changed)
-        self.outbox.changes += [
-            Change(job.id, job.job_type, job.lane, job.tenant, status, job.attempt) for job, status in jobs
-        ]
-
-    def _publish(self) -> None:
-        """Beside the desk: SQS takes its time."""
-        if self.outbox and (self.publishing is None or not self.publishing.is_alive()):
-            outbox, self.outbox = self.outbox, Outbox()
-            self.published_at = time.monotonic()
-            self.publishing = Thread(target=self._send_with_lent, args=(outbox,), name="publisher", daemon=True)
-            self.publishing.start()
-
-    def _send_with_lent(self, outbox: Outbox) -> None:
-        try:
-            with self.tools.pool.lend() as database:
-                self._send(database.connection(), outbox)
-        except (psycopg.Error, SignalboxError) as error:  # dispatch_jobs sends what was not
-            self.tools.log.warning("notices.not_sent", extra={"error": type(error).__name__})
-
-    def _send(self, db: Connection, outbox: Outbox) -> None:
-        courier = self.tools.courier
-        courier.send(outbox.notices)
-        courier.tell(outbox.changes)
-        courier.carry(outbox.submitted)
-        if outbox.followers:
-            courier.send_due(db, outbox.followers)
-            courier.tell_of_fallen(db, outbox.followers)
+    # ---- the end
 
     def _leave(self, ids: Sequence[str], controls: Sequence[str]) -> None:
         """Jobs that there was no time for: each once, with a delay; and the next ones that these controls hold."""
         if controls:
-            self.outbox.notices += self._patiently(lambda db: next_held(db, controls))
+            self.outbox.send(self._patiently(lambda db: next_held(db, controls)))
         if ids:
             notices = self._patiently(lambda db: read_notices(db, ids))
-            self.outbox.notices += [replace(notice, delay_seconds=LEFT_DELAY_SECONDS) for notice in notices]
+            self.outbox.send([replace(notice, delay_seconds=LEFT_DELAY_SECONDS) for notice in notices])
             for notice in notices:
                 self.counts[notice.job_type, "released"] += 1
-
-    def _publish_rest(self, missed: Sequence[str]) -> None:
-        if self.publishing is not None:
-            self.publishing.join()
-        if self.outbox:
-            self._patiently(lambda db: self._send(db, self.outbox))
-        if missed:
-            self._patiently(lambda db: self.tools.courier.tell_of_held(db, missed))
-
-    # ---- the end
 
     def write_metrics(self) -> None:
         tools, counts = self.tools, +self.counts  # without what was taken back

@@ -1,0 +1,119 @@
+"""What an invocation has committed and is to publish: messages to the lanes, changes of jobs to the event bus.
+
+Each second beside the driver, since SQS takes its time, and the rest at the end. What could not be sent, dispatch_jobs
+sends.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Thread
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from signalbox.database import Connection
+from signalbox.errors import SignalboxError
+from signalbox.jobs.events import Change
+from signalbox.jobs.job import Job
+from signalbox.jobs.lanes import LONGEST_DELAY_SECONDS, Notice
+from signalbox.jobs.submission import Submitted
+from signalbox.worker.attempt import Outcome
+from signalbox.worker.lease import Changed
+
+if TYPE_CHECKING:
+    from signalbox.invocation import Tools
+
+PUBLISH_EVERY_SECONDS = 1.0
+
+
+@dataclass(slots=True)
+class Unpublished:
+    """What waits to be published."""
+
+    notices: list[Notice] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+    followers: list[str] = field(default_factory=list)  # jobs that waited for those that ended
+    submitted: list[Submitted] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.notices or self.changes or self.followers or self.submitted)
+
+
+class Outbox:
+    """One invocation's; `jobs` are all that have begun."""
+
+    def __init__(self, tools: Tools, jobs: Mapping[str, Job]) -> None:
+        self._tools, self._jobs = tools, jobs
+        self._waiting = Unpublished()
+        self._delays: dict[str, float] = {}  # of jobs that are tried again
+        self._thread: Thread | None = None
+        self._published_at = time.monotonic()
+
+    def send(self, notices: Sequence[Notice]) -> None:
+        self._waiting.notices += notices
+
+    def note(self, changed: Iterable[tuple[str, str]]) -> None:
+        """Jobs, and what they have become."""
+        if not self._tools.settings.event_bus:
+            return
+        jobs = ((self._jobs[id_], status) for id_, status in changed)
+        self._waiting.changes += [
+            Change(job.id, job.job_type, job.lane, job.tenant, status, job.attempt) for job, status in jobs
+        ]
+
+    def add(self, outcome: Outcome) -> None:
+        """What an attempt has submitted, and how long its job waits for the next one."""
+        self._waiting.submitted += outcome.attempt.submitted
+        if outcome.verdict.status == "pending":
+            self._delays[outcome.attempt.job.id] = outcome.verdict.delay.total_seconds()
+
+    def follow(self, changed: Sequence[Changed]) -> None:
+        """What is to be published for ends that have been recorded."""
+        for id_, status, follows in changed:
+            if follows:
+                self._waiting.followers.append(id_)
+            elif status == "pending" and self._delays.get(id_, 0) <= LONGEST_DELAY_SECONDS:
+                job = self._jobs[id_]
+                # A second more: SQS counts in whole ones, and a message that comes early is for nothing.
+                delay = round(self._delays[id_] + 0.5)
+                self._waiting.notices.append(Notice(id_, job.job_type, job.lane, job.tenant, delay))
+        self.note((id_, status) for id_, status, follows in changed if not follows)
+
+    def publish_beside(self) -> None:
+        """What waits, in a thread, if it is time and the last one is done."""
+        is_time = time.monotonic() >= self._published_at + PUBLISH_EVERY_SECONDS
+        if self._waiting and is_time and (self._thread is None or not self._thread.is_alive()):
+            waiting, self._waiting = self._waiting, Unpublished()
+            self._published_at = time.monotonic()
+            self._thread = Thread(target=self._publish_in_thread, args=(waiting,), name="publisher", daemon=True)
+            self._thread.start()
+
+    def join(self) -> None:
+        """Wait for the thread."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def publish_rest(self, db: Connection, missed: Sequence[str]) -> None:
+        """All that waits; and what a claim has made of the jobs that it did not begin."""
+        self._publish(db, self._waiting)
+        if missed:
+            self._tools.courier.tell_of_held(db, missed)
+
+    def _publish_in_thread(self, waiting: Unpublished) -> None:
+        try:
+            with self._tools.pool.lend() as database:
+                self._publish(database.connection(), waiting)
+        except (psycopg.Error, SignalboxError) as error:
+            self._tools.log.warning("notices.not_sent", extra={"error": type(error).__name__})
+
+    def _publish(self, db: Connection, waiting: Unpublished) -> None:
+        courier = self._tools.courier
+        courier.send(waiting.notices)
+        courier.tell(waiting.changes)
+        courier.carry(waiting.submitted)
+        if waiting.followers:
+            courier.send_due(db, waiting.followers)
+            courier.tell_of_fallen(db, waiting.followers)
