@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
-from itertools import pairwise
-from threading import Barrier, Thread
 from uuid import uuid4
 
 import psycopg
 import pytest
 
-from signalbox.errors import IdRefused, JobRefused, JobUnknown, TransitionRefused
-from signalbox.jobs.dependencies import add_dependency
+from signalbox.errors import JobRefused
 from signalbox.jobs.submission import Dependency, NewJob
 from tests.support.ledger_rows import count
 from tests.support.work_bench import WorkBench, overlapping
@@ -289,135 +286,3 @@ def test_older_jobs_of_the_same_keys_can_not_close_a_circle(bench: WorkBench) ->
 def test_an_id_that_is_none_is_refused(bench: WorkBench) -> None:
     with pytest.raises(JobRefused, match="no UUID"):
         bench.submit(id="seven")
-
-
-# ---- a further parent for a stored job
-
-
-def test_a_job_that_waits_for_its_time_can_be_made_to_wait_for_another(bench: WorkBench) -> None:
-    child, parent = bench.submit(delay=HOUR), bench.submit()
-    assert add_dependency(bench.db, child, Dependency(parent)) == []
-    job = bench.job(child)
-    assert (job["unmet_dependencies"], job["send_at"]) == (1, None)
-    bench.run(parent)
-    assert bench.job(child)["send_at"] == job["scheduled_for"]
-
-
-def test_the_same_dependency_again_changes_nothing_and_another_is_refused(bench: WorkBench) -> None:
-    child, parent = bench.submit(delay=HOUR), bench.submit()
-    for _ in range(2):
-        add_dependency(bench.db, child, Dependency(parent))
-    assert bench.job(child)["unmet_dependencies"] == 1
-    with pytest.raises(JobRefused, match="already, in another way: success / fail"):
-        add_dependency(bench.db, child, Dependency(parent, "completion"))
-
-
-@pytest.mark.parametrize(("end", "becomes"), [("completed", "pending"), ("failed", "failed")])
-def test_a_parent_that_has_ended_is_applied_at_once(bench: WorkBench, end: str, becomes: str) -> None:
-    parent, gate = bench.submit(), bench.submit()
-    child = bench.submit(depends_on=[Dependency(gate)])
-    bench.run(parent, status=end)
-    assert add_dependency(bench.db, child, Dependency(parent)) == []
-    assert bench.status(child) == becomes
-    assert bench.run(gate) == ({child} if end == "completed" else set())
-
-
-def test_a_due_job_that_need_not_wait_is_to_be_sent(bench: WorkBench) -> None:
-    parent, child = bench.submit(), bench.submit()
-    bench.run(parent)
-    bench.begin(child)
-    bench.end({child: "pending"})
-    [notice] = add_dependency(bench.db, child, Dependency(parent))
-    assert notice.job_id == child
-
-
-def test_a_paused_job_can_be_made_to_wait(bench: WorkBench) -> None:
-    parent, child = bench.submit(), bench.submit()
-    bench.pause(child)
-    add_dependency(bench.db, child, Dependency(parent))
-    bench.run(parent, status="failed")
-    assert bench.status(child) == "failed"
-
-
-@pytest.mark.parametrize("state", ["queued", "running", "completed"])
-def test_a_job_that_has_begun_or_may_at_any_moment_takes_no_further_parent(bench: WorkBench, state: str) -> None:
-    parent, child = bench.submit(), bench.submit()
-    if state != "queued":
-        bench.begin(child)
-    if state == "completed":
-        bench.end({child: "completed"})
-    with pytest.raises(TransitionRefused, match=f"is {state}: only one that is pending or paused"):
-        add_dependency(bench.db, child, Dependency(parent))
-    assert count(bench.db, "signalbox.job_dependencies") == 0
-
-
-def test_a_dependency_of_nothing_on_nothing_or_on_itself_is_refused(bench: WorkBench) -> None:
-    job, nobody = bench.submit(delay=HOUR), str(uuid4())
-    with pytest.raises(JobUnknown, match=f"there is no job {nobody}"):
-        add_dependency(bench.db, nobody, Dependency(job))
-    with pytest.raises(JobRefused, match=f"there is no job {nobody} to depend on"):
-        add_dependency(bench.db, job, Dependency(nobody))
-    with pytest.raises(JobRefused, match="depend on itself"):
-        add_dependency(bench.db, job, Dependency(job))
-    with pytest.raises(IdRefused, match="is not the id of a job"):
-        add_dependency(bench.db, job, Dependency("seven"))
-
-
-def test_a_circle_is_refused_however_long(bench: WorkBench) -> None:
-    first, *others = (bench.submit(delay=HOUR) for _ in range(5))
-    for parent, child in pairwise([first, *others]):
-        add_dependency(bench.db, child, Dependency(parent))
-    with pytest.raises(JobRefused, match="in a circle"):
-        add_dependency(bench.db, first, Dependency(others[-1]))
-    assert bench.job(first)["unmet_dependencies"] == 0
-
-
-def test_two_transactions_at_once_can_not_close_a_circle(bench: WorkBench, other: WorkBench) -> None:
-    one, two = bench.submit(delay=HOUR), bench.submit(delay=HOUR)
-
-    def close() -> str:
-        with pytest.raises(JobRefused, match="in a circle"):
-            add_dependency(other.db, one, Dependency(two))
-        return "refused"
-
-    _, [answer] = overlapping(bench, lambda: add_dependency(bench.db, two, Dependency(one)), close)
-    assert answer == "refused"
-    assert count(bench.db, "signalbox.job_dependencies") == 1
-
-
-def test_three_transactions_at_once_can_not_close_a_circle(dsn: str, bench: WorkBench) -> None:
-    ids = [bench.submit(delay=HOUR) for _ in range(3)]
-    gate, refused = Barrier(3, timeout=30), list[str]()
-
-    def add(child: str, parent: str) -> None:
-        with psycopg.connect(dsn, autocommit=True) as connection:
-            gate.wait()
-            try:
-                add_dependency(connection, child, Dependency(parent))
-            except JobRefused as error:
-                refused.append(str(error))
-
-    threads = [Thread(target=add, args=(ids[n], ids[n - 1])) for n in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(refused) == 1
-    assert count(bench.db, "signalbox.job_dependencies") == 2
-
-
-def test_a_transaction_that_would_not_see_the_others_adds_no_dependency(bench: WorkBench, other: WorkBench) -> None:
-    one, two = bench.submit(delay=HOUR), bench.submit(delay=HOUR)
-    other.db.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-    with pytest.raises(JobRefused, match="repeatable read"):
-        add_dependency(other.db, one, Dependency(two))
-
-
-def test_a_parent_that_ends_while_the_dependency_is_added_waits_for_it(bench: WorkBench, other: WorkBench) -> None:
-    parent, child = bench.submit(), bench.submit(delay=HOUR)
-    other.begin(parent)
-    _, [released] = overlapping(
-        bench, lambda: add_dependency(bench.db, child, Dependency(parent)), lambda: other.end({parent: "completed"})
-    )
-    assert released == set()
-    assert bench.job(child)["unmet_dependencies"] == 0

@@ -9,7 +9,6 @@ import psycopg
 import pytest
 
 from signalbox.errors import GroupUnknown, JobRefused
-from signalbox.jobs.dependencies import add_dependency
 from signalbox.jobs.groups import Group, seal_group, show_group
 from signalbox.jobs.submission import Dependency, NewJob
 from tests.support.ledger_rows import count
@@ -172,12 +171,3 @@ def test_a_submit_that_meets_a_seal_is_refused_or_counted(bench: WorkBench, othe
 
     (group, _), [answer] = overlapping(bench, lambda: seal(bench), join)
     assert (group.total, answer) == (0, "refused")
-
-
-def test_a_completion_job_may_be_made_to_wait_for_more(bench: WorkBench) -> None:
-    job, parent = bench.submit(group="g"), bench.submit()
-    group, _ = seal(bench)
-    completion = group.completion_job_id or ""
-    add_dependency(bench.db, completion, Dependency(parent))
-    assert bench.run(job) == set()
-    assert bench.run(parent) == {completion}
