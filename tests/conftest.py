@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
+import hypothesis
 import psycopg
 import pytest
 from psycopg import sql
@@ -26,6 +27,8 @@ from tests.support.server_home import lies_in_memory, server_home
 from tests.support.stage import Stage
 
 _numbers = count()
+hypothesis.settings.register_profile("no deadline", deadline=None)  # others may keep the machine busy
+hypothesis.settings.load_profile("no deadline")
 # A shell that runs the tests in the background ignores SIGINT, and so would all processes that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

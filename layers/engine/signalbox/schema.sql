@@ -1303,6 +1303,69 @@ BEGIN
     RETURN released;
 END $$;
 
+-- What submits leave for their commit, so that a long transaction holds neither the rows of parents nor those of groups and
+-- controls: else whoever ends such a job would wait for it. Only the transaction that wrote a row ever sees it.
+CREATE TABLE signalbox.job_submits (
+    tx xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    parents uuid[] NOT NULL,
+    groups jsonb NOT NULL,
+    caps jsonb NOT NULL
+);
+COMMENT ON TABLE signalbox.job_submits IS
+    'What the commit of a transaction still does for the jobs that it has submitted: empty in between.';
+CREATE INDEX submits_of_transaction ON signalbox.job_submits (tx);
+
+-- What the submits of this transaction have left: the caps that their types declare, the groups that they join, and parents
+-- that may have ended in the meantime. In one order, first jobs, then groups, as settling has it.
+CREATE FUNCTION signalbox.finish_submits() RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    parents uuid[];
+    joins jsonb;
+    caps jsonb;
+    joined text[];
+    closed text;
+BEGIN
+    WITH mine AS (DELETE FROM signalbox.job_submits AS s WHERE s.tx = pg_current_xact_id() RETURNING s.*)
+    SELECT ARRAY(SELECT DISTINCT unnest(m.parents) FROM mine AS m),
+        (SELECT jsonb_object_agg(g.id, g.count) FROM (
+            SELECT j.key AS id, sum(j.value::integer) AS count FROM mine AS m, jsonb_each_text(m.groups) AS j GROUP BY j.key
+        ) AS g),
+        (SELECT jsonb_agg(c) FROM mine AS m, jsonb_array_elements(m.caps) AS c)
+    INTO parents, joins, caps;
+    -- Unless there is one already, whoever set it.
+    INSERT INTO signalbox.job_controls (kind, key, max_running, rate, per_seconds, by_default)
+    SELECT r.kind, r.key, r.max_running, r.rate, r.per_seconds, true FROM jsonb_to_recordset(caps) AS r (
+        kind text, key text, max_running integer, rate integer, per_seconds integer
+    )
+    ORDER BY r.kind, r.key
+    ON CONFLICT DO NOTHING;
+    -- None of them can end from here to the commit: else it would do so unseen, and nobody would ever release the job.
+    PERFORM FROM signalbox.jobs WHERE id = ANY (parents) ORDER BY id FOR SHARE;
+    WITH grown AS (
+        INSERT INTO signalbox.job_groups AS known (id, total)
+        SELECT g.key, g.value::integer FROM jsonb_each_text(joins) AS g ORDER BY g.key
+        ON CONFLICT (id) DO UPDATE SET total = known.total + excluded.total WHERE NOT known.sealed
+        RETURNING known.id
+    )
+    SELECT array_agg(id) INTO joined FROM grown;
+    SELECT min(g.id) INTO closed FROM jsonb_object_keys(joins) AS g (id) WHERE g.id <> ALL (coalesce(joined, '{}'));
+    IF closed IS NOT NULL THEN
+        RAISE EXCEPTION 'group ''%'' is sealed: it takes no further jobs', closed
+            USING ERRCODE = 'check_violation', CONSTRAINT = 'group_takes_jobs';
+    END IF;
+    PERFORM signalbox.settle_jobs(ARRAY(
+        SELECT id FROM signalbox.jobs WHERE id = ANY (parents) AND completed_at IS NOT NULL
+    ), counted => true);
+END $$;
+
+CREATE FUNCTION signalbox.finish_submits_at_commit() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM signalbox.finish_submits();
+    RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON signalbox.job_submits DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION signalbox.finish_submits_at_commit();
+
 CREATE FUNCTION signalbox.end_attempts(ends jsonb)
 RETURNS TABLE (id uuid, status text, follows boolean) LANGUAGE plpgsql
 -- By primary key, whatever the statistics say: on tables that were just filled they say that these are empty. And planned

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import psycopg
@@ -205,16 +205,33 @@ def test_a_group_does_not_count_a_parent_again_when_a_late_child_comes(bench: Wo
 
 
 @pytest.mark.parametrize("end", ["completed", "failed"])
-def test_a_parent_that_ends_while_its_child_is_submitted_waits_for_the_submit(
+def test_a_parent_ends_while_its_child_is_submitted_and_waits_for_nobody(
     bench: WorkBench, other: WorkBench, end: str
 ) -> None:
-    parent = bench.submit()
+    parent = bench.submit(group="g")
     other.begin(parent)
-    child, [released] = overlapping(
-        bench, lambda: bench.submit(depends_on=[Dependency(parent)]), lambda: other.end({parent: end})
-    )
-    assert released == ({child} if end == "completed" else set())
-    assert bench.status(child) == ("pending" if end == "completed" else "failed")
+    with bench.db.transaction():
+        child = bench.submit(group="g", depends_on=[Dependency(parent)])
+        assert other.end({parent: end}) == set()
+    job = bench.job(child)
+    if end == "completed":
+        assert (job["status"], job["unmet_dependencies"]) == ("pending", 0)
+        assert job["send_at"] <= datetime.now(UTC)
+    else:
+        assert job["status"] == "failed"
+    ended = bench.db.execute("SELECT total, completed, failed FROM signalbox.job_groups").fetchall()
+    assert ended == [(2, 1, 0) if end == "completed" else (2, 0, 2)]
+
+
+def test_two_submits_of_one_transaction_meet_no_deadlock_with_the_ends_of_their_parents(
+    bench: WorkBench, other: WorkBench
+) -> None:
+    first, last = sorted(bench.submit() for _ in range(2))
+    other.begin(first, last)
+    with bench.db.transaction():
+        children = [bench.submit(depends_on=[Dependency(parent)]) for parent in (last, first)]
+        other.end({first: "completed", last: "completed"})
+    assert [bench.job(child)["unmet_dependencies"] for child in children] == [0, 0]
 
 
 @pytest.mark.parametrize(("end", "becomes"), [("completed", "queued"), ("failed", "failed"), ("pending", "pending")])

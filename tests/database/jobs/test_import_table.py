@@ -186,7 +186,7 @@ def test_an_object_that_changes_between_chunks_fails_the_job_for_good(depot: Dep
 FIELD = st.text(alphabet=st.sampled_from('ab,"\n\r;é🚂\\. '), max_size=6)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rows=st.lists(st.tuples(FIELD, FIELD), max_size=12),
     chunk=st.integers(1, 60),

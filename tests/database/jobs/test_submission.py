@@ -15,6 +15,7 @@ import pytest
 from signalbox.errors import JobRefused, JobTypeUnknown
 from signalbox.jobs.catalogue import Catalogue
 from signalbox.jobs.submission import SQL, Dependency, NewJob, Submitted, submit
+from signalbox.packs import ENGINE
 from tests.support.jobs import TEST_JOB_TYPES
 from tests.support.ledger_rows import count
 from tests.support.partition_rows import wait_until_waiting
@@ -114,6 +115,20 @@ def test_a_submit_waits_for_one_with_its_key_that_is_still_open(
         found = second.result()
     assert (found.created, found.id == first.id) == (not commits, commits)
     assert count(db, JOBS) == 1
+
+
+def test_first_submit_of_a_capped_type_keeps_no_other_waiting(
+    db: psycopg.Connection, others: psycopg.Connection
+) -> None:
+    payload = {"url": "https://receiver.example/hook", "event_type": "paid", "event": {}, "secret": "key"}
+    job = NewJob(job_type="deliver_webhook", payload=payload)
+    catalogue = Catalogue(ENGINE.job_types)
+    others.execute("SET lock_timeout = '2s'")
+    with db.transaction():
+        submit(db, catalogue, [job], NOW)
+        submit(others, catalogue, [job], NOW)
+    assert count(db, JOBS) == 2
+    assert count(db, "signalbox.job_controls") == 1
 
 
 def test_submits_of_the_same_keys_in_another_order_never_deadlock(dsn: str, db: psycopg.Connection) -> None:

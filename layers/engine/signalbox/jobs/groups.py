@@ -50,7 +50,7 @@ class Group:
 
 
 def show_group(db: Connection, id_: str) -> Group:
-    """The counts as they are now."""
+    """The counts as they are now; of this transaction's own submits once it has committed."""
     with db.cursor(row_factory=class_row(Group)) as cursor:
         group = cursor.execute(SQL["show"], {"id": id_}).fetchone()
     if group is None:
@@ -67,6 +67,7 @@ def seal_group(
     another completion job than the first time: give that one an idempotency key.
     """
     with db.transaction():
+        db.execute(SQL["join"])  # what this transaction has submitted to it
         job = None if completion is None else _submit_completion(db, catalogue, id_, completion, now)
         if db.execute(SQL["seal"], {"id": id_, "completion": job and job.id}).fetchone() is None:
             return _sealed_before(db, id_, job), []

@@ -2,6 +2,9 @@
 SELECT id, total, completed, failed, cancelled, sealed, completion_job_id::text, created_at, finished_at
 FROM signalbox.job_groups WHERE id = %(id)s;
 
+-- join: count the jobs that this transaction has submitted
+SELECT signalbox.finish_submits();
+
 -- hold_completion: the job waits for its group, beside what else it waits for
 UPDATE signalbox.jobs
 SET status = CASE WHEN status = 'queued' THEN 'pending' ELSE status END, unmet_dependencies = unmet_dependencies + 1,

@@ -1,6 +1,6 @@
 """What new jobs wait for: jobs of the same submit, or older ones, which may end at the very moment.
 
-A parent's row is held until the submit has committed: its worker can't end it unseen in between.
+Those that end before the commit are looked at by the commit, which alone holds their rows (finish_submits).
 """
 
 from __future__ import annotations
@@ -55,23 +55,21 @@ def edges_of(waits: Sequence[tuple[str, Dependency]], older: Mapping[str, str]) 
     return edges
 
 
-def hold_parents(db: Connection, edges: Iterable[tuple[str, str]]) -> None:
-    """Until the transaction ends; raises where there is no such job."""
-    parents = sorted({parent for _, parent in edges})
-    if not parents:
-        return
-    held = {id_ for (id_,) in db.execute(SQL["hold_parents"], {"parents": parents}).fetchall()}
-    if missing := [parent for parent in parents if parent not in held]:
-        raise JobRefused(f"there is no job {missing[0]} to depend on; nothing was stored")
-
-
-def wait_for_parents(db: Connection, edges: Edges, lost_after: timedelta, *, recount: bool) -> dict[str, str]:
-    """The waiting jobs' states: of parents that have ended already, some may go, and some never will."""
+def wait_for_parents(db: Connection, edges: Edges, lost_after: timedelta) -> tuple[dict[str, str], list[str]]:
+    """Return the states of jobs that need not wait for all they name, and the parents that the commit looks at."""
+    rows = json.dumps([_row(*edge) for edge in edges.items()])
+    found = db.execute(SQL["insert_dependencies"], {"rows": rows}).fetchall()
     waiting = sorted({id_ for id_, _ in edges})
-    db.execute(SQL["insert_dependencies"], {"rows": json.dumps([_row(*edge) for edge in edges.items()])})
-    if recount:
-        db.execute(SQL["recount"], {"ids": waiting})
-    db.execute(SQL["settle"], {"parents": sorted({parent for _, parent in edges})})
+    if missing := {parent for _, parent in edges} - {parent for parent, _ in found}:
+        raise JobRefused(f"there is no job {min(missing)} to depend on; nothing was stored")
+    values = {"ids": waiting, "lost_after": lost_after}
+    states: dict[str, str] = dict(db.execute(SQL["count_unmet"], values).fetchall())
+    return states, sorted({parent for parent, satisfied in found if not satisfied})
+
+
+def settled_states(db: Connection, edges: Edges, lost_after: timedelta) -> dict[str, str]:
+    """Return the states of the waiting jobs once all is committed: of their parents some may just have ended."""
+    waiting = sorted({id_ for id_, _ in edges})
     db.execute(SQL["queue_released"], {"ids": waiting, "lost_after": lost_after})
     return dict(db.execute(SQL["read_states"], {"ids": waiting}).fetchall())
 

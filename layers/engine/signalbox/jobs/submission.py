@@ -1,8 +1,9 @@
 """Submitting jobs: in the caller's transaction, one or a hundred thousand, each checked before any is stored.
 
-    check → insert (or COPY) → hold parents → join groups → wait for parents → after the commit: send
+    check → insert (or COPY) → wait for parents → the commit: join groups, settle what has ended → send
 
-What is not sent after the commit, for whatever reason, `dispatch_jobs` sends.
+What is not sent after the commit, for whatever reason, `dispatch_jobs` sends. Until the commit no row of another job, a
+group or a control is held: a transaction of the caller's may last.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from itertools import islice
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+import psycopg
+from psycopg.pq import TransactionStatus
+
 from signalbox.database import Connection
 from signalbox.errors import JobRefused, Refused
 from signalbox.jobs.catalogue import Catalogue, Known
@@ -24,7 +28,7 @@ from signalbox.jobs.ids import new_ids
 from signalbox.jobs.job_row import Common, JobRow
 from signalbox.jobs.job_type import JobType, Lane, TypeCap, lane_of
 from signalbox.jobs.lanes import Notice
-from signalbox.jobs.parents import Dependency, edges_of, hold_parents, refuse_circles, wait_for_parents
+from signalbox.jobs.parents import Dependency, edges_of, refuse_circles, settled_states, wait_for_parents
 from signalbox.jobs.payload import MOST_BYTES, JobPayload, check_payload
 from signalbox.queries import load_queries
 from signalbox.storable import fault_of_json, holds_nul
@@ -100,22 +104,25 @@ def submit(db: Connection, catalogue: Catalogue, jobs: Sequence[NewJob], now: da
     many = len(jobs) >= COPY_FROM and all(job.idempotency_key is None for job in jobs)
     caps: Caps = {}
     rows = [] if many else list(_rows(catalogue, jobs, now, caps))
-    if len(rows) == 1 and not jobs[0].depends_on and jobs[0].group is None:
-        _declare_caps(db, caps)
+    if len(rows) == 1 and not jobs[0].depends_on and jobs[0].group is None and not _undeclared(db, caps):
         return _insert(db, rows)
-    with db.transaction():
-        # The server stores a part of many while the next is checked; what is refused then takes all of it back.
-        submitted = _copy(db, _rows(catalogue, jobs, now, caps)) if many else _insert(db, rows)
-        _declare_caps(db, caps)
-        both = list(zip(submitted, jobs, strict=True))
-        waits = [(one.id, on) for one, job in both for on in job.depends_on if one.created]
-        edges = edges_of(waits, {job.id: one.id for one, job in both if job.id and not one.created})
-        # Parents before groups, as a worker that ends them: else each could wait for the other.
-        hold_parents(db, edges)
-        _join_groups(db, Counter(job.group for one, job in both if job.group and one.created))
-        if not edges:
-            return submitted
-        states = wait_for_parents(db, edges, LOST_AFTER, recount=len(edges) < len(waits))
+    try:
+        with db.transaction():
+            # The server stores a part of many while the next is checked; what is refused then takes all of it back.
+            submitted = _copy(db, _rows(catalogue, jobs, now, caps)) if many else _insert(db, rows)
+            both = list(zip(submitted, jobs, strict=True))
+            waits = [(one.id, on) for one, job in both for on in job.depends_on if one.created]
+            edges = edges_of(waits, {job.id: one.id for one, job in both if job.id and not one.created})
+            states, parents = wait_for_parents(db, edges, LOST_AFTER) if edges else ({}, [])
+            groups = Counter(job.group for one, job in both if job.group and one.created)
+            older = sorted(set(parents) - {one.id for one in submitted if one.created})
+            _leave_for_the_commit(db, older, groups, _undeclared(db, caps))
+    except psycopg.errors.CheckViolation as error:
+        if error.diag.constraint_name != "group_takes_jobs":
+            raise
+        raise JobRefused(f"{error.diag.message_primary}; nothing was stored") from None
+    if older and db.info.transaction_status == TransactionStatus.IDLE:
+        states |= settled_states(db, edges, LOST_AFTER)
     return [one._replace(status=states.get(one.id, one.status)) for one in submitted]
 
 
@@ -275,14 +282,27 @@ def _count_by_cap(known: Known, job: NewJob, payload: JobPayload, caps: Caps) ->
     return job.cap_key if cap.per == "type" else key
 
 
-def _declare_caps(db: Connection, caps: Caps) -> None:
-    """The caps that types declare become rows, by which claims count."""
-    if caps:
-        rows = [
-            {"kind": kind, "key": key, "max_running": cap.max_running, "rate": cap.rate, "per_seconds": cap.per_seconds}
-            for (kind, key), cap in caps.items()
-        ]
-        db.execute(SQL["declare_caps"], {"caps": json.dumps(rows)})
+def _undeclared(db: Connection, caps: Caps) -> list[dict[str, Any]]:
+    """The caps that types declare and that are no rows yet, by which claims count."""
+    if not caps:
+        return []
+    rows = [
+        {"kind": kind, "key": key, "max_running": cap.max_running, "rate": cap.rate, "per_seconds": cap.per_seconds}
+        for (kind, key), cap in caps.items()
+    ]
+    found = set(db.execute(SQL["find_undeclared"], {"caps": json.dumps(rows)}).fetchall())
+    return [row for row in rows if (row["kind"], row["key"]) in found]
+
+
+def _leave_for_the_commit(
+    db: Connection, parents: Sequence[str], groups: Mapping[str, int], caps: Sequence[Mapping[str, Any]]
+) -> None:
+    """What would hold rows that others need; the trigger of the table does it."""
+    if groups and (sealed := db.execute(SQL["find_sealed"], {"groups": list(groups)}).fetchone()):
+        raise JobRefused(f"group '{sealed[0]}' is sealed: it takes no further jobs; nothing was stored")
+    if parents or groups or caps:
+        values = {"parents": list(parents), "groups": json.dumps(groups), "caps": json.dumps(caps)}
+        db.execute(SQL["leave"], values)
 
 
 def _insert(db: Connection, rows: Sequence[JobRow]) -> list[Submitted]:
@@ -317,15 +337,6 @@ def _copy(db: Connection, rows: Iterator[JobRow]) -> list[Submitted]:
             copy.write("".join([row.as_line() for row in block]))
             submitted += map(_submitted, block)
     return submitted
-
-
-def _join_groups(db: Connection, counts: Mapping[str, int]) -> None:
-    if not counts:
-        return
-    given = json.dumps([{"job_group": group, "count": count} for group, count in counts.items()])
-    joined = {id_ for (id_,) in db.execute(SQL["join_groups"], {"rows": given}).fetchall()}
-    if closed := sorted(counts.keys() - joined):
-        raise JobRefused(f"group '{closed[0]}' is sealed: it takes no further jobs; nothing was stored")
 
 
 def read_notices(db: Connection, ids: Sequence[str]) -> list[Notice]:

@@ -30,22 +30,17 @@ SELECT given.id, first.id::text, first.status
 FROM jsonb_to_recordset(%(rows)s::jsonb) AS given (id text, job_type text, idempotency_key text)
 JOIN signalbox.jobs AS first USING (job_type, idempotency_key);
 
--- join_groups: count the new jobs; a sealed group takes none
-INSERT INTO signalbox.job_groups AS known (id, total)
-SELECT job_group, count FROM jsonb_to_recordset(%(rows)s::jsonb) AS given (job_group text, count integer)
-ORDER BY job_group
-ON CONFLICT (id) DO UPDATE SET total = known.total + excluded.total WHERE NOT known.sealed
-RETURNING id;
+-- find_sealed: those of these groups that take no further jobs
+SELECT id FROM signalbox.job_groups WHERE id = ANY (%(groups)s) AND sealed ORDER BY id;
+
+-- leave: for the commit
+INSERT INTO signalbox.job_submits (parents, groups, caps) VALUES (%(parents)s::uuid[], %(groups)s::jsonb, %(caps)s::jsonb);
 
 -- read_due: what a message says of these jobs, of those that may begin
 SELECT id::text, job_type, lane, tenant FROM signalbox.jobs
 WHERE id = ANY (%(ids)s::uuid[]) AND status IN ('pending', 'queued') AND unmet_dependencies = 0
     AND (scheduled_for IS NULL OR scheduled_for <= now() + interval '1 s');
 
--- declare_caps: the caps that types declare, unless there is one already, whoever set it
-INSERT INTO signalbox.job_controls (kind, key, max_running, rate, per_seconds, by_default)
-SELECT kind, key, max_running, rate, per_seconds, true FROM jsonb_to_recordset(%(caps)s::jsonb) AS r (
-    kind text, key text, max_running integer, rate integer, per_seconds integer
-)
-ORDER BY kind, key
-ON CONFLICT (kind, key) DO NOTHING;
+-- find_undeclared: those of these caps of types that are no rows yet
+SELECT kind, key FROM jsonb_to_recordset(%(caps)s::jsonb) AS r (kind text, key text)
+WHERE NOT EXISTS (SELECT FROM signalbox.job_controls AS c WHERE c.kind = r.kind AND c.key = r.key);
