@@ -67,7 +67,7 @@ WHERE b.begun > 1 + (t.seconds + 0.25) * c.rate / c.per_seconds;
 
 -- list_controls: caps with what runs under them, and what is held that could begin
 SELECT c.name, k.max_running, n.running, n.held,
-    NOT coalesce(k.paused, false) AND n.running < coalesce(k.max_running, n.running + 1)
+    NOT coalesce(k.paused, false) AND n.running + n.kept < coalesce(k.max_running, n.running + n.kept + 1)
         AND coalesce(k.next_at <= now() - interval '1 s', true) AS has_room
 FROM (
     SELECT kind || ':' || key AS name FROM signalbox.job_controls
@@ -79,7 +79,10 @@ CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE j.held_by = c.name) AS held, count(*) FILTER (
         WHERE j.status = 'running'
             AND c.name IN ('type:' || j.job_type, 'lane:' || j.lane, 'tenant:' || j.tenant, 'key:' || j.cap_key)
-    ) AS running
+    ) AS running, count(*) FILTER (
+        WHERE j.status = 'pending' AND j.held_since IS NOT NULL AND j.held_by IS NULL  -- places for suspects
+            AND c.name IN ('type:' || j.job_type, 'lane:' || j.lane, 'tenant:' || j.tenant, 'key:' || j.cap_key)
+    ) AS kept
     FROM signalbox.jobs AS j
 ) AS n
 ORDER BY c.name;

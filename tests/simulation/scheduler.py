@@ -16,7 +16,7 @@ from random import Random
 import psycopg
 
 BEGINNING = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
-MOST_STEPS = 10_000
+MOST_STEPS = 40_000
 MOST_READS = 10_000
 TRACED_STEPS = 100
 

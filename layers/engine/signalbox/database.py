@@ -74,9 +74,12 @@ _NOT_IN_THE_MIDDLE = (
 
 
 @contextmanager
-def transaction_to_end(db: Connection) -> Iterator[None]:
-    """A transaction whose last statement may have brought the COMMIT along, which saves a round trip."""
-    db.execute("BEGIN")
+def transaction_to_end(db: Connection, seconds: float) -> Iterator[None]:
+    """A transaction whose last statement may have brought the COMMIT along, which saves a round trip.
+
+    The server undoes it where its client says nothing for so long: a worker that is frozen or gone keeps no locks.
+    """
+    db.execute(f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = {seconds * 1000:.0f}".encode())
     try:
         yield
         if db.info.transaction_status != TransactionStatus.IDLE:

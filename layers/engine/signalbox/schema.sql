@@ -568,6 +568,9 @@ CREATE INDEX jobs_watched ON signalbox.jobs (status, job_type, id) WHERE status 
 CREATE INDEX jobs_blocked ON signalbox.jobs (lane, job_type) WHERE status = 'pending' AND unmet_dependencies > 0;
 -- Those that a cap or a rate holds: the next one, and how many.
 CREATE INDEX jobs_held ON signalbox.jobs (held_by, priority, id) WHERE held_by IS NOT NULL;
+-- Suspects that look again whether a cap has room.
+CREATE INDEX suspects_waiting ON signalbox.jobs (held_since)
+    WHERE status = 'pending' AND held_since IS NOT NULL AND held_by IS NULL;
 -- How many were cancelled in a time.
 CREATE INDEX jobs_cancelled ON signalbox.jobs (completed_at) WHERE status = 'cancelled';
 CREATE INDEX jobs_of_tenant ON signalbox.jobs (tenant, id) WHERE tenant IS NOT NULL;
@@ -927,11 +930,15 @@ CREATE INDEX audit_of_entity ON signalbox.audit_log (entity_type, entity_id);
 
 -- Functions for the same reasons as in 0001: steps that see what the one before had to wait for, in one round trip.
 
--- How many more jobs of a control its cap lets run; NULL without a cap.
+-- How many more jobs of a control its cap lets run, beside those that are kept for suspects; NULL without a cap.
 CREATE FUNCTION signalbox.room_under_cap(control signalbox.job_controls) RETURNS integer LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN control.max_running IS NOT NULL THEN greatest(0, control.max_running - (
         SELECT count(*) FROM signalbox.jobs AS j
         WHERE j.status = 'running' AND control.key = CASE control.kind
+            WHEN 'type' THEN j.job_type WHEN 'lane' THEN j.lane WHEN 'tenant' THEN j.tenant ELSE j.cap_key END
+    ) - (
+        SELECT count(*) FROM signalbox.jobs AS j
+        WHERE j.status = 'pending' AND j.held_since IS NOT NULL AND j.held_by IS NULL AND control.key = CASE control.kind
             WHEN 'type' THEN j.job_type WHEN 'lane' THEN j.lane WHEN 'tenant' THEN j.tenant ELSE j.cap_key END
     ))::integer END
 $$;
@@ -956,7 +963,9 @@ LANGUAGE sql STABLE AS $$
             coalesce(j.error_details ->> 'type' = 'WorkerLost', false)
         FROM signalbox.jobs AS j
         WHERE j.lane = of_lane AND j.priority = p.priority AND j.send_at <= clock_timestamp() + interval '2 min'
-            AND j.status = 'queued' AND j.queued_at <= clock_timestamp() - late
+            AND ((j.status = 'queued' AND j.queued_at <= clock_timestamp() - late)
+                -- A suspect for which a place is kept.
+                OR (j.status = 'pending' AND j.held_since <= clock_timestamp() - late AND j.send_at <= clock_timestamp()))
         ORDER BY j.send_at LIMIT most_each
     ) AS w
 $$;
@@ -997,8 +1006,8 @@ BEGIN
         WITH matching AS (
             SELECT j.id, row_number() OVER (ORDER BY j.priority, j.id) AS place,
                 -- A suspect begins alone, and whoever ends a job begins the next held one beside others: so it is not
-                -- held, but looks again.
-                CASE WHEN j.error_details ->> 'type' = 'WorkerLost' THEN now() + interval '30 s' END AS again
+                -- held, but looks again, and the next place is kept for it (room_under_cap).
+                CASE WHEN j.error_details ->> 'type' = 'WorkerLost' THEN now() + interval '5 s' END AS again
             FROM signalbox.jobs AS j
             WHERE j.id = ANY (wanted) AND j.status = 'queued' AND control.key = CASE control.kind
                 WHEN 'type' THEN j.job_type WHEN 'lane' THEN j.lane WHEN 'tenant' THEN j.tenant ELSE j.cap_key END
@@ -1006,7 +1015,7 @@ BEGIN
             UPDATE signalbox.jobs AS j
             SET status = 'pending', updated_at = now(), send_at = again, scheduled_for = coalesce(again, j.scheduled_for),
                 held_by = CASE WHEN again IS NULL THEN control.kind || ':' || control.key END,
-                held_since = CASE WHEN again IS NULL THEN coalesce(j.held_since, now()) END
+                held_since = coalesce(j.held_since, now())
             FROM matching WHERE j.id = matching.id AND matching.place > room
         )
         SELECT least(count(*), room) INTO begun FROM matching;

@@ -188,18 +188,21 @@ def test_sweep_begins_a_chain_that_broke(workshop: Workshop, gauge: Gauge, sweep
 
 
 def test_suspect_is_not_held_but_looks_again(workshop: Workshop, gauge: Gauge) -> None:
-    """It begins alone; a held job is begun beside others."""
+    """It begins alone; a held job is begun beside others, but not in the place that it waits for."""
     set_cap(workshop, max_running=0)
     [suspect] = submit(workshop, 1)
     workshop.db.execute("""UPDATE signalbox.jobs SET error_details = '{"type": "WorkerLost"}'""")
     workshop.work(suspect)
     job = workshop.job(suspect)
-    assert (job["status"], job["held_by"], job["held_since"], job["attempts"]) == ("pending", None, None, 0)
+    assert (job["status"], job["held_by"], job["attempts"]) == ("pending", None, 0)
     assert job["send_at"] == job["scheduled_for"]
     set_cap(workshop, max_running=1)
+    [later] = submit(workshop, 1)
+    workshop.work(later)
+    assert counts(workshop) == {"pending": 1, "key:mail": 1}
     workshop.make_due(suspect)
     workshop.work(suspect)
-    assert counts(workshop) == {"completed": 1}
+    assert counts(workshop) == {"completed": 2}
 
 
 def test_place_in_time_that_is_far_away_is_sent_for(workshop: Workshop, gauge: Gauge, lanes: LaneStandIn) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Sequence
 from typing import Any
@@ -31,7 +32,7 @@ def claim(db: psycopg.Connection, *ids: str) -> list[Job]:
 
 
 def alone(db: psycopg.Connection, job: Job, verdict: Verdict) -> list[Changed]:
-    with transaction_to_end(db):
+    with transaction_to_end(db, seconds=60):
         try:
             return complete(db, job, verdict, COST)
         except LeaseLost:
@@ -51,6 +52,15 @@ def written(workshop: Workshop, job_id: str) -> list[dict[str, Any]]:
     attempt = workshop.attempts(job_id)[-1]
     assert all(job[name] == attempt[name] for name in ("started_at", "completed_at"))
     return [{name: value for name, value in row.items() if name not in OWN} for row in (job, attempt)]
+
+
+def test_transaction_of_a_worker_that_falls_silent_is_undone(dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as db:
+        whole = transaction_to_end(db, seconds=0.05)
+        whole.__enter__()
+        time.sleep(0.5)
+        with pytest.raises(psycopg.errors.IdleInTransactionSessionTimeout):
+            db.execute("SELECT")
 
 
 @pytest.mark.parametrize(

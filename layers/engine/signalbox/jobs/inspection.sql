@@ -50,5 +50,7 @@ FROM signalbox.jobs AS j
 JOIN signalbox.job_controls AS c ON c.key = CASE c.kind
     WHEN 'type' THEN j.job_type WHEN 'lane' THEN j.lane WHEN 'tenant' THEN j.tenant ELSE j.cap_key END
 WHERE j.id = %(id)s
-    AND (j.held_by = c.kind || ':' || c.key OR (j.status = 'paused' AND j.paused_by IS NULL AND c.paused))
+    AND (j.held_by = c.kind || ':' || c.key OR (j.status = 'paused' AND j.paused_by IS NULL AND c.paused)
+        -- A suspect, which looks again.
+        OR (j.status = 'pending' AND j.held_since IS NOT NULL AND j.held_by IS NULL AND c.max_running IS NOT NULL))
 ORDER BY c.kind, c.key;

@@ -4,7 +4,7 @@ WHERE id = ANY (%(ids)s::uuid[]);
 
 -- resume: unless a pause of their type, lane, tenant or key still holds them
 UPDATE signalbox.jobs AS j
-SET status = CASE WHEN judged.held THEN 'paused' ELSE 'pending' END, paused_by = NULL,
+SET status = CASE WHEN judged.held THEN 'paused' ELSE 'pending' END, paused_by = NULL, held_since = NULL,
     send_at = CASE WHEN NOT judged.held AND j.unmet_dependencies = 0
         THEN greatest(j.scheduled_for, judged.now + %(wait)s) END,
     updated_at = judged.now

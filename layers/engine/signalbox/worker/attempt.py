@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from signalbox.invocation import Tools
 
 
+# So long after its time-out the transaction of a worker that was frozen, or has vanished, ends.
+SILENT_SECONDS = 15.0
+
+
 class Outcome(NamedTuple):
     """What has become of an attempt, and what it took: monotonic seconds, and those of the processor."""
 
@@ -129,7 +133,7 @@ class Attempt:
         db = own.connection()
         changed: list[Changed] = []
         try:
-            with transaction_to_end(db):
+            with transaction_to_end(db, max(0.0, self._seconds) + SILENT_SECONDS):
                 verdict = self._answer(known, self._context(known, lambda: db, timer, own), timer, db)
                 if db.info.transaction_status == TransactionStatus.IDLE:
                     raise Permanent(
