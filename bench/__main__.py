@@ -16,7 +16,6 @@ from bench import (
     mixed,
     old_snapshot,
     purge,
-    ramp,
     retention,
     run,
     service,
@@ -50,7 +49,6 @@ BENCHMARKS: dict[str, Callable[[str], list[Ratio]]] = {
     "footprint": footprint.measure,
     "retention": retention.measure,
     "old_snapshot": old_snapshot.measure,
-    "ramp": ramp.measure,
 }
 
 

@@ -14,7 +14,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from docs.cost_tables import COST_TABLES
 from forecasts import messages
 from forecasts.tasks import TASKS as FORECASTS_TASKS
 from local.cli.command import COMMANDS
@@ -135,7 +134,6 @@ PARTS: dict[str, Callable[[], str]] = {
     "jobs": jobs,
     "job_types": job_types,
     "commands": commands,
-    **COST_TABLES,
 }
 
 

@@ -77,7 +77,6 @@ COMMANDS = (
     Command("stats", "show how many jobs there are, how fast they go, and whether all is well"),
     Command("migrate", "bring the database's schema up to the deployed code"),
     Command("logs", "show what the functions logged"),
-    Command("cost", "say what a stack costs a month with so many jobs a day, beside containers"),
     Command("doctor", "check the stack from end to end, and say what to do"),
 )
 

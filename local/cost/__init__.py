@@ -1,1 +1,0 @@
-"""What a stack costs a month: quantities from the template, from measurements and from what is given; list prices."""
