@@ -88,26 +88,6 @@ COMPLETIONS = (
         _leave_out,
     ),
     Completion(
-        "AWS::CodeDeploy::Application",
-        "moto skips it, and so does the laptop: its aliases are new with each start, so nothing is shifted",
-        _leave_out,
-    ),
-    Completion(
-        "AWS::CodeDeploy::DeploymentGroup",
-        "moto skips it, and so does the laptop, for the same reason; tests/flow/test_canary.py plays it",
-        _leave_out,
-    ),
-    Completion(
-        "AWS::AppConfig::Application",
-        "moto skips it, and so does the laptop: of a configuration it needs the number only",
-        _leave_out,
-    ),
-    Completion(
-        "AWS::AppConfig::ConfigurationProfile",
-        "moto skips it, and so does the laptop, for the same reason",
-        _leave_out,
-    ),
-    Completion(
         "AWS::CloudWatch::Alarm",
         "moto skips it, and so does the laptop: nothing there measures what alarms look at",
         _leave_out,

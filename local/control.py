@@ -33,7 +33,6 @@ class Control:
         self._calls: Mapping[tuple[str, str], Callable[[Request], Answer]] = {
             ("GET", "status"): self._status,
             ("GET", "idle"): self._idle,
-            ("GET", "figures"): lambda _: {"figures": self._service.figures()},
             ("POST", "tick"): self._tick,
             ("POST", "stop"): self._end,
         }

@@ -31,10 +31,9 @@ class CustomResource:
     properties: Mapping[str, Any]
 
     @property
-    def function(self) -> tuple[str, str | None]:
-        """Name and qualifier, of an ARN."""
-        parts = str(self.properties["ServiceToken"]).split(":")
-        return parts[6], parts[7] if len(parts) > 7 else None
+    def function(self) -> str:
+        """Its name, of an ARN."""
+        return str(self.properties["ServiceToken"]).split(":")[6]
 
     def event(self, url: str) -> dict[str, Any]:
         """What CloudFormation sends when the resource is made."""
@@ -51,11 +50,11 @@ class CustomResource:
 
 def create(service: LambdaService, resource: CustomResource, report: Report) -> None:
     """Raises the function's own reason where it does not want the stack."""
-    name, qualifier = resource.function
+    name = resource.function
     report(f"{resource.name}: asking {name}")
     with _Mailbox() as mailbox:
         try:
-            result = service.invoke(name, json.dumps(resource.event(mailbox.url)).encode(), qualifier=qualifier)
+            result = service.invoke(name, json.dumps(resource.event(mailbox.url)).encode())
         except FunctionUnknown:
             raise LaptopError(
                 f"{resource.name}: its ServiceToken names {name}, and there is no such function"

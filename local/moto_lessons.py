@@ -12,7 +12,6 @@ from typing import Any
 from local.lambda_service.moto_functions import complete_motos_functions
 from local.lambda_service.moto_mappings import silence_motos_own_mappings
 from local.moto_queues import teach_queues
-from local.moto_versions import teach_versions
 
 
 def teach_moto() -> None:
@@ -20,8 +19,8 @@ def teach_moto() -> None:
     _invoke_without_docker()
     silence_motos_own_mappings()
     complete_motos_functions()
-    teach_versions()
     teach_queues()
+    _make_functions_whole()
     _refer_to_layers_by_arn()
     _drop_no_value_from_lists()
     _name_the_failing_resource()
@@ -34,6 +33,20 @@ def _invoke_without_docker() -> None:
     from moto.core.config import default_user_config
 
     default_user_config["lambda"] = {"use_docker": False}
+
+
+def _make_functions_whole() -> None:
+    """moto's CloudFormation makes functions without their layers and log groups."""
+    model: Any = import_module("moto.awslambda.models").LambdaFunction
+    create = model.create_from_cloudformation_json.__func__
+
+    def make(cls: Any, name: str, resource: dict[str, Any], *rest: Any, **options: Any) -> Any:
+        function = create(cls, name, resource, *rest, **options)
+        left = ("Layers", "LoggingConfig")
+        function.update_configuration({key: value for key, value in resource["Properties"].items() if key in left})
+        return function
+
+    model.create_from_cloudformation_json = classmethod(make)
 
 
 def _refer_to_layers_by_arn() -> None:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from local.cli.checkup import Finding, fail, ok, warn
 from local.cli.target import Target
-from signalbox.handoff import LIVE
 
 if TYPE_CHECKING:
     from mypy_boto3_events import EventBridgeClient
@@ -30,8 +29,7 @@ def _function(lambda_: LambdaClient, target: Target, function: str) -> Finding:
         found = lambda_.get_function_configuration(FunctionName=name)
     except lambda_.exceptions.ResourceNotFoundException:
         return fail(check, f"{name} does not exist", f"is the stack's name right, and the region? If so, {_REDEPLOY}")
-    judged = judge_function(found, target.stack, check, name)
-    return (_unsettled(lambda_, check, found) or judged) if judged.verdict == "ok" else judged
+    return judge_function(found, target.stack, check, name)
 
 
 def judge_function(found: FunctionConfigurationResponseTypeDef, stack: str, check: str, name: str) -> Finding:
@@ -44,28 +42,6 @@ def judge_function(found: FunctionConfigurationResponseTypeDef, stack: str, chec
         return warn(check, f"{name} has an environment that you may not see", advice)
     layers = len(found.get("Layers", []))
     return ok(check, f"{found['Runtime']}, {found['Timeout']} s, {found['MemorySize']} MB, {layers} layers")
-
-
-def _unsettled(lambda_: LambdaClient, check: str, latest: FunctionConfigurationResponseTypeDef) -> Finding | None:
-    """The alias is on its way, or is not where the last deploy left it: a deploy goes on, or was rolled back."""
-    name = latest["FunctionName"]
-    try:
-        alias = lambda_.get_alias(FunctionName=name, Name=LIVE)
-    except lambda_.exceptions.ResourceNotFoundException:
-        return fail(check, f"{name} has no alias {LIVE}, so nothing can invoke it", _REDEPLOY)
-    advice = "docs/deploy-gradually.md says how to watch it, and the runbook what a deploy that was rolled back leaves"
-    if shares := (alias.get("RoutingConfig") or {}).get("AdditionalVersionWeights"):
-        return warn(check, f"{name} is moving to version {', '.join(shares)}", advice)
-    live = lambda_.get_function_configuration(FunctionName=name, Qualifier=LIVE)
-    if _content(live) != _content(latest):
-        return warn(check, f"{name} runs version {alias['FunctionVersion']}, and another was deployed last", advice)
-    return None
-
-
-def _content(found: FunctionConfigurationResponseTypeDef) -> tuple[object, ...]:
-    """What makes a version another one."""
-    layers = [layer["Arn"] for layer in found.get("Layers", [])]
-    return found["CodeSha256"], found.get("Environment"), layers, found["Timeout"], found["MemorySize"]
 
 
 def _faults(found: FunctionConfigurationResponseTypeDef, stack: str) -> list[str]:

@@ -32,7 +32,7 @@ def _mappings(target: Target) -> dict[tuple[str, str], tuple[str, str]]:
     lambda_: LambdaClient = target.client("lambda")
     found = {}
     for function in sorted(set(READERS.values())):
-        name = target.qualified(function)
+        name = target.function_name(function)
         for page in lambda_.get_paginator("list_event_source_mappings").paginate(FunctionName=name):
             for mapping in page["EventSourceMappings"]:
                 queue = mapping.get("EventSourceArn", "").rpartition(":")[2].removeprefix(f"{target.stack}-")

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from local.cli.answer import Answer
 from local.cli.errors import CommandFailed
-from signalbox.handoff import LIVE
 
 if TYPE_CHECKING:
     import boto3
@@ -48,19 +47,13 @@ class Target:
         """The full name of a function, from its short one; an ARN is one already."""
         return function if function.startswith((f"{self.stack}-", "arn:")) else f"{self.stack}-{function}"
 
-    def qualified(self, function: str) -> str:
-        """The same with what is to run of it: the alias, unless a version or $LATEST is named after a colon."""
-        name = self.function_name(function)
-        whole = name.count(":") == 6 if name.startswith("arn:") else ":" not in name
-        return f"{name}:{LIVE}" if whole else name
-
     def invoke(self, function: str, payload: Any, kind: Invocation = "RequestResponse") -> Answer:
         """Send a payload, and give what came back, be it an error of the function's."""
         from local.cli.session import INVOKE_CONFIG
 
         lambda_: LambdaClient = self.client("lambda", INVOKE_CONFIG)
         answer = lambda_.invoke(
-            FunctionName=self.qualified(function),
+            FunctionName=self.function_name(function),
             Payload=json.dumps(payload).encode(),
             InvocationType=kind,
             LogType="Tail" if kind == "RequestResponse" else "None",

@@ -57,7 +57,7 @@ class Artefacts:
         return _unpacked(folder, lambda: self._download(f"function '{function.name}'", self._code_location(function)))
 
     def _code_location(self, function: Function) -> str:
-        answer = self._clients.lambda_.get_function(FunctionName=function.name, Qualifier=function.version)
+        answer = self._clients.lambda_.get_function(FunctionName=function.name)
         return answer["Code"].get("Location", "")
 
     def _layer(self, arn: str) -> Path:

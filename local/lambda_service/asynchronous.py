@@ -35,7 +35,6 @@ class Event:
     """One asynchronous invocation, with what has become of it so far."""
 
     function_name: str
-    qualifier: str | None
     invocation: Invocation
     # On the monotonic clock.
     accepted_at: float
@@ -68,7 +67,7 @@ class AsynchronousQueue:
         settings: ServiceSettings,
         activity: Activity,
         destinations: Destinations,
-        look_up: Callable[[str, str | None], Function],
+        look_up: Callable[[str], Function],
         invoke: Callable[[Function, Invocation], Result],
     ) -> None:
         self._settings = settings
@@ -126,7 +125,7 @@ class AsynchronousQueue:
 
     def _attempt(self, event: Event) -> None:
         try:
-            function = self._look_up(event.function_name, event.qualifier)
+            function = self._look_up(event.function_name)
             self._try(event, function)
         except Exception:
             # Its function is gone, or the laptop itself failed: trying again would not help, and nobody waits.

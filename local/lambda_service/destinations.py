@@ -48,7 +48,7 @@ def record_of(function: Function, conclusion: Conclusion, now: datetime) -> dict
         "timestamp": now.strftime("%Y-%m-%dT%H:%M:%S.") + f"{now.microsecond // 1000:03d}Z",
         "requestContext": {
             "requestId": conclusion.request_id,
-            "functionArn": f"{function.arn}:{function.qualifier or function.version}",
+            "functionArn": f"{function.arn}:{function.version}",
             "condition": conclusion.condition,
             "approximateInvokeCount": conclusion.invocations,
         },

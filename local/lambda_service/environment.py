@@ -117,7 +117,7 @@ class Environment:
     def _serve(self, function: Function, invocation: Invocation, began: float) -> Outcome:
         deadline = began + self.function.timeout
         deadline_ms = int((time.time() + deadline - time.monotonic()) * 1000)
-        self._runtime.offer(Offer(invocation, function.invoked_arn, deadline_ms))
+        self._runtime.offer(Offer(invocation, function.arn, deadline_ms))
         while (left := deadline - time.monotonic()) > 0:
             outcome = self._heard(invocation, left)
             if outcome is not None:

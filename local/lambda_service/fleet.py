@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from local.lambda_service.log_writer import LogWriter
     from local.lambda_service.settings import ServiceSettings
 
-# A function and its version or $LATEST.
-_Key = tuple[str, str]
 # In AWS each start has a machine to itself; fifty at once on this one would all miss their ten seconds.
 _STARTS_AT_ONCE = 2 * (os.cpu_count() or 1)
 
@@ -36,7 +34,7 @@ class Fleet:
         self._settings = settings
         self._writer = writer
         self._changed = threading.Condition()
-        self._idle: dict[_Key, list[Environment]] = {}
+        self._idle: dict[str, list[Environment]] = {}
         self._busy: set[Environment] = set()
         self._starting = 0
         self._stopping = False
@@ -82,12 +80,12 @@ class Fleet:
 
     def _take_idle(self, function: Function, unfit: list[Environment]) -> Environment | None:
         self._refuse_when_stopping()
-        idle = self._idle.pop((function.name, function.version), [])
+        idle = self._idle.pop(function.name, [])
         fit = [one for one in idle if one.usable and one.function.revision == function.revision]
         unfit += [one for one in idle if one not in fit]
         environment = fit.pop() if fit else None
         if fit:
-            self._idle[function.name, function.version] = fit
+            self._idle[function.name] = fit
         if environment is not None:
             self._busy.add(environment)
         return environment
@@ -117,8 +115,7 @@ class Fleet:
             keep = environment.usable and not self._stopping
             if keep:
                 environment.idle_since = time.monotonic()
-                key = (environment.function.name, environment.function.version)
-                self._idle.setdefault(key, []).append(environment)
+                self._idle.setdefault(environment.function.name, []).append(environment)
                 self._changed.notify_all()
         if not keep:
             environment.close()

@@ -30,31 +30,15 @@ _NAME = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionName:
-    """Which function a caller means: its name, and a version or alias where the caller gave one."""
-
-    name: str
-    qualifier: str | None = None
-
-    @property
-    def is_alias(self) -> bool:
-        """Whether the qualifier is no version: an alias may not be a number."""
-        return self.qualifier is not None and self.qualifier != LATEST and not self.qualifier.isdecimal()
-
-    @staticmethod
-    def parse(given: str, qualifier: str | None, *, region: str, account: str) -> FunctionName:
-        """From a name, a partial ARN or an ARN, as the Invoke API takes them."""
-        found = _NAME.fullmatch(given)
-        if found is None:
-            raise ParameterInvalid(f"'{given}' is not a function's name or ARN")
-        _refuse_elsewhere(found, given, region, account)
-        inner = found["qualifier"]
-        if inner and qualifier and inner != qualifier:
-            raise ParameterInvalid(
-                "The derived qualifier from the function name does not match the specified qualifier."
-            )
-        return FunctionName(found["name"], qualifier or inner)
+def name_of(given: str, *, region: str, account: str) -> str:
+    """The function's name, from that, a partial ARN or an ARN, as the Invoke API takes them. There are no versions."""
+    found = _NAME.fullmatch(given)
+    if found is None:
+        raise ParameterInvalid(f"'{given}' is not a function's name or ARN")
+    _refuse_elsewhere(found, given, region, account)
+    if found["qualifier"] not in (None, LATEST):
+        raise FunctionUnknown(f"Function not found: {given}; the laptop has no versions and aliases")
+    return found["name"]
 
 
 def _refuse_elsewhere(found: re.Match[str], given: str, region: str, account: str) -> None:
@@ -86,13 +70,11 @@ class EventConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
-    """What is needed to run it. `arn` is without a qualifier, `version` is what runs."""
+    """What is needed to run it."""
 
     name: str
     arn: str
     version: str
-    # What the caller asked for by name: a version or an alias, None for neither.
-    qualifier: str | None = None
     handler: str
     runtime: str
     timeout: int
@@ -106,11 +88,6 @@ class Function:
     revision: str
     reserved_concurrency: int | None
     event_config: EventConfig
-
-    @property
-    def invoked_arn(self) -> str:
-        """As the function is told it."""
-        return f"{self.arn}:{self.qualifier}" if self.qualifier else self.arn
 
     @property
     def logs_json(self) -> bool:

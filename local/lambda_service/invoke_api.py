@@ -35,7 +35,7 @@ class InvokeApi:
         if found is None or request.method != "POST":
             return None
         try:
-            return self._invoke(request, unquote(found[1]))
+            return self._invoke(request, ":".join([unquote(found[1]), *filter(None, [request.query.get("Qualifier")])]))
         except LambdaFault as fault:
             return _refusal(fault)
 
@@ -46,25 +46,17 @@ class InvokeApi:
         return self._kinds[kind](request, name)
 
     def _synchronous(self, request: Request, name: str) -> Response:
-        result = self._service.invoke(
-            name, request.body, qualifier=_qualifier(request), client_context=_client_context(request)
-        )
+        result = self._service.invoke(name, request.body, client_context=_client_context(request))
         return Response(200, result.payload, _result_headers(request, result))
 
     def _asynchronous(self, request: Request, name: str) -> Response:
-        request_id = self._service.enqueue(
-            name, request.body, qualifier=_qualifier(request), client_context=_client_context(request)
-        )
+        request_id = self._service.enqueue(name, request.body, client_context=_client_context(request))
         return Response(202, b"", [("x-amzn-RequestId", request_id)])
 
     def _dry_run(self, request: Request, name: str) -> Response:
-        self._service.function(name, _qualifier(request))
+        self._service.function(name)
         checked_payload(request.body, LARGEST_SYNCHRONOUS)
         return Response(204, b"", [("x-amzn-RequestId", str(uuid.uuid4()))])
-
-
-def _qualifier(request: Request) -> str | None:
-    return request.query.get("Qualifier")
 
 
 def _client_context(request: Request) -> str | None:

@@ -18,8 +18,7 @@ from local.lambda_service.catalogue import Catalogue
 from local.lambda_service.clients import connect
 from local.lambda_service.concurrency import Concurrency
 from local.lambda_service.destinations import Destinations
-from local.lambda_service.faults import ContentInvalid, RequestTooLarge, Throttled
-from local.lambda_service.figures import Figures
+from local.lambda_service.faults import ContentInvalid, RequestTooLarge
 from local.lambda_service.fleet import Fleet
 from local.lambda_service.function import Function
 from local.lambda_service.invocation import Invocation, Result
@@ -42,11 +41,10 @@ class LambdaService:
         self._activity = Activity()
         self._catalogue = Catalogue(clients, settings)
         self._concurrency = Concurrency(settings.account_concurrency)
-        self._figures = Figures()
         self._log = LogWriter(clients.logs)
         self._fleet = Fleet(Artefacts(clients, settings.home), settings, self._log)
         self._destinations = Destinations(clients.sqs, self.enqueue)
-        self._events = AsynchronousQueue(settings, self._activity, self._destinations, self._catalogue.next, self._run)
+        self._events = AsynchronousQueue(settings, self._activity, self._destinations, self.function, self._run)
         self._mappings = Mappings(clients, settings, self._activity, self.invoke)
 
     def start(self) -> None:
@@ -66,29 +64,23 @@ class LambdaService:
         self._log.stop()
         self._clients.close()
 
-    def function(self, name: str, qualifier: str | None = None) -> Function:
+    def function(self, name: str) -> Function:
         """What is deployed under a name, partial ARN or ARN; raises FunctionUnknown."""
-        return self._catalogue.function(name, qualifier)
+        return self._catalogue.function(name)
 
-    def invoke(
-        self, name: str, payload: bytes, *, qualifier: str | None = None, client_context: str | None = None
-    ) -> Result:
+    def invoke(self, name: str, payload: bytes, *, client_context: str | None = None) -> Result:
         """Run a function and wait for it; raises a LambdaFault where Lambda would refuse the call."""
         with self._activity.one():
-            function = self._catalogue.next(name, qualifier)
+            function = self._catalogue.function(name)
             content = checked_payload(payload, LARGEST_SYNCHRONOUS)
             return self._run(function, Invocation(payload=content, client_context=client_context))
 
-    def enqueue(
-        self, name: str, payload: bytes, *, qualifier: str | None = None, client_context: str | None = None
-    ) -> str:
+    def enqueue(self, name: str, payload: bytes, *, client_context: str | None = None) -> str:
         """Accept an event for a function, and answer its request id; raises a LambdaFault as `invoke` does."""
-        self._catalogue.function(name, qualifier)
+        self._catalogue.function(name)
         content = checked_payload(payload, LARGEST_ASYNCHRONOUS)
         invocation = Invocation(payload=content, client_context=client_context)
-        self._events.put(
-            Event(function_name=name, qualifier=qualifier, invocation=invocation, accepted_at=time.monotonic())
-        )
+        self._events.put(Event(function_name=name, invocation=invocation, accepted_at=time.monotonic()))
         return invocation.request_id
 
     def refresh(self) -> None:
@@ -124,24 +116,14 @@ class LambdaService:
             "destinations_failed": self._destinations.failed,
         }
 
-    def figures(self) -> list[dict[str, Any]]:
-        """What CloudWatch would be told: invocations, errors and throttles since the start."""
-        return self._figures.read()
-
     def _is_quiet(self) -> bool:
         """Nothing is under way, nothing waits in a queue, and nothing began while that was looked at."""
         begun = self._activity.begun
         return not self._mappings.waiting() and not self._activity.under_way and self._activity.begun == begun
 
     def _run(self, function: Function, invocation: Invocation) -> Result:
-        try:
-            with self._concurrency.one(function):
-                result = self._fleet.run(function, invocation)
-        except Throttled:
-            self._figures.count(function, "Throttles")
-            raise
-        self._figures.count(function, "Invocations", *(["Errors"] if result.failed else []))
-        return result
+        with self._concurrency.one(function):
+            return self._fleet.run(function, invocation)
 
 
 def _allow_many_files() -> None:

@@ -5,7 +5,6 @@ What can't be mended by trying again is refused with EventBridge's own code; wha
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -99,11 +98,8 @@ class Destinations:
             raise _fault(fault) from fault
 
     def _function_policy(self, arn: str) -> str | None:
-        """What concerns this qualifier: who may invoke a function may not for that invoke its alias, nor vice versa."""
         try:
-            policy = json.loads(self.lambda_.get_policy(FunctionName=arn)["Policy"])
-            policy["Statement"] = [one for one in policy["Statement"] if one.get("Resource", arn) == arn]
-            return json.dumps(policy)
+            return self.lambda_.get_policy(FunctionName=arn)["Policy"]
         except ClientError as error:
             if error.response["Error"]["Code"] in _MISSING:
                 return None

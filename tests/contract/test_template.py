@@ -41,15 +41,12 @@ LONGEST_NAMES = (
     (FUNCTION, "FunctionName", 64),
     (QUEUE, "QueueName", 80),
     ("AWS::RDS::DBProxy", "DBProxyName", 63),
-    ("AWS::AppConfig::Application", "Name", 64),
 )
 POWERTOOLS = {"POWERTOOLS_SERVICE_NAME", "POWERTOOLS_METRICS_NAMESPACE", "POWERTOOLS_LOG_LEVEL"}
 
 
 # Beside those that the code of the pack reads: the one that holds several of them.
 TOGETHER = "FORECASTS_SETTINGS"
-# Nobody reads it: it is there to change.
-COUNTED = "SIGNALBOX_CONFIGURATION"
 
 each_variant = pytest.mark.parametrize("variant", VARIANTS)
 
@@ -132,7 +129,7 @@ def test_a_function_that_waits_for_a_database_to_wake_up_has_time_left_to_work()
 @each_variant
 def test_the_settings_read_each_variable_that_a_function_is_given(variant: str) -> None:
     known = {f"SIGNALBOX_{field.name.upper()}" for field in fields(Settings)}
-    known |= {f"FORECASTS_{field.upper()}" for field in ForecastSettings.model_fields} | {TOGETHER, COUNTED}
+    known |= {f"FORECASTS_{field.upper()}" for field in ForecastSettings.model_fields} | {TOGETHER}
 
     for name, function in deployed(variant).of(FUNCTION).items():
         assert set(function["Environment"]["Variables"]) - known == POWERTOOLS, name

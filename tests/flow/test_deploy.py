@@ -84,7 +84,7 @@ def test_a_mapping_keeps_what_decides_about_batches(deployed: Deployed) -> None:
 def test_a_rule_keeps_its_target_with_the_input_transformer(deployed: Deployed) -> None:
     (target,) = deployed.client("events").list_targets_by_rule(Rule="signalbox-poll_data")["Targets"]
     assert target["InputTransformer"]["InputPathsMap"] == {"time": "$.time"}
-    assert target["Arn"] == f"{configuration(deployed)['FunctionArn']}:live"
+    assert target["Arn"] == f"{configuration(deployed)['FunctionArn']}"
 
 
 def test_the_stack_shows_the_outputs_of_its_template_and_no_others(deployed: Deployed) -> None:

@@ -52,14 +52,17 @@ def test_each_resource_of_the_template_is_made_by_moto_or_on_the_list(completed:
     assert [kind for kind in missing.values() if not is_completed(kind)] == []
 
 
-def test_each_function_has_its_settings_and_its_destination_behind_its_alias(completed: Deployed, variant: str) -> None:
+def test_each_function_has_its_settings_and_those_that_rules_invoke_a_destination(
+    completed: Deployed, variant: str
+) -> None:
     lambda_ = completed.client("lambda")
     queue = "arn:aws:sqs:us-east-1:123456789012:signalbox-failed-invocations"
     for name in ("archiver", "poller", "migrator", "worker", "worker-heavy", "dead-letter"):
-        function = lambda_.get_function_configuration(FunctionName=f"signalbox-{name}", Qualifier="live")
+        function = lambda_.get_function_configuration(FunctionName=f"signalbox-{name}")
         assert len(function["Layers"]) == (2 if variant == "engine" or name == "dead-letter" else 3)
         assert function["LoggingConfig"]["LogGroup"] == f"/aws/lambda/signalbox-{name}"
-        config = lambda_.get_function_event_invoke_config(FunctionName=f"signalbox-{name}", Qualifier="live")
+    for name in ("archiver", "poller"):
+        config = lambda_.get_function_event_invoke_config(FunctionName=f"signalbox-{name}")
         assert config["DestinationConfig"]["OnFailure"]["Destination"] == queue
         assert config["MaximumRetryAttempts"] == 2
 

@@ -17,12 +17,9 @@ from local.stack import Options, down, up
 from signalbox.jobs.job_type import Lane
 from signalbox.jobs.lanes import Notice
 from signalbox.jobs.submission import LOST_AFTER, NewJob
-from tests.support.code_deploy import CodeDeploy, Measured, gradual_template
 from tests.support.jobs_laptop import JobsLaptop, jobs_laptop
 from tests.support.laptop import control
-from tests.support.template import ROOT
 from tests.support.webhook_receiver import WebhookReceiver, answer, say
-from tests.support.zips import zipped
 
 SECRET = "signalbox/webhooks/tests"
 PARAMETERS = {
@@ -164,7 +161,7 @@ def test_a_message_that_nobody_can_read_ends_among_the_dead_letters_and_takes_no
 def test_what_rules_and_invocations_lose_ends_among_the_dead_letters(laptop: JobsLaptop) -> None:
     payload = {"task": "reconcile_slots", "params": {"lookback_hours": 0}}
     client("lambda", laptop.state.endpoint).invoke(
-        FunctionName=f"{laptop.state.stack}-archiver:live",
+        FunctionName=f"{laptop.state.stack}-archiver",
         InvocationType="Event",
         Payload=json.dumps(payload).encode(),
     )
@@ -214,43 +211,3 @@ def until(condition: Any, seconds: float = 30) -> None:
     while not condition():
         assert time.monotonic() < deadline, f"not so within {seconds} s"
         time.sleep(0.02)
-
-
-# Code of a version that answers for each of its jobs, and does none of them.
-BROKEN = """
-from datetime import timedelta
-from signalbox.jobs.outcome import Transient
-from signalbox.jobs.catalogue import Known
-
-def perform(self, context):
-    raise Transient("this version does nothing", retry_after=timedelta(seconds=1))
-
-Known.perform = perform
-"""
-
-
-def test_a_version_that_fails_its_jobs_is_rolled_back_and_every_job_is_done(laptop: JobsLaptop) -> None:
-    state, lambda_ = laptop.state, client("lambda", laptop.state.endpoint)
-    name, old = f"{state.stack}-worker-heavy", "1"
-    code = zipped({"handler.py": (ROOT / "functions/worker/handler.py").read_text() + BROKEN})
-    lambda_.update_function_code(FunctionName=name, ZipFile=code)
-    new = lambda_.publish_version(FunctionName=name)["Version"]
-    deployment = CodeDeploy(gradual_template(), "WorkerHeavyFunction", name, lambda_)
-    jobs: list[Any] = []
-
-    def send() -> None:
-        sent = laptop.submit(*[note(number) for number in range(20)])
-        laptop.lanes.send([Notice(job.id, job.job_type, Lane.HEAVY) for job in sent])
-        laptop.settle()
-        jobs.extend(sent)
-
-    def log() -> list[str]:
-        found = client("logs", state.endpoint).filter_log_events(logGroupName=f"/aws/lambda/{name}", limit=10_000)
-        return [event["message"] for event in found["events"]]
-
-    measured = Measured(lambda: control(state, "GET", "figures")["figures"], deployment.names(old, new, state.stack))
-    ended = deployment.deploy(old, new, measured, send, log)
-    assert (ended.weights, ended.alarms) == ((10,), ("WorkerHeavyDeployFailures",))
-    assert lambda_.get_alias(FunctionName=name, Name="live")["FunctionVersion"] == old
-    assert {laptop.await_final(job) for job in jobs} == {"completed"}
-    assert Counter(one["status"] for one in laptop.executions(*jobs)) == {"completed": 20, "failed": 2}

@@ -56,14 +56,12 @@ def test_a_function_is_found_by_each_form_of_its_name(stand: Stand, form: str) -
         assert stand.call(given, 1)["event"] == 1
 
 
-def test_the_qualifier_says_which_version_runs(stand: Stand) -> None:
+def test_versions_are_refused_for_there_are_none(stand: Stand) -> None:
     name = stand.deploy("echo")
     assert stand.call(name, {}, Qualifier="$LATEST")["version"] == "$LATEST"
-    version = stand.lambda_.publish_version(FunctionName=name)["Version"]
-    assert stand.call(name, {}, Qualifier=version)["version"] == version
-    assert stand.call(f"{name}:{version}", {})["version"] == version
-    twice = refused(stand.invoke, f"{name}:{version}", {}, Qualifier="$LATEST")
-    assert twice["Error"]["Code"] == "InvalidParameterValueException"
+    for qualifier in ("7", "live"):
+        with pytest.raises(ClientError, match="has no versions and aliases"):
+            stand.lambda_.invoke(FunctionName=name, Qualifier=qualifier)
 
 
 @pytest.mark.parametrize(

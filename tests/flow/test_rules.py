@@ -78,7 +78,7 @@ def stage(deployed: Deployed) -> Iterator[Stage]:
 def test_a_rule_reaches_its_function_with_the_scheduled_instant(stage: Stage) -> None:
     assert stage.fire(POLL) == [Fired(POLL, "2026-03-29T00:45:00Z", targets=1, failed=0)]
     assert stage.lambda_.taken == [
-        ("signalbox-archiver:live", {"task": "poll_data", "scheduled_time": "2026-03-29T00:45:00Z"})
+        ("signalbox-archiver", {"task": "poll_data", "scheduled_time": "2026-03-29T00:45:00Z"})
     ]
 
 
@@ -106,7 +106,7 @@ def test_a_rule_that_its_function_does_not_let_in_ends_in_its_dead_letter_queue_
     assert "does not allow events.amazonaws.com lambda:InvokeFunction" in said.pop("ERROR_MESSAGE")
     assert said == {
         "RULE_ARN": f"arn:aws:events:{ACCOUNT}:rule/signalbox-forbidden",
-        "TARGET_ARN": f"arn:aws:lambda:{ACCOUNT}:function:signalbox-archiver:live",
+        "TARGET_ARN": f"arn:aws:lambda:{ACCOUNT}:function:signalbox-archiver",
         "ERROR_CODE": "NO_PERMISSIONS",
     }
 
@@ -115,7 +115,7 @@ def test_a_throttled_delivery_is_tried_again_until_it_arrives(stage: Stage, perm
     stage.lambda_.refusals = [Throttled("ReservedFunctionConcurrentInvocationLimitExceeded") for _ in range(3)]
     assert stage.fire(FORBIDDEN)[0].failed == 1
     assert stage.deliveries.wait_until_idle(10)
-    assert stage.lambda_.taken == [("signalbox-archiver:live", {"task": "sweep_runs"})]
+    assert stage.lambda_.taken == [("signalbox-archiver", {"task": "sweep_runs"})]
     assert stage.deployed.count("FailuresUrl") == 0
 
 
@@ -248,7 +248,6 @@ def permitted(deployed: Deployed) -> Iterator[None]:
     lambda_ = deployed.client("lambda")
     lambda_.add_permission(
         FunctionName="signalbox-archiver",
-        Qualifier="live",
         StatementId="for-a-test",
         Action="lambda:InvokeFunction",
         Principal="events.amazonaws.com",

@@ -119,7 +119,7 @@ def test_a_bad_payload_is_a_function_error_that_says_what_is_wrong(
 def test_what_fails_for_good_is_filed_with_all_that_is_known_of_it(stack: State, ledger: psycopg.Connection) -> None:
     payload = {"task": "reconcile_slots", "params": {"lookback_hours": 0}}
     arn = client(stack, "lambda").get_function(FunctionName=f"{stack.stack}-archiver")["Configuration"]["FunctionArn"]
-    live = {"FunctionName": f"{arn}:live", "InvocationType": "Event"}
+    live = {"FunctionName": arn, "InvocationType": "Event"}
     client(stack, "lambda").invoke(**live, Payload=json.dumps(payload).encode())
     assert control(stack, "idle?timeout=60")["idle"] is True
     statement = """
@@ -134,7 +134,7 @@ def test_one_failed_row_stands_for_a_refused_event_that_lambda_tried_three_times
 ) -> None:
     payload = {"task": "prune_history", "reference_time": "2025-06-09T02:30:00Z", "params": {"days": 1}}
     client(stack, "lambda").invoke(
-        FunctionName=f"{stack.stack}-archiver:live", InvocationType="Event", Payload=json.dumps(payload).encode()
+        FunctionName=f"{stack.stack}-archiver", InvocationType="Event", Payload=json.dumps(payload).encode()
     )
     assert control(stack, "idle?timeout=60")["idle"] is True
     slot = datetime(2025, 6, 9, 2, 30, tzinfo=UTC)

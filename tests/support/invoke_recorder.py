@@ -9,8 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any, Self
 
-# Of the alias only: nothing of the engine's may invoke $LATEST.
-_PATH = re.compile(r"/2015-03-31/functions/([^/]+)/invocations\?Qualifier=live")
+_PATH = re.compile(r"/2015-03-31/functions/([^/]+)/invocations")
 
 
 class InvokeRecorder:

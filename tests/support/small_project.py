@@ -55,7 +55,6 @@ _FILES = {
           Function:
             Runtime: python3.13
             Handler: handler.handler
-            AutoPublishAlias: live
             Layers: [!Ref GreetingsLayer, !Ref DependenciesLayer]
             LoggingConfig: {LogFormat: JSON}
             Environment:
@@ -170,7 +169,7 @@ _FILES = {
           ArchiverPermission:
             Type: AWS::Lambda::Permission
             Properties:
-              FunctionName: !Ref ArchiverFunction.Alias
+              FunctionName: !GetAtt ArchiverFunction.Arn
               Action: lambda:InvokeFunction
               Principal: events.amazonaws.com
               SourceArn: !GetAtt PollRule.Arn
@@ -181,7 +180,7 @@ _FILES = {
               ScheduleExpression: cron(0/15 * * * ? *)
               Targets:
                 - Id: archiver
-                  Arn: !Ref ArchiverFunction.Alias
+                  Arn: !GetAtt ArchiverFunction.Arn
                   InputTransformer:
                     InputPathsMap: {time: $.time}
                     InputTemplate: '{"task": "poll_data", "scheduled_time": <time>}'
@@ -198,7 +197,7 @@ _FILES = {
               ScheduleExpression: cron(30 2 * * ? *)
               Targets:
                 - Id: archiver
-                  Arn: !Ref ArchiverFunction.Alias
+                  Arn: !GetAtt ArchiverFunction.Arn
                   Input: '{"task": "sweep_runs"}'
                   RetryPolicy: {MaximumRetryAttempts: 3}
                   DeadLetterConfig: {Arn: !GetAtt Failures.Arn}

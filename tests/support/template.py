@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 # The packs of this repository; the template has a rule for each of their scheduled tasks.
 PACKS = sorted(path.parent.name for path in ROOT.glob("layers/*/*/pack.py"))
 FUNCTION, RULE, QUEUE, BUCKET = "AWS::Lambda::Function", "AWS::Events::Rule", "AWS::SQS::Queue", "AWS::S3::Bucket"
-ALIAS, VERSION, ALARM = "AWS::Lambda::Alias", "AWS::Lambda::Version", "AWS::CloudWatch::Alarm"
+ALARM = "AWS::CloudWatch::Alarm"
 LOG_GROUP, SECRET_KIND, TOPIC_KIND = "AWS::Logs::LogGroup", "AWS::SecretsManager::Secret", "AWS::SNS::Topic"
 SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:database"
 KEY = "arn:aws:kms:us-east-1:123456789012:key/one"
@@ -77,10 +77,8 @@ class Template:
         return {name: resource.get("Properties", {}) for name, resource in found}
 
     def function_behind(self, value: Any) -> str | None:
-        """The logical id of the function that a reference to it, or to an alias of it, means."""
-        named = referred(value)
-        alias = self.of(ALIAS).get(named or "")
-        return referred(alias["FunctionName"]) if alias else named
+        """The logical id of the function that a reference means."""
+        return referred(value)
 
     def altered(self, path: str, value: Any) -> Template:
         """A copy in which one property, such as `Queue.VisibilityTimeout`, is another; None takes it out.

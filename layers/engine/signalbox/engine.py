@@ -35,13 +35,13 @@ class Engine:
         """Reads and checks the settings; opens nothing yet."""
         settings = Settings.read(environ)
         packs = load_packs(settings.packs)
-        function, version = (environ.get(f"AWS_LAMBDA_FUNCTION_{name}", "") for name in ("NAME", "VERSION"))
-        clients, application, size = Clients(), function or "signalbox", settings.worker_connections
+        function = environ.get("AWS_LAMBDA_FUNCTION_NAME", "signalbox")
+        clients, size = Clients(), settings.worker_connections
 
         def require_current(connection: Connection) -> None:
             migrations.require_current(connection, packs)
 
-        make_database = _databases(settings, DatabaseAddress(settings, clients), application, require_current)
+        make_database = _databases(settings, DatabaseAddress(settings, clients), function, require_current)
         database = make_database()
         registry = Registry(task for pack in packs for task in pack.tasks)
         tools = Tools(
@@ -54,11 +54,9 @@ class Engine:
             make_logger(settings.stack, error_details=settings.database_error_details),
             Catalogue((job_type for pack in packs for job_type in pack.job_types), registry),
             environ.get("AWS_LAMBDA_LOG_STREAM_NAME", ""),
-            function,
-            version,
         )
         if settings.reader_url or settings.reader_secret_arn:
-            make_reader = _databases(settings, DatabaseAddress.of_reader(settings, clients), application)
+            make_reader = _databases(settings, DatabaseAddress.of_reader(settings, clients), function)
             tools = replace(tools, readers=DatabasePool(make_reader, size))
         return Engine(tools, packs)
 

@@ -12,9 +12,6 @@ from signalbox.errors import Unavailable
 from signalbox.ledger import Trigger
 from signalbox.registry import Task
 
-# The alias that all invoke: the version that has proved itself, whatever was deployed since.
-LIVE = "live"
-
 
 @dataclass(frozen=True, slots=True)
 class Handoff:
@@ -36,7 +33,7 @@ class Handoff:
     def invoke(self, function: str, payload: object) -> None:
         """Queues the payload for a function, by its name; raises what boto3 raises."""
         body = json.dumps(payload).encode()
-        self.clients.lambda_.invoke(FunctionName=function, Qualifier=LIVE, InvocationType="Event", Payload=body)
+        self.clients.lambda_.invoke(FunctionName=function, InvocationType="Event", Payload=body)
 
     def rerun(
         self,

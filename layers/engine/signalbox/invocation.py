@@ -57,8 +57,6 @@ class Tools:
     log: Logger
     catalogue: Catalogue
     node: str = ""  # the execution environment, as its log stream names it
-    function: str = ""
-    version: str = ""  # of the function, as Lambda numbers it
     readers: DatabasePool | None = None  # of a log-in that can only read, where the stack has one
 
     @property

@@ -42,11 +42,6 @@ def configure(parser: CommandParser) -> None:
     parser.add_argument("--params", type=json_object, metavar="JSON", help="the task's params")
     parser.add_argument("--event", metavar="FILE", help="the whole payload, from a file; - is the standard input")
     parser.add_argument("--function", choices=FUNCTIONS, help="whom to send it to (default: the task's function)")
-    parser.add_argument(
-        "--qualifier",
-        metavar="VERSION",
-        help="a version, or $LATEST for what was deployed last (default: what is live)",
-    )
     parser.add_argument("--async", dest="queued", action="store_true", help="queue it, and do not wait for the answer")
     parser.add_argument("--logs", action="store_true", help="show the end of what the function logged")
     add_target(parser)
@@ -56,7 +51,6 @@ def run(args: Namespace) -> int:
     payload = _payload(args)
     target = choose_target(args)
     function = args.function or _function_of(payload, target)
-    function = f"{function}:{args.qualifier}" if args.qualifier else function
     answer = target.invoke(function, payload, "Event" if args.queued else "RequestResponse")
     if args.logs:
         _show_log(answer)

@@ -20,7 +20,6 @@ from tests.contract.invariants import (
     references,
     rules,
     topics,
-    versions,
 )
 from tests.support.template import Template
 
@@ -55,12 +54,6 @@ INVARIANTS: tuple[Invariant, ...] = (
     buckets.refuse_plain_http,
     buckets.forget_half_uploads,
     buckets.outlive_their_stack,
-    versions.have_an_alias,
-    versions.are_kept,
-    versions.are_invoked_by_their_alias,
-    versions.treat_failed_events_by_their_alias,
-    versions.are_rolled_back_by_alarms,
-    versions.are_published_with_what_they_depend_on,
     migrations.are_asked_of_what_was_just_deployed,
     migrations.are_asked_for_again_by_what_changes,
     migrations.are_waited_for_no_longer_than_they_take,

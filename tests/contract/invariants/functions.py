@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from tests.support.template import FUNCTION, QUEUE, Template, referred, text
+from tests.support.template import FUNCTION, QUEUE, RULE, Template, referred, text
 
 
 def have_a_log_group_with_retention(template: Template) -> Iterator[str]:
@@ -31,10 +31,15 @@ def lose_no_metrics(template: Template) -> Iterator[str]:
 
 
 def report_failed_invocations(template: Template) -> Iterator[str]:
-    """The handler's own errors, which a rule's retry policy never sees."""
+    """Those that rules invoke: the handler's own errors, which a rule's retry policy never sees."""
+    invoked = {
+        template.function_behind(target["Arn"]) for rule in template.of(RULE).values() for target in rule["Targets"]
+    }
     configs = template.of("AWS::Lambda::EventInvokeConfig").values()
     by_function = {referred(config["FunctionName"]): config for config in configs}
     for name in template.of(FUNCTION):
+        if name not in invoked:
+            continue
         config = by_function.get(name, {})
         queue = config.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination")
         if referred(queue) not in template.of(QUEUE):

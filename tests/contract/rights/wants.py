@@ -59,12 +59,12 @@ def queues_of_its_own(place: Place) -> list[str]:
 
 def functions_of_its_tasks(_: Place, work: Work) -> list[str]:
     """A run goes on in its task's own function."""
-    return sorted({f"{FUNCTIONS}{task.function}:live" for task in work.tasks})
+    return sorted({f"{FUNCTIONS}{task.function}" for task in work.tasks})
 
 
 def functions_of_tasks(_: Place, __: Work) -> list[str]:
     """Runs of any task are handed over."""
-    return [f"{FUNCTIONS}archiver:live", f"{FUNCTIONS}poller:live"]
+    return [f"{FUNCTIONS}archiver", f"{FUNCTIONS}poller"]
 
 
 def identity(place: Place, _: Work) -> list[str | None]:
@@ -208,7 +208,5 @@ def _of_its_shape(place: Place) -> Iterator[Right]:
 
 
 def _invoked(place: Place, target: object) -> bool:
-    """Whether a mapping is of this function, or of an alias of it."""
-    named = referred(target) or ""
-    alias = place.template.of("AWS::Lambda::Alias").get(named)
-    return (referred(alias["FunctionName"]) if alias else named) == place.function
+    """Whether a mapping is of this function."""
+    return referred(target) == place.function

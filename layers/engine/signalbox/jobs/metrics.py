@@ -48,21 +48,6 @@ def write_metrics(stack: str, counts: Mapping[tuple[str, str], int], messages: i
         metrics.flush_metrics()
 
 
-def write_version_metrics(stack: str, function: str, version: str, counts: Mapping[tuple[str, str], int]) -> None:
-    """By version and for all together, so that a new version can be told from the one that it takes over from."""
-    if not (counts and function):  # outside of Lambda there is no function
-        return
-    metrics = _emitter(stack)
-    metrics.add_dimensions(service=stack, function=function)
-    metrics.add_dimension("function", function)
-    metrics.add_dimension("version", version)
-    metrics.add_metric("VersionAttempts", MetricUnit.Count, sum(counts.values()))
-    failed = sum(number for (_, execution), number in counts.items() if execution in ("failed", "timeout"))
-    metrics.add_metric("VersionFailures", MetricUnit.Count, failed)
-    metrics.add_metadata("message", "version.measured")
-    metrics.flush_metrics()
-
-
 def count_dead_letters(stack: str, severity: str, number: int) -> None:
     """Those that the operators have just been told of, by severity, for alarms that some of it is worth."""
     metrics = _emitter(stack)

@@ -146,7 +146,7 @@ def _body(record: Mapping[str, Any]) -> str:
 
 
 def _function(arn: object) -> str | None:
-    """Its name, without version or alias: it is to be invoked as it is now."""
+    """Its name, without the version that Lambda tells."""
     parts = _legible(arn).split(":") if isinstance(arn, str) else []
     return parts[6] if len(parts) >= 7 and parts[2] == "lambda" else None
 

@@ -27,7 +27,7 @@ from signalbox.errors import DatabaseUnavailable
 from signalbox.jobs.controls import next_held
 from signalbox.jobs.end_record import record_of
 from signalbox.jobs.job import Job
-from signalbox.jobs.metrics import write_metrics, write_version_metrics
+from signalbox.jobs.metrics import write_metrics
 from signalbox.jobs.submission import read_notices
 from signalbox.jobs.verdict import BROKEN_OFF
 from signalbox.worker import lease
@@ -336,7 +336,6 @@ class Driver:
     def write_metrics(self) -> None:
         tools, counts = self.tools, +self.counts  # without what was taken back
         write_metrics(tools.settings.stack, counts, self.messages, len(self.jobs))
-        write_version_metrics(tools.settings.stack, tools.function, tools.version, counts)
 
     def _end_process(self) -> None:
         """Something hangs that nothing gets through to. All that has ended is recorded: with the process, Lambda
