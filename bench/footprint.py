@@ -1,16 +1,14 @@
-"""What a job and a run leave behind, and what they take of processors: what `signalbox cost` counts with.
+"""What a job and a run leave behind, and what they take of processors: what docs/cost.md counts with.
 
 Bytes, flushes and processor time, not clocks, so that a busy machine changes little. WAL without whole pages, as Aurora
-writes it, and with them, as RDS does after each checkpoint. local/cost/measured.json keeps these figures, under the
-names that are printed here.
+writes it, and with them, as RDS does after each checkpoint.
 """
 
 from __future__ import annotations
 
 import io
-import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -24,7 +22,6 @@ from bench.run import NEWEST, empty_engine
 from bench.transactional import BATCH as BATCH_OF_TRIPS
 from bench.transactional import count_trips
 from signalbox.database import Connection
-from signalbox.engine import Engine
 from signalbox.invocation import Invocation
 from signalbox.tasks import dispatch_jobs
 
@@ -36,7 +33,6 @@ STORED = """
     SELECT pg_total_relation_size('signalbox.jobs') + sum(pg_total_relation_size(relid))
     FROM pg_partition_tree('signalbox.job_executions')
 """
-RUN = ("RunsSucceeded", "TaskItems", "TaskDuration", "Lateness")
 DUE = "UPDATE signalbox.jobs SET status = 'pending', scheduled_for = now(), send_at = now() WHERE status = 'queued'"
 
 
@@ -54,7 +50,7 @@ class Spent:
 def measure(dsn: str) -> list[Ratio]:
     with job_plant(dsn) as plant:
         figures = _of_jobs(plant) | _of_transactional(plant) | _of_sweeps(plant) | _of_whole_pages(plant)
-    for name, value in (figures | _of_runs(dsn) | {"sweep_metrics": count_series(dsn)}).items():
+    for name, value in (figures | _of_runs(dsn)).items():
         print(f"{name}: {value:.4g}")
     wal = figures["submit_in_bulk_wal_bytes"] + figures["job_wal_bytes"]
     return [Ratio("write-ahead log of a no-op job: submit, claim, end", "1.5 KB", wal, MOST_WAL, 1.0, "bytes")]
@@ -90,7 +86,6 @@ def _of_jobs(plant: JobPlant) -> dict[str, float]:
         "batch_cpu_ms": few.own_ms / LONE - many.own_ms / JOBS,
         "batch_server_ms": few.server_ms / LONE - many.server_ms / JOBS,
         "batch_log_bytes": len(few.log) / LONE,
-        "batch_metrics": _metrics(few.log, "job_type"),
     }
 
 
@@ -131,29 +126,7 @@ def _of_runs(dsn: str) -> dict[str, float]:
         with redirect_stdout(log):
             for number in range(RUNS):
                 _run_at(engine, number)
-        return {"run_log_bytes": len(log.getvalue()) / RUNS, "run_metrics": _metrics(log.getvalue(), "task")}
-
-
-def count_series(dsn: str) -> int:
-    """Metrics that the engine's tasks send beside the four of each run: of the stack, its lanes and its sweeps."""
-    engine, log = Engine.start({"SIGNALBOX_STACK": "bench", "SIGNALBOX_DATABASE_URL": dsn}), io.StringIO()
-    with redirect_stdout(log):
-        for task in engine.tools.registry.tasks.values():
-            at = datetime.now(UTC)
-            run = engine.archive if task.function == "archiver" else engine.poll
-            run({"task": task.name, "scheduled_time": at.isoformat()}, Invocation.of("bench", at, 60))
-    engine.tools.database.close()
-    return len({series for series in _series(log.getvalue()) if "task" not in series[1] or series[0] not in RUN})
-
-
-def _series(log: str) -> Iterator[tuple[str, tuple[str, ...], str]]:
-    """A name, its dimensions and their values each, as CloudWatch counts metrics."""
-    for line in log.splitlines():
-        said = json.loads(line)
-        for part in said.get("_aws", {}).get("CloudWatchMetrics", []):
-            for names in part["Dimensions"]:
-                values = ",".join(str(said[name]) for name in names)
-                yield from ((metric["Name"], tuple(sorted(names)), values) for metric in part["Metrics"])
+        return {"run_log_bytes": len(log.getvalue()) / RUNS}
 
 
 def _run_at(engine: Any, number: int) -> None:
@@ -178,11 +151,6 @@ def _fsyncs(plant: JobPlant) -> int:
         connection.execute("SELECT pg_stat_force_next_flush()")
         connection.execute("SELECT 1")
     return _number(plant.db, FSYNCS)
-
-
-def _metrics(log: str, dimension: str) -> int:
-    """How many of those with a dimension CloudWatch reads out of the lines: a name each."""
-    return len({name for name, dimensions, _ in _series(log) if dimension in dimensions})
 
 
 def _write_whole_pages(plant: JobPlant, on_or_off: str) -> None:

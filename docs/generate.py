@@ -97,23 +97,20 @@ def commands() -> str:
 
 
 def alarms() -> str:
-    """One row an alarm, as the template has it; those of a severity, and those that only a deploy asks, left out."""
+    """One row an alarm, as the template has it."""
     resources = read_template(DOCS.parent / "template.yaml")["Resources"].values()
     rows = [_alarm(one) for one in resources if one["Type"] == "AWS::CloudWatch::Alarm"]
     head = "| alarm | severity | rings when | looking at | only with |\n" + "| --- " * 5 + "|"
-    return "\n".join([head, *filter(None, rows)])
+    return "\n".join([head, *rows])
 
 
-def _alarm(resource: Mapping[str, Any]) -> str | None:
+def _alarm(resource: Mapping[str, Any]) -> str:
     given = resource["Properties"]
     name = given["AlarmName"]["Fn::Sub"].removeprefix("${AWS::StackName}-")
-    if name.startswith("deploy-"):
-        return None
-    severity, text = given["AlarmDescription"]["Fn::Sub"][0].split(". ", 1)
+    severity, when, _ = given["AlarmDescription"]["Fn::Sub"][0].split(". ")
     periods = int(given["EvaluationPeriods"])
     needed, period = int(given.get("DatapointsToAlarm", periods)), timedelta(seconds=_period(given))
     looked_at = _span(periods * period) if needed in (1, periods) else f"{needed} of {periods} × {_span(period)}"
-    when = re.split(r"[.:] ", text)[0]
     condition = f"`{resource['Condition']}`" if "Condition" in resource else ""
     return f"| [`{name}`](runbook.md#{name}) | {severity.lower()} | {when} | {looked_at} | {condition} |"
 

@@ -93,16 +93,6 @@ COMPLETIONS = (
         _leave_out,
     ),
     Completion(
-        "AWS::CloudWatch::CompositeAlarm",
-        "moto skips it, as it does the alarms that it is made of",
-        _leave_out,
-    ),
-    Completion(
-        "AWS::Logs::MetricFilter",
-        "moto skips it, and so does the laptop: it keeps logs, and makes no metrics of them",
-        _leave_out,
-    ),
-    Completion(
         "AWS::Logs::QueryDefinition",
         "moto skips it, and has no Logs Insights to ask with it",
         _leave_out,

@@ -21,7 +21,7 @@ ENGINE = {
     # Only an operator's question; only the function that each is for.
     "engine": {
         *("signalbox.operations", "signalbox.worker.worker", "signalbox.jobs.burial"),
-        *("signalbox.payload", "signalbox.runs"),
+        *("signalbox.metrics", "signalbox.payload", "signalbox.runs"),
     },
     "events": {"botocore.exceptions"},
     # Only what changes or submits jobs.

@@ -1,18 +1,13 @@
-"""Saved queries and metric filters ask for what the logs have, and the documents name those that there are."""
+"""Saved queries ask for what the logs have, and the documents name those that there are."""
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import subprocess
-import sys
 
 import pytest
 
-from signalbox import errors
 from tests.support.emitted import emitted
-from tests.support.template import FUNCTION, ROOT, referred
+from tests.support.template import ROOT
 from tests.support.watched import PREFIX, substituted, watched
 
 QUERIES = {
@@ -56,39 +51,5 @@ def test_the_documents_name_every_saved_query_and_no_other() -> None:
     }  # fmt: skip
 
     assert sorted(listed) == sorted(QUERIES)
-    assert len(sent_to) > 8
+    assert sent_to
     assert sent_to <= set(QUERIES)
-
-
-@pytest.mark.parametrize("metric", ["DatabaseUnavailable", "FunctionsCutOff"])
-def test_what_a_function_can_t_count_itself_is_counted_from_the_log_of_each(metric: str) -> None:
-    groups = {
-        referred(given["LogGroupName"])
-        for given in watched().of("AWS::Logs::MetricFilter").values()
-        if given["MetricTransformations"][0]["MetricName"] == metric
-    }
-    logging = {name: referred(given["LoggingConfig"]["LogGroup"]) for name, given in watched().of(FUNCTION).items()}
-
-    assert groups == {group for name, group in logging.items() if name != "MigratorFunction"}
-
-
-def test_an_unreachable_database_is_logged_as_the_filter_looks_for_it() -> None:
-    """By Lambda's own runtime client, which writes what a handler raises."""
-    code = (
-        "import sys; from awslambdaric import bootstrap; "
-        "error = bootstrap.make_error('no route', 'DatabaseUnavailable', [], 'id-1'); "
-        "bootstrap.log_error(error, bootstrap.StandardLogSink())"
-    )
-    environ = {**os.environ, "AWS_LAMBDA_LOG_FORMAT": "JSON"}
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environ)
-    line = json.loads(answer.stdout)
-    [pattern] = {
-        given["FilterPattern"]
-        for given in watched().of("AWS::Logs::MetricFilter").values()
-        if "errorType" in given["FilterPattern"]
-    }
-
-    assert re.fullmatch(r'\{ \$\.errorType = "(\w+)" \}', pattern)
-    assert f'$.errorType = "{line["errorType"]}"' in pattern
-    assert issubclass(errors.DatabaseUnavailable, errors.Unavailable)
-    assert line["level"] == "ERROR"

@@ -33,7 +33,7 @@ from tests.support.template import (
 # After so many invocations in one chain, Lambda takes it for a mistake and stops it.
 LAMBDAS_LIMIT = 16
 PACK_ACCESS = {"RunPodAccess", "StripeAccess", "ForecastsAccess"}
-ENGINE_ACCESS = {"FunctionAccess", "TaskAccess", "LaneAccess", "FileAccess", "DeliveryAccess", "ReaderAccess"}
+ENGINE_ACCESS = {"NetworkAccess", "TaskAccess", "LaneAccess", "FileAccess", "DeliveryAccess", "ReaderAccess"}
 WITHOUT_PACKS = {"DeadLetterFunction"}
 # What AWS takes for a name.
 LONGEST_NAMES = (

@@ -130,17 +130,8 @@ def _known_to_moto() -> set[str]:
     return set(parsing.get_model_map())
 
 
-def _alarms(kind: str, listed: str) -> Callable[[Deployed], set[str]]:
-    def left_out(deployed: Deployed) -> set[str]:
-        answer: Mapping[str, Any] = deployed.client("cloudwatch").describe_alarms()
-        return set() if answer.get(listed) else {f"AWS::CloudWatch::{kind}"}
-
-    return left_out
-
-
-def _metric_filters(deployed: Deployed) -> set[str]:
-    found = deployed.client("logs").describe_metric_filters()["metricFilters"]
-    return set() if found else {"AWS::Logs::MetricFilter"}
+def _alarms(deployed: Deployed) -> set[str]:
+    return set() if deployed.client("cloudwatch").describe_alarms()["MetricAlarms"] else {"AWS::CloudWatch::Alarm"}
 
 
 def _query_definitions(deployed: Deployed) -> set[str]:
@@ -155,7 +146,7 @@ def _query_definitions(deployed: Deployed) -> set[str]:
 
 def _topic_policy(deployed: Deployed) -> set[str]:
     sns = deployed.client("sns")
-    [topic] = sns.list_topics()["Topics"]
+    topic = sns.list_topics()["Topics"][0]
     policy = sns.get_topic_attributes(TopicArn=topic["TopicArn"])["Attributes"]["Policy"]
     return set() if "cloudwatch.amazonaws.com" in policy else {"AWS::SNS::TopicPolicy"}
 
@@ -178,9 +169,7 @@ LEFT_OUT: Mapping[str, Callable[[Deployed], set[str]]] = {
     "AWS::SQS::QueuePolicy": _queue_policy,
     "AWS::S3::Bucket": _bucket_settings,
     "AWS::S3::BucketPolicy": _bucket_policy,
-    "AWS::CloudWatch::Alarm": _alarms("Alarm", "MetricAlarms"),
-    "AWS::CloudWatch::CompositeAlarm": _alarms("CompositeAlarm", "CompositeAlarms"),
-    "AWS::Logs::MetricFilter": _metric_filters,
+    "AWS::CloudWatch::Alarm": _alarms,
     "AWS::Logs::QueryDefinition": _query_definitions,
     "AWS::SNS::TopicPolicy": _topic_policy,
     "AWS::SNS::Subscription": _subscription,

@@ -8,52 +8,43 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import redirect_stdout
 from datetime import UTC, datetime
 from functools import cache
-from typing import get_args
 
-from forecasts.tasks import TASKS as FORECASTS_TASKS
 from signalbox.jobs.alerts import Readings
 from signalbox.jobs.figures import Figures
-from signalbox.jobs.gauges import Connections, Measure, read_off, read_off_lanes
+from signalbox.jobs.gauges import Connections, read_off
 from signalbox.jobs.health import PlaneHealth, Signs
-from signalbox.jobs.histogram import BUCKETS
-from signalbox.jobs.job_type import Severity
-from signalbox.jobs.metrics import NAMES, count_dead_letters, write_lanes, write_metrics, write_plane
+from signalbox.jobs.metrics import NAMES, count_dead_letters, write_metrics
 from signalbox.jobs.statistics import PlaneReport, Statistics
-from signalbox.ledger import RunStatus
-from signalbox.metrics import TaskMetrics
-from signalbox.packs import registry_of
-from tests.support.alarms import Metric
+from signalbox.metrics import TaskMetrics, write_line
 from tests.support.template import ROOT
+from tests.support.watched import Metric
 
 STACK = "${AWS::StackName}"
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
-_CALL = re.compile(r"metrics\.(?:count|percent|seconds|milliseconds)\(([^\n]*)")
+_CALL = re.compile(r"metrics\.count\(([^\n]*)")
 _NAME = re.compile(r'"([A-Z][A-Za-z0-9]+)"')
 _BEGUN = re.compile(r'f"([A-Z][A-Za-z]+)\{')
 # What the names that are put together end in.
-_ENDS = {
-    "Runs": [status.capitalize() for status in RunStatus],
-    "Verifications": ["Waiting", "Abandoned", "Unanswered"],
-    "CalibrationCoefficients": ["Invalid", "Leapt"],
-}
+_ENDS = {"Verifications": ["Waiting", "Abandoned", "Unanswered"], "CalibrationCoefficients": ["Invalid", "Leapt"]}
 
 
 @cache
 def emitted() -> frozenset[Metric]:
-    """All, with each set of dimensions that they have."""
+    """All, with their dimensions."""
     out = io.StringIO()
     with redirect_stdout(out):
-        for task in {task.name for task in (*registry_of([]), *FORECASTS_TASKS)}:
-            _count_for(task)
+        metrics = TaskMetrics(STACK, "any_task")
+        for name in sorted(counted_names()):
+            metrics.count(name)
+        metrics.write()
         write_metrics(STACK, {("any_type", execution): 1 for execution in NAMES}, 1, 1)
-        write_plane(STACK, _gauges())
-        write_lanes(STACK, read_off_lanes([], NOON))
-        for severity in get_args(Severity):
-            count_dead_letters(STACK, severity, 1)
+        write_line(STACK, "plane.measured", gauges())
+        write_line(STACK, "database.unreachable", {"DatabaseUnreachable": 1})
+        count_dead_letters(STACK, "critical", 1)
     return frozenset(metric for line in out.getvalue().splitlines() for metric in _metrics_of(json.loads(line)))
 
 
@@ -66,23 +57,11 @@ def counted_names() -> set[str]:
     return names | set(re.findall(r'Verdict\.\w+: "(Calibration\w+)"', code))
 
 
-def gauged_names() -> set[str]:
-    """Those that are read off the job plane every five minutes."""
-    return {name for gauges in _gauges().values() for name in gauges}
-
-
-def _count_for(task: str) -> None:
-    metrics = TaskMetrics(STACK, task)
-    for name in sorted(counted_names()):
-        metrics.count(name)
-    metrics.write()
-
-
-def _gauges() -> dict[Measure, Mapping[str, float]]:
+def gauges() -> dict[str, float]:
+    """What is read off the job plane every five minutes."""
     day = Statistics(NOON, NOON, "hour", None, None, Figures(), {}, {}, [])
     report = PlaneReport(PlaneHealth.HEALTHY, Signs(0, 0, 0), Readings(), [], NOON)
-    lately = Figures(durations=(1,) * BUCKETS, most_ms=1)
-    return read_off(day, report, lately, Connections(1, 100))
+    return read_off(day, report, Figures(), Figures(), Connections(1, 100))
 
 
 def _metrics_of(line: dict[str, object]) -> Iterator[Metric]:

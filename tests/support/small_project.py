@@ -138,18 +138,9 @@ _FILES = {
               EvaluationPeriods: 1
               Threshold: 0
               ComparisonOperator: GreaterThanThreshold
-          Fire:
-            Type: AWS::CloudWatch::CompositeAlarm
-            Properties: {AlarmName: fire, AlarmRule: !Sub 'ALARM("${Smoke}")'}
           ArchiverLogs:
             Type: AWS::Logs::LogGroup
             Properties: {LogGroupName: !Sub '/aws/lambda/${AWS::StackName}-archiver'}
-          Cries:
-            Type: AWS::Logs::MetricFilter
-            Properties:
-              LogGroupName: !Ref ArchiverLogs
-              FilterPattern: '{ $.level = "ERROR" }'
-              MetricTransformations: [{MetricNamespace: Small, MetricName: Cries, MetricValue: '1'}]
           Question:
             Type: AWS::Logs::QueryDefinition
             Properties: {Name: question, LogGroupNames: [!Ref ArchiverLogs], QueryString: fields @timestamp}

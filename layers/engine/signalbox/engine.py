@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -10,7 +11,7 @@ from signalbox import migrations
 from signalbox.async_database import AsyncDatabasePool
 from signalbox.clients import Clients
 from signalbox.database import Connection, Database, DatabasePool
-from signalbox.errors import PayloadRefused, Refused, SchemaMismatch
+from signalbox.errors import DatabaseUnavailable, PayloadRefused, Refused, SchemaMismatch
 from signalbox.invocation import Invocation, Tools
 from signalbox.jobs.catalogue import Catalogue
 from signalbox.log import make_logger
@@ -88,7 +89,8 @@ class Engine:
         if _is_operation(event):
             from signalbox.operations import operate
 
-            return operate(self, event, invocation)
+            with self._counting_outages():
+                return operate(self, event, invocation)
         return self._run(event, "archiver", invocation)
 
     def poll(self, event: object, invocation: Invocation) -> dict[str, Any]:
@@ -108,13 +110,15 @@ class Engine:
         """The worker's events: messages of a lane."""
         from signalbox.worker.worker import work
 
-        return work(self.tools, event, invocation)
+        with self._counting_outages():
+            return work(self.tools, event, invocation)
 
     def bury(self, event: object, invocation: Invocation) -> dict[str, Any]:
         """The dead_letter function's events: messages of the dead-letter queues and of the failed invocations."""
         from signalbox.jobs.burial import bury
 
-        return bury(self.tools, event, invocation)
+        with self._counting_outages():
+            return bury(self.tools, event, invocation)
 
     def _run(self, event: object, function: FunctionName, invocation: Invocation) -> dict[str, Any]:
         from signalbox.payload import TaskPayload, read_payload
@@ -125,7 +129,18 @@ class Engine:
         if task.function != function:
             stack = self.tools.settings.stack
             raise PayloadRefused(f"task '{task.name}' is run by {stack}-{task.function}, not by {stack}-{function}")
-        return run_task(self.tools, payload, invocation)
+        with self._counting_outages():
+            return run_task(self.tools, payload, invocation)
+
+    @contextmanager
+    def _counting_outages(self) -> Iterator[None]:
+        try:
+            yield
+        except DatabaseUnavailable:
+            from signalbox.metrics import write_line
+
+            write_line(self.tools.settings.stack, "database.unreachable", {"DatabaseUnreachable": 1})
+            raise
 
 
 def _is_operation(event: object) -> bool:

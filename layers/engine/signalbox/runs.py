@@ -250,14 +250,13 @@ def _continue(run: Run) -> None:
 
 
 def _measure(run: Run, claim: Claim, ending: Ending, duration_ms: int | None = None) -> None:
-    run.metrics.count(f"Runs{ending.status.capitalize()}")
+    if ending.status is RunStatus.FAILED:
+        run.metrics.count("RunsFailed")
     run.metrics.tell(f"run.{ending.status}", **run.ids(claim), trigger=str(run.payload.trigger), reason=ending.reason)
     if duration_ms is None:
         return
-    run.metrics.count("TaskItems", ending.items)
-    run.metrics.milliseconds("TaskDuration", duration_ms)
-    if run.payload.trigger is Trigger.SCHEDULE:
-        run.metrics.seconds("Lateness", max(0.0, (run.invocation.clock - run.now).total_seconds()))
+    late = (run.invocation.clock - run.now).total_seconds() if run.payload.trigger is Trigger.SCHEDULE else 0
+    run.metrics.tell(f"run.{ending.status}", items=ending.items, duration_ms=duration_ms, late_seconds=max(0.0, late))
 
 
 def _answer(run: Run, claim: Claim, ending: Ending) -> dict[str, Any]:

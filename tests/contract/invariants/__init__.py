@@ -36,7 +36,6 @@ INVARIANTS: tuple[Invariant, ...] = (
     functions.report_failed_invocations,
     functions.are_built_like_their_layers,
     functions.have_roles_of_their_own,
-    functions.are_traced,
     permissions.hold_no_wildcard,
     permissions.come_from_no_managed_policy_of_awss,
     queues.hide_messages_for_six_timeouts,

@@ -60,13 +60,6 @@ def are_built_like_their_layers(template: Template) -> Iterator[str]:
                 yield f"{name}: {layer_name} is not for {function['Architectures'][0]}"
 
 
-def are_traced(template: Template) -> Iterator[str]:
-    """By Lambda itself: code that traced would be loaded at each start."""
-    for name, function in template.of(FUNCTION).items():
-        if function.get("TracingConfig", {}).get("Mode") != "Active":
-            yield f"{name}: Tracing is not Active"
-
-
 def have_roles_of_their_own(template: Template) -> Iterator[str]:
     """A shared role is the sum of what all need."""
     roles = {name: referred(function.get("Role")) for name, function in template.of(FUNCTION).items()}

@@ -15,8 +15,6 @@ WITHOUT_RESOURCE = {
     "ec2:DescribeNetworkInterfaces",
     "ec2:DescribeSubnets",
     "ec2:UnassignPrivateIpAddresses",
-    "xray:PutTelemetryRecords",
-    "xray:PutTraceSegments",
 }
 
 

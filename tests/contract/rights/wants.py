@@ -194,8 +194,6 @@ def _keys(place: Place, resource: str) -> Iterator[tuple[str, str]]:
 def _of_its_shape(place: Place) -> Iterator[Right]:
     group = referred(place.properties["LoggingConfig"]["LogGroup"])
     yield from (Right(action, f"{group}.Arn") for action in ("logs:CreateLogStream", "logs:PutLogEvents"))
-    if place.properties.get("TracingConfig", {}).get("Mode") == "Active":
-        yield from (Right(action, "*") for action in ("xray:PutTelemetryRecords", "xray:PutTraceSegments"))
     if "VpcConfig" in place.properties:
         yield from (Right(action, "*") for action in IN_A_NETWORK)
     for config in place.template.of(CONFIG).values():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -37,17 +36,9 @@ def mark(sweeps: Sweeps) -> int:
     return int(sweeps.invoke("mark_stale", force=True)["items"])
 
 
-def stale_gauge(text: str) -> list[float]:
-    lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
-    return [line["JobsStale"][0] for line in lines if "JobsStale" in line]
-
-
-def test_with_nothing_at_work_nothing_is_marked_and_the_metric_says_so(
-    sweeps: Sweeps, db: psycopg.Connection, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_with_nothing_at_work_nothing_is_marked(sweeps: Sweeps, db: psycopg.Connection) -> None:
     queued_job(db, datetime.now(UTC))
     assert mark(sweeps) == 0
-    assert stale_gauge(capsys.readouterr().out) == [0]
 
 
 @pytest.mark.parametrize("by", ["heartbeat_at", "started_at"])
@@ -71,17 +62,6 @@ def test_a_job_whose_lease_is_over_has_failed(sweeps: Sweeps, db: psycopg.Connec
     stale = job_heard_of(db, 6 * MINUTE, lease=-SECOND, health_status="STALE")
     assert mark(sweeps) == 2
     assert health(db, lost, stale) == ["FAILED", "FAILED"]
-
-
-def test_the_metric_counts_all_that_are_silent_now(
-    sweeps: Sweeps, db: psycopg.Connection, capsys: pytest.CaptureFixture[str]
-) -> None:
-    job_heard_of(db, 6 * MINUTE)
-    job_heard_of(db, SECOND, lease=-SECOND)
-    job_heard_of(db, SECOND)
-    mark(sweeps)
-    mark(sweeps)
-    assert stale_gauge(capsys.readouterr().out) == [2, 2]
 
 
 def test_a_job_that_its_worker_is_writing_is_passed_by(sweeps: Sweeps, dsn: str, db: psycopg.Connection) -> None:

@@ -179,7 +179,7 @@ def test_without_a_topic_the_log_and_the_metric_tell(
         assert notify(stage)["items"] == 2
     told = capsys.readouterr().out
     assert "dead_letters.noticed" in caplog.messages
-    assert '"DeadLettersNew":[2.0]' in told
+    assert '"CriticalDeadLetters":[2.0]' in told
     assert '"severity":"critical"' in told
     assert "s3cr3t" not in told
     assert (len(topic.published), untold(db)) == (0, 0)

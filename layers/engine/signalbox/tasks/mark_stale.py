@@ -17,10 +17,7 @@ BATCH = 1000
 
 def mark_stale(context: Context) -> Done:
     """Items are the jobs that were marked."""
-    done = drain(context.budget, lambda: _mark(context), size=BATCH)
-    row = context.db.execute(SQL["count_silent"]).fetchone()
-    context.metrics.count("JobsStale", row[0] if row else 0)
-    return done
+    return drain(context.budget, lambda: _mark(context), size=BATCH)
 
 
 def _mark(context: Context) -> int:

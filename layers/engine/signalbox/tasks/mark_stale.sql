@@ -17,6 +17,3 @@ UPDATE signalbox.jobs AS j SET health_status = silent.health, updated_at = clock
 FROM silent
 WHERE j.id = silent.id
 RETURNING j.id::text, j.job_type, j.worker_id, j.health_status;
-
--- count_silent: how many there are now
-SELECT count(*) FROM signalbox.jobs WHERE status = 'running' AND health_status IN ('STALE', 'FAILED');

@@ -13,10 +13,10 @@ from datetime import UTC, datetime, timedelta
 from pydantic import Field
 
 from signalbox.context import Context, Done
-from signalbox.jobs.gauges import Connections, read_off, read_off_lanes
+from signalbox.jobs.gauges import Connections, lanes, read_off
 from signalbox.jobs.histogram import BOUNDS
-from signalbox.jobs.metrics import write_lanes, write_plane
 from signalbox.jobs.statistics import DAY, LONGEST, figures_between, floor, judge, show_statistics
+from signalbox.metrics import write_line
 from signalbox.payload import Payload
 from signalbox.queries import load_queries
 
@@ -82,8 +82,11 @@ def _roll_up(context: Context, since: datetime, until: datetime) -> int:
 
 
 def _emit(context: Context) -> None:
-    db, now, stack = context.db, context.now, context.handoff.stack
+    db, now = context.db, context.now
     found = show_statistics(db, DAY, now=now)
+    report = judge(db, found)
+    hour, lately = (figures_between(db, now - length, now) for length in (HOUR, LATELY))
     connections = Connections(*(db.execute(SQL["count_connections"]).fetchone() or (0, 1)))
-    write_plane(stack, read_off(found, judge(db, found), figures_between(db, now - LATELY, now), connections))
-    write_lanes(stack, read_off_lanes(found.live, now))
+    gauges = read_off(found, report, hour, lately, connections)
+    by_lane = lanes(found.live, now)
+    write_line(context.handoff.stack, "plane.measured", gauges, health=str(report.status), lanes=by_lane)

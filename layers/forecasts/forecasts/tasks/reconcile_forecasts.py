@@ -180,7 +180,7 @@ def _fail(context: Context, run: Overdue, reason: str, outcome: str) -> str:
         return "overtaken"
     # Its first word: what the provider says beyond that may hold anything.
     context.log.error("forecast.failed", extra={**run.ids, "reason": reason.partition(":")[0]})
-    context.metrics.count("ForecastsTimedOut" if outcome == "timed_out" else "ForecastsFailed")
+    context.metrics.count("ForecastsLost")
     return outcome
 
 
