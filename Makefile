@@ -110,7 +110,7 @@ build: $(READY) ## build functions and layers for Lambda, without Docker
 requirements: $(READY) ## pin all requirements anew, with hashes
 	@$(PIN) requirements.in -o requirements.txt
 	@for layer in layers/*/requirements.in; do $(PIN) -c requirements.txt $$layer -o $${layer%.in}.txt; done
-	@$(PIN) local/lambda_runtime/requirements.in -o local/lambda_runtime/requirements.txt
+	@$(PIN) tests/support/lambda_runtime/requirements.in -o tests/support/lambda_runtime/requirements.txt
 	@$(PIN) bench/peers.in -o bench/peers.txt
 	@$(PIN) checks/requirements.in -o checks/requirements.txt
 	@echo uv | $(PIN) -c requirements.txt - -o requirements-uv.txt

@@ -8,10 +8,10 @@ from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
 
-from local.build import ROOT, Built, build, layers_of
 from local.conditions import Decided
 from local.lambda_service.artefacts import Artefact
 from local.transform import package, parameters_of, read_template, transform
+from tests.support.build import ROOT, Built, build, layers_of
 
 _SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:database"
 

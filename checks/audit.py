@@ -103,7 +103,8 @@ def index_of(environ: Mapping[str, str]) -> str:
 def main() -> int:
     files = [ROOT / "requirements.txt", ROOT / "requirements-uv.txt", *sorted(ROOT.glob("layers/*/requirements.txt"))]
     files += [
-        ROOT / name for name in ("checks/requirements.txt", "local/lambda_runtime/requirements.txt", "bench/peers.txt")
+        ROOT / name
+        for name in ("checks/requirements.txt", "tests/support/lambda_runtime/requirements.txt", "bench/peers.txt")
     ]
     pins = sorted(pinned(files))
     index = index_of(os.environ)

@@ -17,9 +17,9 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from local.build import Interpreter, runtime_version
 from local.postgres import EmbeddedPostgres
 from signalbox.packs import ENGINE
+from tests.support.build import Interpreter, runtime_version
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.log_ins import log_in
 from tests.support.schema import make_schema

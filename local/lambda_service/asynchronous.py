@@ -16,9 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from local.lambda_service.destinations import EVENT_AGE_EXCEEDED, RETRIES_EXHAUSTED, SUCCESS, Conclusion, Destinations
+from local.lambda_service.destinations import EVENT_AGE_EXCEEDED, RETRIES_EXHAUSTED, Conclusion, Destinations
 from local.lambda_service.faults import Throttled
-from local.lambda_service.function import EventConfig, Function
+from local.lambda_service.function import Function
 from local.lambda_service.invocation import Invocation, Result
 
 if TYPE_CHECKING:
@@ -41,22 +41,6 @@ class Event:
     attempts: int = 0
     throttles: int = 0
     result: Result | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Again:
-    """The event is to be tried once more, after a wait."""
-
-    delay: float
-
-
-def next_step(*, failed: bool, attempts: int, config: EventConfig, retry_delays: tuple[float, ...]) -> Again | str:
-    """After an attempt: the condition on which the event ends, or the wait before the next attempt."""
-    if not failed:
-        return SUCCESS
-    if attempts > config.retries:
-        return RETRIES_EXHAUSTED
-    return Again(retry_delays[min(attempts, len(retry_delays)) - 1])
 
 
 class AsynchronousQueue:
@@ -149,12 +133,13 @@ class AsynchronousQueue:
         self._wait(replace(event, throttles=event.throttles + 1), delay)
 
     def _judge(self, event: Event, function: Function, *, failed: bool) -> None:
-        config, delays = function.event_config, self._settings.retry_delays
-        step = next_step(failed=failed, attempts=event.attempts, config=config, retry_delays=delays)
-        if isinstance(step, Again):
-            self._wait(event, step.delay)
+        delays = self._settings.retry_delays
+        if not failed:
+            self._activity.end()
+        elif event.attempts > function.event_config.retries:
+            self._conclude(event, function, RETRIES_EXHAUSTED)
         else:
-            self._conclude(event, function, step)
+            self._wait(event, delays[min(event.attempts, len(delays)) - 1])
 
     def _conclude(self, event: Event, function: Function, condition: str) -> None:
         conclusion = Conclusion(

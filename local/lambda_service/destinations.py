@@ -1,14 +1,13 @@
-"""Where the outcome of an asynchronous invocation goes: a queue, or another function.
+"""Where an asynchronous invocation goes that failed: a queue.
 
-The record is Lambda's, version 1.0. A destination that can't be reached is logged and counted; as in AWS, the
-outcome is lost then.
+The record is Lambda's, version 1.0. A queue that can't be reached is logged and counted; as in AWS, the record is lost
+then.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-SUCCESS = "Success"
 RETRIES_EXHAUSTED = "RetriesExhausted"
 EVENT_AGE_EXCEEDED = "EventAgeExceeded"
 
@@ -73,16 +71,15 @@ def _json(payload: bytes) -> Any:
 
 
 class Destinations:
-    """Sends records, to SQS through its API and to functions as events."""
+    """Sends records through the API of SQS."""
 
-    def __init__(self, sqs: SQSClient, enqueue: Callable[[str, bytes], object]) -> None:
+    def __init__(self, sqs: SQSClient) -> None:
         self._sqs = sqs
-        self._enqueue = enqueue
         self.failed = 0
 
     def conclude(self, function: Function, conclusion: Conclusion) -> None:
-        config = function.event_config
-        destination = config.on_success if conclusion.condition == SUCCESS else config.on_failure
+        """Tell the queue that the function names for failures, if it names one."""
+        destination = function.event_config.on_failure
         if destination is None:
             return
         record = json.dumps(record_of(function, conclusion, datetime.now(UTC)))
@@ -93,16 +90,8 @@ class Destinations:
             _log.warning("destination.failed function=%s to=%s error=%s", function.name, destination, error)
 
     def _send(self, destination: str, record: str) -> None:
-        service, account, resource = _parts(destination)
-        if service == "sqs":
-            url = self._sqs.get_queue_url(QueueName=resource, QueueOwnerAWSAccountId=account)["QueueUrl"]
-            self._sqs.send_message(QueueUrl=url, MessageBody=record)
-        elif service == "lambda":
-            self._enqueue(destination, record.encode())
-        else:
-            raise LambdaFault(f"the laptop sends outcomes to SQS queues and Lambda functions, not to {destination}")
-
-
-def _parts(arn: str) -> tuple[str, str, str]:
-    _, _, service, _, account, resource = arn.split(":", 5)
-    return service, account, resource
+        _, _, service, _, account, resource = destination.split(":", 5)
+        if service != "sqs":
+            raise LambdaFault(f"the laptop sends failures to SQS queues, not to {destination}")
+        url = self._sqs.get_queue_url(QueueName=resource, QueueOwnerAWSAccountId=account)["QueueUrl"]
+        self._sqs.send_message(QueueUrl=url, MessageBody=record)

@@ -142,8 +142,7 @@ class Environment:
         measured = Measured(duration_ms=duration_ms, memory_mb=self._runtime.memory_mb(), init_ms=self._init_ms)
         self._init_ms = None
         self._runtime.drain()
-        for line in platform_log.ended(self.function, invocation.request_id, outcome, measured, _now()):
-            self._say(line)
+        self._say(platform_log.ended(self.function, invocation.request_id, outcome, measured, _now()))
         return Result(
             request_id=invocation.request_id,
             payload=outcome.payload,

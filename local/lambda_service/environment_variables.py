@@ -114,15 +114,9 @@ def _from_lambda(function: Function, sandbox: Sandbox, region: str) -> dict[str,
         "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
         "AWS_LAMBDA_LOG_GROUP_NAME": function.log_group,
         "AWS_LAMBDA_LOG_STREAM_NAME": sandbox.log_stream,
+        "AWS_LAMBDA_LOG_FORMAT": "JSON",
         "LAMBDA_TASK_ROOT": task_root,
         "LAMBDA_RUNTIME_DIR": sysconfig.get_path("purelib"),
         "_HANDLER": function.handler,
     }
-    return {**variables, **_logging(function)}
-
-
-def _logging(function: Function) -> dict[str, str]:
-    if not function.logs_json:
-        return {}
-    level = {"AWS_LAMBDA_LOG_LEVEL": function.log_level} if function.log_level else {}
-    return {"AWS_LAMBDA_LOG_FORMAT": "JSON", **level}
+    return {**variables, **({"AWS_LAMBDA_LOG_LEVEL": function.log_level} if function.log_level else {})}

@@ -50,11 +50,10 @@ def _refuse_elsewhere(found: re.Match[str], given: str, region: str, account: st
 @dataclass(frozen=True, slots=True)
 class EventConfig:
     """What happens to asynchronous events of a function: how often they are tried, how old they may get, and where
-    the outcome goes."""
+    they go when they fail."""
 
     retries: int = 2
     maximum_age: int = _MAXIMUM_EVENT_AGE
-    on_success: str | None = None
     on_failure: str | None = None
 
     @staticmethod
@@ -63,7 +62,6 @@ class EventConfig:
         return EventConfig(
             retries=answer.get("MaximumRetryAttempts", 2),
             maximum_age=answer.get("MaximumEventAgeInSeconds", _MAXIMUM_EVENT_AGE),
-            on_success=destinations.get("OnSuccess", {}).get("Destination"),
             on_failure=destinations.get("OnFailure", {}).get("Destination"),
         )
 
@@ -83,15 +81,10 @@ class Function:
     variables: Mapping[str, str]
     layers: tuple[str, ...]
     log_group: str
-    log_format: str
     log_level: str | None
     revision: str
     reserved_concurrency: int | None
     event_config: EventConfig
-
-    @property
-    def logs_json(self) -> bool:
-        return self.log_format == "JSON"
 
     @staticmethod
     def read(
@@ -103,6 +96,10 @@ class Function:
         if answer.get("PackageType", "Zip") != "Zip":
             raise ParameterInvalid(f"function '{name}' is a container image; the laptop runs zip packages only")
         logging = answer.get("LoggingConfig", {})
+        if logging.get("LogFormat") != "JSON":
+            raise ParameterInvalid(
+                f"function '{name}' logs as text; the laptop needs LoggingConfig: {{LogFormat: JSON}}"
+            )
         return Function(
             name=name,
             arn=":".join(answer["FunctionArn"].split(":")[:7]),
@@ -115,7 +112,6 @@ class Function:
             variables={key: _text(value) for key, value in answer.get("Environment", {}).get("Variables", {}).items()},
             layers=tuple(layer["Arn"] for layer in answer.get("Layers", [])),
             log_group=logging.get("LogGroup") or f"/aws/lambda/{name}",
-            log_format=logging.get("LogFormat", "Text"),
             revision=_revision(answer),
             log_level=logging.get("ApplicationLogLevel"),
             reserved_concurrency=None if reserved_concurrency is None else int(reserved_concurrency),

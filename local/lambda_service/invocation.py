@@ -24,8 +24,6 @@ class Invocation:
     payload: bytes
     request_id: str = field(default_factory=_new_request_id)
     trace: str = field(default_factory=_new_trace)
-    # JSON, as the caller sent it in X-Amz-Client-Context.
-    client_context: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 import uuid
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from urllib.parse import unquote
 from local.lambda_service.faults import LambdaFault, ParameterInvalid
 from local.lambda_service.http_server import Request, Response
 from local.lambda_service.invocation import Result
-from local.lambda_service.service import LARGEST_SYNCHRONOUS, LambdaService, checked_payload
+from local.lambda_service.service import LambdaService
 
 _PATH = re.compile(r"/2015-03-31/functions/([^/]+)/invocations")
 _JSON = ("Content-Type", "application/json")
@@ -26,7 +25,6 @@ class InvokeApi:
         self._kinds: dict[str, Callable[[Request, str], Response]] = {
             "RequestResponse": self._synchronous,
             "Event": self._asynchronous,
-            "DryRun": self._dry_run,
         }
 
     def answer(self, request: Request) -> Response | None:
@@ -46,27 +44,12 @@ class InvokeApi:
         return self._kinds[kind](request, name)
 
     def _synchronous(self, request: Request, name: str) -> Response:
-        result = self._service.invoke(name, request.body, client_context=_client_context(request))
+        result = self._service.invoke(name, request.body)
         return Response(200, result.payload, _result_headers(request, result))
 
     def _asynchronous(self, request: Request, name: str) -> Response:
-        request_id = self._service.enqueue(name, request.body, client_context=_client_context(request))
+        request_id = self._service.enqueue(name, request.body)
         return Response(202, b"", [("x-amzn-RequestId", request_id)])
-
-    def _dry_run(self, request: Request, name: str) -> Response:
-        self._service.function(name)
-        checked_payload(request.body, LARGEST_SYNCHRONOUS)
-        return Response(204, b"", [("x-amzn-RequestId", str(uuid.uuid4()))])
-
-
-def _client_context(request: Request) -> str | None:
-    given = request.headers.get("X-Amz-Client-Context")
-    if not given:
-        return None
-    try:
-        return base64.b64decode(given, validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
-        raise ParameterInvalid("Client context must be a valid Base64-encoded JSON object.") from None
 
 
 def _result_headers(request: Request, result: Result) -> list[tuple[str, str]]:

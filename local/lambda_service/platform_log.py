@@ -1,4 +1,4 @@
-"""The lines that Lambda itself writes into a function's log, in both of its formats."""
+"""The records that Lambda itself writes into a function's log."""
 
 from __future__ import annotations
 
@@ -24,13 +24,10 @@ class Measured:
 
 
 def init_started(function: Function, now: datetime) -> str:
-    version = f"python:{platform.python_version()}"
-    if not function.logs_json:
-        return f"INIT_START Runtime Version: {version}\tRuntime Version ARN: laptop"
     record = {
         "initializationType": "on-demand",
         "phase": "init",
-        "runtimeVersion": version,
+        "runtimeVersion": f"python:{platform.python_version()}",
         "runtimeVersionArn": "laptop",
         "functionName": function.name,
         "functionVersion": function.version,
@@ -39,51 +36,14 @@ def init_started(function: Function, now: datetime) -> str:
 
 
 def started(function: Function, request_id: str, now: datetime) -> str:
-    if not function.logs_json:
-        return f"START RequestId: {request_id} Version: {function.version}"
     return _record(now, "platform.start", {"requestId": request_id, "version": function.version})
 
 
-def ended(function: Function, request_id: str, outcome: Outcome, measured: Measured, now: datetime) -> list[str]:
-    """What follows an invocation: why it broke, if it did, and the report."""
-    if function.logs_json:
-        return [_json_report(function, request_id, outcome, measured, now)]
-    return [
-        *_failure(request_id, outcome, function.timeout, now),
-        f"END RequestId: {request_id}",
-        _text_report(function, request_id, outcome, measured),
-    ]
-
-
-def _failure(request_id: str, outcome: Outcome, timeout: float, now: datetime) -> list[str]:
-    if outcome.status == "timeout":
-        return [f"{_instant(now)} {request_id} Task timed out after {timeout:.2f} seconds"]
-    if outcome.error_type == "Runtime.ExitError":
-        return [f"{json.loads(outcome.payload)['errorMessage']}\nRuntime.ExitError"]
-    return []
-
-
-def _text_report(function: Function, request_id: str, outcome: Outcome, measured: Measured) -> str:
-    parts = [
-        f"REPORT RequestId: {request_id}",
-        f"Duration: {measured.duration_ms:.2f} ms",
-        f"Billed Duration: {_billed(measured)} ms",
-        f"Memory Size: {function.memory} MB",
-        f"Max Memory Used: {measured.memory_mb} MB",
-    ]
-    if measured.init_ms is not None:
-        parts.append(f"Init Duration: {measured.init_ms:.2f} ms")
-    if outcome.status != "success":
-        parts.append(f"Status: {outcome.status}")
-    if outcome.status == "error":
-        parts.append(f"Error Type: {outcome.error_type}")
-    return "\t".join(parts)
-
-
-def _json_report(function: Function, request_id: str, outcome: Outcome, measured: Measured, now: datetime) -> str:
+def ended(function: Function, request_id: str, outcome: Outcome, measured: Measured, now: datetime) -> str:
+    """The report that follows an invocation."""
     metrics: dict[str, Any] = {
         "durationMs": round(measured.duration_ms, 3),
-        "billedDurationMs": _billed(measured),
+        "billedDurationMs": math.ceil(measured.duration_ms + (measured.init_ms or 0)),
         "memorySizeMB": function.memory,
         "maxMemoryUsedMB": measured.memory_mb,
     }
@@ -93,10 +53,6 @@ def _json_report(function: Function, request_id: str, outcome: Outcome, measured
     if outcome.status == "error":
         record["errorType"] = outcome.error_type
     return _record(now, "platform.report", record)
-
-
-def _billed(measured: Measured) -> int:
-    return math.ceil(measured.duration_ms + (measured.init_ms or 0))
 
 
 def _record(now: datetime, kind: str, record: dict[str, Any]) -> str:

@@ -67,15 +67,13 @@ class Offer:
     deadline_ms: int
 
     def headers(self) -> list[tuple[str, str]]:
-        headers = [
+        return [
             ("Content-Type", "application/json"),
             ("Lambda-Runtime-Aws-Request-Id", self.invocation.request_id),
             ("Lambda-Runtime-Deadline-Ms", str(self.deadline_ms)),
             ("Lambda-Runtime-Invoked-Function-Arn", self.function_arn),
             ("Lambda-Runtime-Trace-Id", self.invocation.trace),
         ]
-        context = self.invocation.client_context
-        return [*headers, ("Lambda-Runtime-Client-Context", context)] if context else headers
 
 
 class RuntimeApi:

@@ -43,7 +43,7 @@ class LambdaService:
         self._concurrency = Concurrency(settings.account_concurrency)
         self._log = LogWriter(clients.logs)
         self._fleet = Fleet(Artefacts(clients, settings.home), settings, self._log)
-        self._destinations = Destinations(clients.sqs, self.enqueue)
+        self._destinations = Destinations(clients.sqs)
         self._events = AsynchronousQueue(settings, self._activity, self._destinations, self.function, self._run)
         self._mappings = Mappings(clients, settings, self._activity, self.invoke)
 
@@ -68,18 +68,18 @@ class LambdaService:
         """What is deployed under a name, partial ARN or ARN; raises FunctionUnknown."""
         return self._catalogue.function(name)
 
-    def invoke(self, name: str, payload: bytes, *, client_context: str | None = None) -> Result:
+    def invoke(self, name: str, payload: bytes) -> Result:
         """Run a function and wait for it; raises a LambdaFault where Lambda would refuse the call."""
         with self._activity.one():
             function = self._catalogue.function(name)
             content = checked_payload(payload, LARGEST_SYNCHRONOUS)
-            return self._run(function, Invocation(payload=content, client_context=client_context))
+            return self._run(function, Invocation(payload=content))
 
-    def enqueue(self, name: str, payload: bytes, *, client_context: str | None = None) -> str:
+    def enqueue(self, name: str, payload: bytes) -> str:
         """Accept an event for a function, and answer its request id; raises a LambdaFault as `invoke` does."""
         self._catalogue.function(name)
         content = checked_payload(payload, LARGEST_ASYNCHRONOUS)
-        invocation = Invocation(payload=content, client_context=client_context)
+        invocation = Invocation(payload=content)
         self._events.put(Event(function_name=name, invocation=invocation, accepted_at=time.monotonic()))
         return invocation.request_id
 
@@ -100,10 +100,6 @@ class LambdaService:
                 return False
             time.sleep(_LOOK_AGAIN_SECONDS)
         return False
-
-    def flush_logs(self) -> bool:
-        """Wait until what was logged so far can be read."""
-        return self._log.flush()
 
     def status(self) -> dict[str, Any]:
         """Numbers for a person: what runs and what waits."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from local.build import Built, runtime_version
+from tests.support.build import Built, runtime_version
 from tests.support.sam import sam_build
 from tests.support.template import FUNCTION, ROOT, deployed
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from local.build import Built, layers_of, runtime_version
+from tests.support.build import Built, layers_of, runtime_version
 from tests.support.template import FUNCTION, ROOT, deployed
 
 pytest_plugins = ["tests.support.packages"]

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.template import ROOT
 
-APART = (ROOT / "local/lambda_runtime/requirements", ROOT / "checks/requirements")
+APART = (ROOT / "tests/support/lambda_runtime/requirements", ROOT / "checks/requirements")
 PINNED = [
     *(ROOT / "requirements.txt", ROOT / "requirements-uv.txt", *(path.with_suffix(".txt") for path in APART)),
     *sorted(ROOT.glob("layers/*/requirements.txt")),

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from local.lambda_service.asynchronous import Again, next_step
 from local.lambda_service.faults import FunctionUnknown
 from local.lambda_service.function import EventConfig
 
@@ -28,23 +27,14 @@ def enqueue(stand: Stand, name: str, event: Any = None) -> str:
     return answer["ResponseMetadata"]["RequestId"]
 
 
+def count_messages(stand: Stand, url: str) -> int:
+    name = "ApproximateNumberOfMessages"
+    held = stand.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=[name])["Attributes"]
+    return int(held[name])
+
+
 def records(stand: Stand, url: str) -> list[dict[str, Any]]:
     return [json.loads(message["Body"]) for message in stand.receive(url)]
-
-
-@pytest.mark.parametrize(
-    ("failed", "attempts", "retries", "expected"),
-    [
-        (False, 1, 2, "Success"),
-        (True, 1, 2, Again(60)),
-        (True, 2, 2, Again(120)),
-        (True, 3, 2, "RetriesExhausted"),
-        (True, 1, 0, "RetriesExhausted"),
-    ],
-)
-def test_what_follows_an_attempt(failed: bool, attempts: int, retries: int, expected: object) -> None:
-    config = EventConfig(retries=retries)
-    assert next_step(failed=failed, attempts=attempts, config=config, retry_delays=(60, 120)) == expected
 
 
 def test_an_event_is_accepted_before_it_runs(stand: Stand) -> None:
@@ -68,23 +58,18 @@ def test_an_event_that_fails_is_tried_twice_more_under_the_same_request_id(stand
     assert stand.puppeteer.none_waits()
 
 
-def test_an_event_that_succeeds_at_last_is_a_success(stand: Stand) -> None:
+def test_an_event_that_succeeds_at_last_is_no_failure(stand: Stand) -> None:
     name = stand.deploy("puppet")
     url, arn = stand.create_queue()
     stand.lambda_.put_function_event_invoke_config(
-        FunctionName=name, DestinationConfig={"OnSuccess": {"Destination": arn}}
+        FunctionName=name, DestinationConfig={"OnFailure": {"Destination": arn}}
     )
-    request_id = enqueue(stand, name, "please")
+    enqueue(stand, name, "please")
     stand.puppeteer.next().reply(**{"raise": "not yet"})
     stand.puppeteer.next().reply(**{"return": {"done": True}})
     assert stand.service.idle(20)
-    [record] = records(stand, url)
-    assert record["requestContext"]["condition"] == "Success"
-    assert record["requestContext"]["approximateInvokeCount"] == 2
-    assert record["requestContext"]["requestId"] == request_id
-    assert record["requestPayload"] == "please"
-    assert record["responseContext"] == {"statusCode": 200, "executedVersion": "$LATEST"}
-    assert record["responsePayload"] == {"done": True}
+    assert stand.puppeteer.none_waits()
+    assert count_messages(stand, url) == 0
 
 
 def test_the_failure_destination_gets_lambdas_record(stand: Stand) -> None:
@@ -111,20 +96,6 @@ def test_the_failure_destination_gets_lambdas_record(stand: Stand) -> None:
         "requestPayload": {"raise": "no luck"},
         "responseContext": {"statusCode": 200, "executedVersion": "$LATEST", "functionError": "Unhandled"},
     }
-
-
-def test_a_function_can_be_the_destination(stand: Stand) -> None:
-    failing, listener = stand.deploy("writer"), stand.deploy("puppet")
-    arn = stand.service.function(listener).arn
-    stand.lambda_.put_function_event_invoke_config(
-        FunctionName=failing, MaximumRetryAttempts=0, DestinationConfig={"OnFailure": {"Destination": arn}}
-    )
-    enqueue(stand, failing, {"raise": "no luck"})
-    told = stand.puppeteer.next()
-    told.reply(**{"return": None})
-    assert told.event["requestContext"]["condition"] == "RetriesExhausted"
-    assert told.event["requestPayload"] == {"raise": "no luck"}
-    assert stand.service.idle(20)
 
 
 def test_a_destination_that_is_gone_is_counted_and_hurts_nothing(stand: Stand) -> None:

@@ -95,10 +95,10 @@ def test_a_function_sees_lambdas_variables_and_its_own(stand: Stand) -> None:
         "AWS_ENDPOINT_URL": stand.endpoint,
         "LAMBDA_TASK_ROOT": found["cwd"],
         "_HANDLER": "surroundings.handler",
+        "AWS_LAMBDA_LOG_FORMAT": "JSON",
         "TZ": ":UTC",
     }
     assert {key: environment.get(key) for key in expected} == expected
-    assert "AWS_LAMBDA_LOG_FORMAT" not in environment
     assert environment["_X_AMZN_TRACE_ID"].startswith("Root=1-")
     assert "[$LATEST]" in environment["AWS_LAMBDA_LOG_STREAM_NAME"]
     assert {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "LAMBDA_RUNTIME_DIR"} <= set(environment)
@@ -269,9 +269,9 @@ def test_an_initialisation_over_its_time_begins_again_within_the_functions_own(o
     stand = own_stand(init_seconds=0.2)
     name = stand.deploy("slow_start", variables={"START_SECONDS": "0.5"}, Timeout=5)
     assert stand.call(name) == "started"
-    log = stand.log(name)
-    assert len([line for line in log if line.startswith("INIT_START")]) == 2
-    assert "Init Duration" not in log[-1]
+    records = stand.platform_records(name)
+    assert [record["type"] for record in records].count("platform.initStart") == 2
+    assert "initDurationMs" not in records[-1]["record"]["metrics"]
 
 
 def test_an_initialisation_that_never_ends_is_a_time_out(own_stand: OwnStand) -> None:

@@ -68,7 +68,7 @@ def test_versions_are_refused_for_there_are_none(stand: Stand) -> None:
     "stranger",
     ["nobody", f"arn:aws:lambda:us-east-1:{ACCOUNT}:function:nobody", "arn:aws:lambda:eu-west-1:1{rest}:function:echo"],
 )
-@pytest.mark.parametrize("kind", ["RequestResponse", "Event", "DryRun"])
+@pytest.mark.parametrize("kind", ["RequestResponse", "Event"])
 def test_an_unknown_function_is_not_found(stand: Stand, stranger: str, kind: Any) -> None:
     refusal = refused(stand.invoke, stranger.replace("{rest}", "1" * 11), {}, InvocationType=kind)
     assert refusal["ResponseMetadata"]["HTTPStatusCode"] == 404
@@ -83,7 +83,7 @@ def test_a_function_that_was_deleted_is_not_found(stand: Stand) -> None:
     assert refused(stand.invoke, name)["Error"]["Code"] == "ResourceNotFoundException"
 
 
-@pytest.mark.parametrize("kind", ["RequestResponse", "Event", "DryRun"])
+@pytest.mark.parametrize("kind", ["RequestResponse", "Event"])
 def test_a_payload_that_is_no_json_is_refused(stand: Stand, kind: Any) -> None:
     name = stand.deploy("echo")
     refusal = refused(stand.lambda_.invoke, FunctionName=name, Payload=b"{oops", InvocationType=kind)
@@ -104,20 +104,6 @@ def test_an_unknown_invocation_type_is_refused(stand: Stand) -> None:
     assert refused(stand.invoke, name, {}, InvocationType=odd)["Error"]["Code"] == "InvalidParameterValueException"
 
 
-def test_a_dry_run_runs_nothing(stand: Stand) -> None:
-    name = stand.deploy("puppet")
-    assert stand.invoke(name, {}, InvocationType="DryRun")["StatusCode"] == 204
-    assert stand.service.idle(5)
-    assert stand.puppeteer.none_waits()
-
-
-def test_the_client_context_reaches_the_handler(stand: Stand) -> None:
-    name = stand.deploy("echo")
-    context = base64.b64encode(json.dumps({"custom": {"who": "me"}}).encode()).decode()
-    assert stand.call(name, {}, ClientContext=context)["custom"] == {"who": "me"}
-    assert refused(stand.invoke, name, {}, ClientContext="%%")["Error"]["Code"] == "InvalidParameterValueException"
-
-
 def test_a_handler_that_raises_is_a_function_error(stand: Stand) -> None:
     name = stand.deploy("writer")
     answer = stand.invoke(name, {"raise": "no luck"})
@@ -133,12 +119,10 @@ def test_the_log_tail_is_the_end_of_this_invocations_log(stand: Stand) -> None:
     stand.invoke(name, {"print": ["of the first"]})
     answer = stand.invoke(name, {"print": ["of the second"]}, LogType="Tail")
     tail = base64.b64decode(answer["LogResult"]).decode()
-    request_id = answer["ResponseMetadata"]["RequestId"]
-    lines = tail.splitlines()
-    assert lines[0] == f"START RequestId: {request_id} Version: $LATEST"
-    assert lines[1:3] == ["of the second", f"END RequestId: {request_id}"]
-    assert lines[3].startswith(f"REPORT RequestId: {request_id}\tDuration: ")
-    assert "Init Duration" not in tail
+    [started, said, report] = tail.splitlines()
+    assert json.loads(started)["record"]["requestId"] == answer["ResponseMetadata"]["RequestId"]
+    assert said == "of the second"
+    assert "initDurationMs" not in json.loads(report)["record"]["metrics"]
 
 
 def test_the_log_tail_holds_four_kilobytes(stand: Stand) -> None:
@@ -146,7 +130,7 @@ def test_the_log_tail_holds_four_kilobytes(stand: Stand) -> None:
     answer = stand.invoke(name, {"flood": 2_000}, LogType="Tail")
     tail = base64.b64decode(answer["LogResult"])
     assert len(tail) == 4096
-    assert tail.decode().splitlines()[-1].startswith("REPORT")
+    assert json.loads(tail.decode().splitlines()[-1])["type"] == "platform.report"
     assert "line 1999 of many" in tail.decode()
 
 

@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 
 from local.aws import client
-from local.build import Built, layers_of
 from local.home import State
 from local.lambda_service.artefacts import Artefact
 from local.lambda_service.catalogue import Catalogue
@@ -28,6 +27,7 @@ from local.samples.forecasts import load_forecasts_story
 from signalbox.packs import registry_of
 from tests.conftest import new_database
 from tests.contract.test_late_imports import ENGINE, FORECASTS
+from tests.support.build import Built, layers_of
 from tests.support.deployed import deploy_to, moto
 from tests.support.events import EVENTS, function_of
 from tests.support.invoke_recorder import InvokeRecorder

@@ -199,6 +199,7 @@ class Stand:
             Role=ROLE,
             Handler=handler or f"{module}.handler",
             Code=code,
+            LoggingConfig=configuration.pop("LoggingConfig", {"LogFormat": "JSON"}),
             Environment={"Variables": {"PUPPETEER": self.puppeteer.address, **(variables or {})}},
             **configuration,
         )
@@ -250,9 +251,13 @@ class Stand:
 
     def log(self, name: str) -> list[str]:
         """All that a function has logged."""
-        assert self.service.flush_logs()
+        assert self.service.idle(PATIENCE)
         answer = self.client("logs").filter_log_events(logGroupName=f"/aws/lambda/{name}", limit=10_000)
         return [event["message"] for event in answer["events"]]
+
+    def platform_records(self, name: str) -> list[dict[str, Any]]:
+        """What Lambda itself has logged of it."""
+        return [json.loads(line) for line in self.log(name) if line.startswith('{"time":')]
 
     def undeploy(self) -> None:
         while self._deployed:

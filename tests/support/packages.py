@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from local.build import Built, Interpreter, build
 from local.errors import DeployFailed
+from tests.support.build import Built, Interpreter, build
 from tests.support.sam import sam_build
 
 UNREACHABLE = "Failed to fetch"

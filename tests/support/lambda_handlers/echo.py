@@ -12,5 +12,4 @@ def handler(event: Any, context: Any) -> Any:
         "arn": context.invoked_function_arn,
         "version": context.function_version,
         "remaining_ms": context.get_remaining_time_in_millis(),
-        "custom": context.client_context.custom if context.client_context else None,
     }

@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from local import lambda_runtime
 from local.errors import DeployFailed
 from local.lambda_service.artefacts import Artefact
 from local.transform import read_template
+from tests.support import lambda_runtime
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 _MAKEFILE = ROOT / "layers" / "Makefile"
 _BIN = Path(sys.executable).parent
 # As SAM dates each file in a zip: bytecode that is checked by date would never be valid.
@@ -152,7 +152,7 @@ def _make(name: str, source: Path, makefile: Path, folder: Path, version: str) -
 def _platform() -> str:
     here = (platform.system(), platform.machine())
     if here not in _PLATFORMS:
-        raise DeployFailed(f"layers can't be built for {' '.join(here)}: name its wheels in local/build.py")
+        raise DeployFailed(f"layers can't be built for {' '.join(here)}: name its wheels in tests/support/build.py")
     return _PLATFORMS[here]
 
 
