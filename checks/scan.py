@@ -1,4 +1,4 @@
-"""Holds the template against checkov's policies: `python -m checks.scan CHECKOV`, a part of `make security`.
+"""Holds the templates against checkov's policies: `python -m checks.scan CHECKOV`, a part of `make security`.
 
 checkov is content with a template that it can't read, and it reads no merged keys. So it is given ours with all of that
 written out, and what it has not read, or found nothing in to check, is a finding.
@@ -19,15 +19,27 @@ from local.transform import read_template
 ROOT = Path(__file__).parent.parent
 
 
+TEMPLATES = ("template.yaml", "stacks/aurora.yaml")
+
+
 def main(checkov: str) -> int:
+    """Print what is found in each template; 1 if anything is."""
+    return max(_scanned(checkov, name) for name in TEMPLATES)
+
+
+def _scanned(checkov: str, name: str) -> int:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "template.json")
-        path.write_text(json.dumps(read_template(ROOT / "template.yaml")), "utf-8")
+        path.write_text(json.dumps(read_template(ROOT / name)), "utf-8")
         told = scan(checkov, path)
     findings = list(judge(told))
     for line in findings:
         print(line)
-    print("checkov: {passed} passed, {failed} failed, {skipped} passed over".format(**told.get("summary", told)))
+    print(
+        f"checkov: {name}: {{passed}} passed, {{failed}} failed, {{skipped}} passed over".format(
+            **told.get("summary", told)
+        )
+    )
     return 1 if findings else 0
 
 

@@ -19,7 +19,7 @@ from tests.support.template import ROOT
 GUIDE = (ROOT / "docs" / "add-a-task.md").read_text("utf-8")
 REGISTRY = "layers/engine/signalbox/tasks/__init__.py"
 FOLDERS = ("layers", "functions", "events", "local", "tests", "docs")
-PROOF = ["tests/contract/test_registry.py", "tests/contract/test_template.py", "tests/contract/test_events.py"]
+PROOF = ["tests/contract/test_registry.py", "tests/contract/test_resources.py", "tests/contract/test_events.py"]
 
 
 @pytest.fixture

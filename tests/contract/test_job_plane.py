@@ -14,6 +14,7 @@ from signalbox.jobs.submission import LONGEST
 from signalbox.settings import Settings
 from tests.support.template import (
     FUNCTION,
+    MAPPING,
     QUEUE,
     SECRET,
     TOPIC,
@@ -27,7 +28,6 @@ from tests.support.template import (
     text,
 )
 
-MAPPING = "AWS::Lambda::EventSourceMapping"
 LOOPING = ("archiver", "poller", "worker", "worker-heavy")
 each_lane = pytest.mark.parametrize("lane", Lane)
 each_variant = pytest.mark.parametrize("variant", VARIANTS)
@@ -44,7 +44,7 @@ def mapping_of(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """The one mapping that reads a queue, and the function that it invokes."""
     id_, _ = queue_of(name)
     (mapping,) = [one for one in deployed().of(MAPPING).values() if referred(one["EventSourceArn"]) == id_]
-    return mapping, deployed().of(FUNCTION)[deployed().function_behind(mapping["FunctionName"]) or ""]
+    return mapping, deployed().of(FUNCTION)[referred(mapping["FunctionName"]) or ""]
 
 
 def function_named(name: str, template: Template | None = None) -> dict[str, Any]:

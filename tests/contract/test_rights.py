@@ -36,6 +36,7 @@ CHOICES: Sequence[Mapping[str, Sequence[str]]] = (
         "stripe": ("StripeSecretArn",),
         "keys": ("DatabaseSecretKeyArn", "ForecastsSecretsKeyArn"),
         "roles": ("WriterSecretArn", "ReaderSecretArn"),
+        "log-ins": ("WriterSecretArn", "ReaderSecretArn", "MakeLogIns"),
     },
     {
         "archive": ("PruneArchiveBucket",),

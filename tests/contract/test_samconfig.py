@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from local.conditions import Decided
-from local.transform import parameters_of
-from tests.support.template import ROOT, SECRET, source
+from local.parameters import faults_of
+from local.transform import parameters_of, read_template
+from tests.support.template import ROOT, SECRET
 
 CONFIG: dict[str, Any] = tomllib.loads((ROOT / "samconfig.toml").read_text())
 ENVIRONMENTS = [name for name in CONFIG if name != "version"]
-# A person confirms what changes in production.
-EXTRA = {"prod": {"confirm_changeset"}}
+# A person confirms what changes in production; the database has a template of its own.
+EXTRA = {"prod": {"confirm_changeset"}, "aurora": {"template_file"}}
 
 
 def settings(environment: str) -> set[tuple[str, str]]:
@@ -29,12 +30,6 @@ def settings(environment: str) -> set[tuple[str, str]]:
 
 def overrides(environment: str) -> dict[str, str]:
     return dict(re.findall(r'(\w+)="([^"]*)"', CONFIG[environment]["deploy"]["parameters"]["parameter_overrides"]))
-
-
-def refusals(given: dict[str, str]) -> list[str]:
-    """Return what CloudFormation would say before it makes anything."""
-    template = source()
-    return list(Decided(template, parameters_of(template, given)).refusals())
 
 
 def test_there_is_an_environment_for_each_case() -> None:
@@ -54,8 +49,11 @@ def test_no_two_environments_share_a_stack() -> None:
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_an_environment_deploys_once_its_secret_is_filled_in(environment: str) -> None:
+    template = read_template(ROOT / CONFIG[environment]["deploy"]["parameters"].get("template_file", "template.yaml"))
     given = overrides(environment)
     if "DatabaseSecretArn" in given:
-        assert any("needs DatabaseSecretArn" in refusal for refusal in refusals(given))
+        [fault] = faults_of(template["Parameters"], given)
+        assert "must be the full ARN of the secret that opens your PostgreSQL" in fault
         given["DatabaseSecretArn"] = SECRET
-    assert refusals(given) == []
+    assert faults_of(template["Parameters"], given) == []
+    assert Decided(template, parameters_of(template, given)).refusals() == []

@@ -12,7 +12,6 @@ from forecasts.settings import ForecastSettings
 from signalbox.database import CONNECT_PATIENCE_SECONDS
 from signalbox.packs import registry_of
 from signalbox.settings import Settings
-from tests.contract.invariants import INVARIANTS, Invariant, functions, name_of, rules
 from tests.support.template import (
     BUCKET,
     FUNCTION,
@@ -22,7 +21,6 @@ from tests.support.template import (
     RULE,
     VARIANTS,
     deployed,
-    deployed_with,
     packs_of,
     referred,
     source,
@@ -40,7 +38,6 @@ LONGEST_NAMES = (
     (RULE, "Name", 64),
     (FUNCTION, "FunctionName", 64),
     (QUEUE, "QueueName", 80),
-    ("AWS::RDS::DBProxy", "DBProxyName", 63),
 )
 POWERTOOLS = {"POWERTOOLS_SERVICE_NAME", "POWERTOOLS_METRICS_NAMESPACE", "POWERTOOLS_LOG_LEVEL"}
 
@@ -49,28 +46,6 @@ POWERTOOLS = {"POWERTOOLS_SERVICE_NAME", "POWERTOOLS_METRICS_NAMESPACE", "POWERT
 TOGETHER = "FORECASTS_SETTINGS"
 
 each_variant = pytest.mark.parametrize("variant", VARIANTS)
-
-
-@each_variant
-@pytest.mark.parametrize("invariant", INVARIANTS, ids=name_of)
-def test_the_template_keeps_that(invariant: Invariant, variant: str) -> None:
-    assert list(invariant(deployed(variant))) == []
-
-
-@pytest.mark.parametrize("level", source()["Parameters"]["LogLevel"]["AllowedValues"])
-def test_at_any_level_of_its_log_a_stack_measures(level: str) -> None:
-    template = deployed_with({**VARIANTS["engine"], "LogLevel": level})
-    assert list(functions.lose_no_metrics(template)) == []
-
-
-@each_variant
-def test_each_rule_fires_a_registered_task_on_its_own_schedule_and_function(variant: str) -> None:
-    assert list(rules.without_task(deployed(variant), registry_of(packs_of(variant)).tasks)) == []
-
-
-@each_variant
-def test_each_scheduled_task_has_one_rule(variant: str) -> None:
-    assert list(rules.missing_for(deployed(variant), registry_of(packs_of(variant)).tasks)) == []
 
 
 def test_without_the_pack_the_stack_is_what_it_would_be_if_there_were_none() -> None:
@@ -95,7 +70,7 @@ def test_the_documents_say_how_long_a_stacks_name_may_be() -> None:
     left = [
         longest - len(text(properties[key]).removeprefix("${AWS::StackName}"))
         for kind, key, longest in LONGEST_NAMES
-        for properties in (*deployed("proxy").of(kind).values(), *deployed().of(kind).values())
+        for properties in deployed().of(kind).values()
     ]
     said = re.search(r"name for the stack of (\d+) characters", (ROOT / "docs" / "deploy.md").read_text("utf-8"))
     assert said is not None

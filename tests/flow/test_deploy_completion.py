@@ -18,11 +18,9 @@ from tests.support.template import deployed as transformed
 from tests.support.watched import dashboard
 
 GIVEN = {"DatabaseSecretArn": SECRET}
-# The laptop brings a database of its own, and moto's CloudFormation knows no Aurora.
-ON_A_LAPTOP = [name for name, given in VARIANTS.items() if given.get("Database") != "aurora"]
 
 
-@pytest.fixture(scope="module", params=ON_A_LAPTOP)
+@pytest.fixture(scope="module", params=VARIANTS)
 def variant(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -23,6 +23,7 @@ from tests.support.webhook_receiver import WebhookReceiver, answer, say
 
 SECRET = "signalbox/webhooks/tests"
 PARAMETERS = {
+    "JobEvents": "all",
     "ForecastsPack": "off",
     "WebhookAllowHttp": "on",
     "WebhookPorts": "1024-65535",

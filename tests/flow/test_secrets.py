@@ -28,6 +28,7 @@ from tests.support.webhook_receiver import WebhookReceiver, answer, say
 from tests.support.written import written
 
 PARAMETERS = {
+    "JobEvents": "all",
     "LogLevel": "DEBUG",
     "WebhookAllowHttp": "on",
     "WebhookPorts": "1-65535",

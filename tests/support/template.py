@@ -19,15 +19,15 @@ ROOT = Path(__file__).parents[2]
 # The packs of this repository; the template has a rule for each of their scheduled tasks.
 PACKS = sorted(path.parent.name for path in ROOT.glob("layers/*/*/pack.py"))
 FUNCTION, RULE, QUEUE, BUCKET = "AWS::Lambda::Function", "AWS::Events::Rule", "AWS::SQS::Queue", "AWS::S3::Bucket"
-ALARM = "AWS::CloudWatch::Alarm"
+ALARM, MAPPING, ROLE = "AWS::CloudWatch::Alarm", "AWS::Lambda::EventSourceMapping", "AWS::IAM::Role"
 LOG_GROUP, SECRET_KIND, TOPIC_KIND = "AWS::Logs::LogGroup", "AWS::SecretsManager::Secret", "AWS::SNS::Topic"
 SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:database"
 KEY = "arn:aws:kms:us-east-1:123456789012:key/one"
 TOPIC = "arn:aws:sns:us-east-1:123456789012"
 CERTIFICATES = "arn:aws:lambda:us-east-1:123456789012:layer:rds-certificates:1"
 
-# What the template is deployed with: the least, the pack with what it can do without left out, all there is in a given
-# network, and a database that the stack makes: in a network of its own, the same with a proxy, and in a given one.
+# What the template is deployed with: the least, the pack with what it can do without left out, and all there is in a
+# network.
 VARIANTS: Mapping[str, Mapping[str, str]] = {
     "engine": {"DatabaseSecretArn": SECRET},
     "forecasts": {"DatabaseSecretArn": SECRET, "ForecastsPack": "on"},
@@ -36,6 +36,7 @@ VARIANTS: Mapping[str, Mapping[str, str]] = {
         "DatabaseSecretKeyArn": KEY,
         "WriterSecretArn": f"{SECRET}-writer",
         "ReaderSecretArn": f"{SECRET}-reader",
+        "MakeLogIns": "on",
         "SubnetIds": "subnet-1",
         "SecurityGroupIds": "sg-1",
         "ForecastsPack": "on",
@@ -51,34 +52,19 @@ VARIANTS: Mapping[str, Mapping[str, str]] = {
         "SenderAddress": "signalbox@example.com",
         "SmsNotifications": "on",
     },
-    "aurora": {"Database": "aurora", "CaBundleLayerArn": CERTIFICATES},
-    "proxy": {"Database": "aurora", "DatabaseProxy": "on", "DatabaseStandby": "on", "DatabaseMinCapacity": "0.5"},
-    "aurora in a vpc": {
-        "Database": "aurora",
-        "DatabaseProxy": "on",
-        "VpcId": "vpc-1",
-        "SubnetIds": "subnet-1,subnet-2",
-        "SecurityGroupIds": "sg-1",
-        "ForecastsPack": "on",
-    },
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Resources by their logical ids, and the names of the parameters that they may refer to."""
+    """Resources by their logical ids."""
 
     resources: Mapping[str, Any]
-    parameters: frozenset[str] = frozenset()
 
     def of(self, kind: str) -> dict[str, dict[str, Any]]:
         """The properties of each resource of one type."""
         found = ((name, resource) for name, resource in self.resources.items() if resource["Type"] == kind)
         return {name: resource.get("Properties", {}) for name, resource in found}
-
-    def function_behind(self, value: Any) -> str | None:
-        """The logical id of the function that a reference means."""
-        return referred(value)
 
     def altered(self, path: str, value: Any) -> Template:
         """A copy in which one property, such as `Queue.VisibilityTimeout`, is another; None takes it out.
@@ -88,7 +74,7 @@ class Template:
         resources = deepcopy(dict(self.resources))
         name, *inner = path.split(".")
         _put(resources, [name, "Properties", *inner] if inner else [name], value)
-        return Template(resources, self.parameters)
+        return Template(resources)
 
 
 def _put(place: Any, steps: list[str], value: Any) -> None:
@@ -118,7 +104,13 @@ def deployed_with(given: Mapping[str, str]) -> Template:
     package(template, ROOT)
     parameters = parameters_of(template, given)
     resources = Decided(transform(template, parameters), parameters).resources()
-    return Template(resources, frozenset(parameters))
+    return Template(resources)
+
+
+def database(**given: str) -> Template:
+    """stacks/aurora.yaml as it is deployed with parameters of one's own."""
+    template = read_template(ROOT / "stacks" / "aurora.yaml")
+    return Template(Decided(template, parameters_of(template, given)).resources())
 
 
 def packs_of(variant: str) -> list[str]:

@@ -23,8 +23,7 @@ COMBINATIONS: Mapping[str, Mapping[str, str]] = {
     "silent": {**EXISTING, "RuleState": "DISABLED"},
     "pack": {**EXISTING, "ForecastsPack": "on"},
     "all": {
-        "Database": "aurora",
-        "DatabaseProxy": "on",
+        **EXISTING,
         "ForecastsPack": "on",
         "OperatorsEmail": "operators@example.com",
         "RunbookUrl": "https://docs.example.com/runbook",

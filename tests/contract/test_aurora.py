@@ -1,0 +1,234 @@
+"""stacks/aurora.yaml: a database that is hard to lose and hard to get at, and what it tells the application's stack."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from local.conditions import Decided
+from local.parameters import faults_of
+from local.transform import parameters_of, read_template
+from signalbox.clients import Clients
+from tests.support.template import (
+    ALARM,
+    KEY,
+    LOG_GROUP,
+    ROLE,
+    ROOT,
+    SECRET,
+    SECRET_KIND,
+    VARIANTS,
+    Template,
+    database,
+    deployed_with,
+    referred,
+    source,
+    text,
+)
+
+CLUSTER, PROXY, GROUP = "AWS::RDS::DBCluster", "AWS::RDS::DBProxy", "AWS::EC2::SecurityGroup"
+GIVEN_NETWORK = {"VpcId": "vpc-1", "SubnetIds": "subnet-1,subnet-2"}
+COMBINATIONS = {
+    "least": {},
+    "proxy": {"Proxy": "on", "Standby": "on", "MinCapacity": "0.5"},
+    "in a vpc": {"Proxy": "on", **GIVEN_NETWORK},
+}
+
+
+@pytest.fixture(params=COMBINATIONS)
+def template(request: pytest.FixtureRequest) -> Template:
+    return database(**COMBINATIONS[request.param])
+
+
+def only(template: Template, kind: str) -> dict[str, Any]:
+    [properties] = template.of(kind).values()
+    return properties
+
+
+def ways(template: Template) -> Iterator[tuple[str | None, str | None, Any]]:
+    """From which group to which other a connection gets in, and by which port."""
+    for rule in template.of("AWS::EC2::SecurityGroupIngress").values():
+        assert rule["FromPort"] == rule["ToPort"]
+        yield referred(rule["SourceSecurityGroupId"]), referred(rule["GroupId"]), rule["FromPort"]
+    for name, group in template.of(GROUP).items():
+        for rule in group.get("SecurityGroupIngress", []):
+            yield referred(rule["SourceSecurityGroupId"]), name, rule["ToPort"]
+
+
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        ("least", {"DBCluster": 1, "DBInstance": 1, "DBProxy": 0, "VPC": 1, "Subnet": 2, "VPCEndpoint": 6}),
+        ("proxy", {"DBCluster": 1, "DBInstance": 2, "DBProxy": 1, "VPC": 1, "Subnet": 2, "VPCEndpoint": 6}),
+        ("in a vpc", {"DBCluster": 1, "DBInstance": 1, "DBProxy": 1, "VPC": 0, "Subnet": 0, "VPCEndpoint": 0}),
+    ],
+)
+def test_what_is_asked_for_is_made(given: str, made: dict[str, int]) -> None:
+    kinds = [resource["Type"].rpartition("::")[2] for resource in database(**COMBINATIONS[given]).resources.values()]
+    assert {kind: kinds.count(kind) for kind in made} == made
+
+
+# ---- Hard to lose
+
+
+def test_protection_last_snapshot_and_backups_go_wrong_before_data_are_lost(template: Template) -> None:
+    cluster, resource = only(template, CLUSTER), template.resources["DatabaseCluster"]
+    assert cluster["DeletionProtection"] is True
+    assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == ("Snapshot", "Snapshot")
+    assert cluster["BackupRetentionPeriod"] == {"Ref": "BackupDays"}
+
+
+def test_the_key_of_the_snapshots_outlives_the_stack(template: Template) -> None:
+    key = template.resources["DatabaseKey"]
+    assert (key["DeletionPolicy"], key["UpdateReplacePolicy"]) == ("RetainExceptOnCreate", "Retain")
+    for kind in (CLUSTER, SECRET_KIND, LOG_GROUP):
+        assert [name for name, one in template.of(kind).items() if referred(one["KmsKeyId"]) != "DatabaseKey"] == []
+
+
+def test_what_a_replaced_database_has_logged_is_kept_for_its_time(template: Template) -> None:
+    assert template.resources["DatabaseLogGroup"]["UpdateReplacePolicy"] == "Retain"
+
+
+@pytest.mark.parametrize(
+    ("given", "origin"),
+    [
+        ({"Snapshot": "before"}, {"SnapshotIdentifier"}),
+        ({"RestoreFrom": "one", "RestoreTime": "2026-03-10T02:29:00Z"}, {"SourceDBClusterIdentifier", "RestoreToTime"}),
+    ],
+)
+def test_a_restored_cluster_brings_its_owner_and_its_database_along(given: dict[str, str], origin: set[str]) -> None:
+    fresh, restored = only(database(), CLUSTER), only(database(**given), CLUSTER)
+    assert set(fresh) - set(restored) == {"MasterUsername", "DatabaseName"}
+    assert set(restored) - set(fresh) == origin
+
+
+def test_a_cluster_pauses_only_where_it_may_come_down_to_nothing() -> None:
+    paused, awake = (only(database(MinCapacity=least), CLUSTER) for least in ("0", "0.5"))
+    assert paused["ServerlessV2ScalingConfiguration"]["SecondsUntilAutoPause"] == {"Ref": "PauseSeconds"}
+    assert "SecondsUntilAutoPause" not in awake["ServerlessV2ScalingConfiguration"]
+
+
+# ---- Hard to get at
+
+
+def test_connections_without_tls_are_refused_and_errors_tell_the_log_nothing_of_the_rows(template: Template) -> None:
+    parameters = only(template, "AWS::RDS::DBClusterParameterGroup")["Parameters"]
+    assert parameters["rds.force_ssl"] == "1"
+    assert parameters["log_error_verbosity"] == "terse"
+    assert parameters["log_parameter_max_length"] == parameters["log_parameter_max_length_on_error"] == "0"
+    assert [name for name, proxy in template.of(PROXY).items() if proxy["RequireTLS"] is not True] == []
+
+
+def test_no_password_is_written_down(template: Template) -> None:
+    cluster = only(template, CLUSTER)
+    assert (cluster["ManageMasterUserPassword"], "MasterUserPassword" in cluster) == (True, False)
+    secrets = template.of(SECRET_KIND).values()
+    assert len({secret["GenerateSecretString"]["SecretStringTemplate"] for secret in secrets}) == len(secrets) == 2
+
+
+def test_a_proxy_lets_each_of_the_three_log_ins_through_and_may_read_their_secrets() -> None:
+    template = database(Proxy="on")
+    [policy] = only(template, ROLE)["Policies"]
+    [readable, _] = policy["PolicyDocument"]["Statement"]
+    asked = {referred(one["SecretArn"]) for one in only(template, PROXY)["Auth"]}
+    assert asked == set(map(referred, readable["Resource"])) == {"DatabaseCluster", "WriterSecret", "ReaderSecret"}
+
+
+def test_only_the_functions_and_the_proxy_reach_the_database(template: Template) -> None:
+    database_ways = {("FunctionsSecurityGroup", "DatabaseSecurityGroup", 5432)}
+    if template.of(PROXY):
+        database_ways |= {
+            ("FunctionsSecurityGroup", "ProxySecurityGroup", 5432),
+            ("ProxySecurityGroup", "DatabaseSecurityGroup", 5432),
+        }
+    endpoints = {("FunctionsSecurityGroup", "EndpointsSecurityGroup", 443)} if template.of("AWS::EC2::VPC") else set()
+    assert set(ways(template)) == database_ways | endpoints
+
+
+def test_a_group_says_where_it_leads_and_none_leads_everywhere_but_by_https(template: Template) -> None:
+    for name, group in template.of(GROUP).items():
+        assert group["SecurityGroupEgress"], f"{name} would lead everywhere"
+        for rule in group["SecurityGroupEgress"]:
+            assert rule.get("CidrIp") != "0.0.0.0/0" or rule["FromPort"] == rule["ToPort"] == 443, name
+
+
+def test_a_network_that_is_made_has_no_way_out(template: Template) -> None:
+    kinds = {resource["Type"].rpartition("::")[2] for resource in template.resources.values()}
+    assert not kinds & {"InternetGateway", "NatGateway", "EIP", "Route"}
+
+
+def test_endpoints_are_for_this_account_and_for_all_that_the_code_calls_but_mail() -> None:
+    endpoints = database().of("AWS::EC2::VPCEndpoint").values()
+    services = {text(endpoint["ServiceName"]).rpartition(".")[2] for endpoint in endpoints}
+    called = {name.strip("_") for name in vars(Clients) if not name.startswith("__")}
+    assert called - services == {"sesv2"}, "docs/deploy.md says so"
+    assert services <= called
+    for endpoint in endpoints:
+        for statement in endpoint["PolicyDocument"]["Statement"]:
+            if statement["Action"] == "*":
+                assert statement["Condition"] == {"StringEquals": {"aws:PrincipalAccount": {"Ref": "AWS::AccountId"}}}
+
+
+# ---- What the application's stack is told
+
+
+def told(template: Template) -> dict[str, str]:
+    """The parameters in the output, with something in the place of each value."""
+    outputs = read_template(ROOT / "stacks" / "aurora.yaml")["Outputs"]
+    [written, _] = outputs["Parameters"]["Value"]["Fn::Sub"]
+    pairs = re.findall(r'(\w+)="([^"]*)"', written)
+    assert " ".join(f'{name}="{value}"' for name, value in pairs) == written, "nothing but parameters"
+    variables = {variable for _, value in pairs for variable in re.findall(r"\$\{(\w+)", value)}
+    assert variables <= {*template.resources, "Host", "Subnets"}
+    return {name: _made(name, value) for name, value in pairs}
+
+
+def _made(name: str, value: str) -> str:
+    if "$" not in value:
+        return value
+    return {"SecretArn": SECRET, "KeyArn": KEY}.get(
+        re.sub(r"^(Database|Writer|Reader)(Secret(?=Key))?", "", name), "given-1"
+    )
+
+
+def test_the_output_is_what_the_application_takes(template: Template) -> None:
+    given, application = told(template), source()
+    assert list(faults_of(application["Parameters"], given)) == []
+    assert Decided(application, parameters_of(application, given)).refusals() == []
+    assert deployed_with(given).of("Custom::SignalboxMigrations")
+    assert set(given) <= set(VARIANTS["everything"]) | {"DatabaseHost", "DatabaseName"}
+
+
+def test_an_application_of_the_name_before_takes_its_alarms(template: Template) -> None:
+    """Its topics let in alarms whose names begin with its own, and a hyphen."""
+    names = [alarm["AlarmName"]["Fn::Sub"] for alarm in template.of(ALARM).values()]
+    assert all(name.startswith("${AWS::StackName}-") for name in names)
+    runbook = (ROOT / "docs" / "runbook.md").read_text("utf-8")
+    for name in names:
+        assert f"Alarm `{name.replace('${AWS::StackName}', 'database')}`, warning." in runbook
+
+
+@pytest.mark.parametrize("topic", ["", "arn:aws:sns:us-east-1:123456789012:one"])
+def test_alarms_tell_the_topic_that_is_named(topic: str) -> None:
+    for alarm in database(Proxy="on", OperatorsTopicArn=topic).of(ALARM).values():
+        actions = [{"Ref": "OperatorsTopicArn"}] if topic else None
+        assert alarm.get("AlarmActions") == alarm.get("OKActions") == actions
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"VpcId": "vpc-1"}, "VpcId and SubnetIds belong together"),
+        ({"SubnetIds": "subnet-1,subnet-2"}, "VpcId and SubnetIds belong together"),
+        ({"RestoreFrom": "one"}, "belong together"),
+        ({"RestoreTime": "2026-03-10T02:29:00Z"}, "belong together"),
+        ({"Snapshot": "one", "RestoreFrom": "two", "RestoreTime": "2026-03-10T02:29:00Z"}, "not from both"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(given: dict[str, str], said: str) -> None:
+    template = read_template(ROOT / "stacks" / "aurora.yaml")
+    [refusal] = Decided(template, parameters_of(template, given)).refusals()
+    assert said in refusal
