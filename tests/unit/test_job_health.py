@@ -1,38 +1,10 @@
-"""The health of a job and of the plane, one second and one job either side of each threshold."""
+"""The health of the plane, one job either side of each threshold."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-
 import pytest
 
-from signalbox.jobs.health import JobHealth, PlaneHealth, Signs, job_health, plane_health
-
-NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
-SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
-
-
-@pytest.mark.parametrize(
-    ("silence", "expected"),
-    [
-        (5 * MINUTE - SECOND, JobHealth.HEALTHY),
-        (5 * MINUTE, JobHealth.HEALTHY),
-        (5 * MINUTE + SECOND, JobHealth.STALE),
-    ],
-)
-def test_a_job_is_stale_after_more_than_five_minutes_of_silence(silence: timedelta, expected: JobHealth) -> None:
-    lease = NOW + MINUTE
-    assert expected == job_health(
-        heartbeat_at=NOW - silence, started_at=NOW - 60 * MINUTE, lease_expires_at=lease, now=NOW
-    )
-    assert expected == job_health(heartbeat_at=None, started_at=NOW - silence, lease_expires_at=lease, now=NOW)
-
-
-@pytest.mark.parametrize(
-    ("left", "expected"), [(SECOND, JobHealth.HEALTHY), (0 * SECOND, JobHealth.FAILED), (-SECOND, JobHealth.FAILED)]
-)
-def test_a_job_whose_lease_is_over_has_failed(left: timedelta, expected: JobHealth) -> None:
-    assert expected == job_health(heartbeat_at=NOW, started_at=NOW, lease_expires_at=NOW + left, now=NOW)
+from signalbox.jobs.health import PlaneHealth, Signs, plane_health
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from typing import Any
 import psycopg
 import pytest
 
-from signalbox.jobs.health import job_health
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.job_rows import job, queued_job, running_job
 from tests.support.sweeps import Sweeps, at_once
@@ -81,22 +80,3 @@ def test_two_at_once_mark_each_job_once(dsn: str, invokes: InvokeRecorder, db: p
             lambda: int(other.invoke("mark_stale", reference_time="2026-03-10T12:01:00Z")["items"]),
         )
     assert sum(marked) == 40
-
-
-def test_jobs_are_marked_as_the_rule_says(sweeps: Sweeps, db: psycopg.Connection) -> None:
-    """The query and the pure function are the same rule."""
-    cases = [
-        job_heard_of(db, silence, lease=lease)
-        for silence in (SECOND, 4 * MINUTE, 6 * MINUTE)
-        for lease in (-SECOND, 10 * MINUTE)
-    ]
-    mark(sweeps)
-    for job_id in cases:
-        found = job(db, job_id)
-        expected = job_health(
-            heartbeat_at=found["heartbeat_at"],
-            started_at=found["started_at"],
-            lease_expires_at=found["lease_expires_at"],
-            now=datetime.now(UTC),
-        )
-        assert found["health_status"] == expected

@@ -1,24 +1,13 @@
-"""Health, of one job at work and of the whole job plane: pure, from what has been counted.
-
-The figures are in `statistics`; `mark_stale` writes the health of jobs down by the same rules.
-"""
+"""The health of the whole job plane: pure, from what `statistics` has counted. `mark_stale` judges single jobs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from enum import StrEnum
 
 # Twenty heartbeats: one that is late, or a database that is away for a moment, does not make a job stale.
 STALE_AFTER = timedelta(minutes=5)
-
-
-class JobHealth(StrEnum):
-    """Of a running job."""
-
-    HEALTHY = "HEALTHY"  # heard of lately
-    STALE = "STALE"  # silent for five minutes: it may hang
-    FAILED = "FAILED"  # its lease is over, and rescue_jobs has not taken it back yet
 
 
 class PlaneHealth(StrEnum):
@@ -36,16 +25,6 @@ class Signs:
     stale_jobs: int  # running and not heard of, or without a lease
     open_dead_letters: int  # that nobody has resolved, ignored or redriven
     failed_last_hour: int  # jobs that failed for good
-
-
-def job_health(
-    *, heartbeat_at: datetime | None, started_at: datetime, lease_expires_at: datetime, now: datetime
-) -> JobHealth:
-    """Heartbeats begin after some seconds: until then the start of the attempt counts."""
-    if lease_expires_at <= now:
-        return JobHealth.FAILED
-    silent = now - (heartbeat_at or started_at)
-    return JobHealth.STALE if silent > STALE_AFTER else JobHealth.HEALTHY
 
 
 def plane_health(signs: Signs) -> PlaneHealth:

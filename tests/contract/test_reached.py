@@ -1,0 +1,69 @@
+"""What is deployed or installed is reached by something: a name that nothing else says is code that nobody needs."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from signalbox.queries import load_queries
+from tests.support.template import ROOT
+
+CODE = sorted(path for folder in ("layers", "functions", "local") for path in (ROOT / folder).rglob("*.py"))
+STAND_INS = ROOT / "local" / "stand_ins"  # tests ask them what they were asked
+_WORD = re.compile(r"\w+")
+# What Python's library, pydantic or Lambda calls by its name.
+CALLED_FROM_OUTSIDE = re.compile(r"__\w+__|handle_\w+|do_[A-Z]+|handler|log_message|readinto|makefile|commit|rollback")
+CHECKS = {"field_validator", "model_validator"}
+# Queries that a module gives to another, or names by the table.
+ASKED_BY_OTHERS = {"delete_oldest", "count_pages", "limit_waits", "delete_in_pages", "delete_unlocked_in_pages"} | {
+    "drop_job_executions",
+    "drop_job_history",
+}
+
+
+def test_each_function_and_class_is_named_by_something_else() -> None:
+    named = Counter(word for path in CODE for word in _named(path))
+    own = [path for path in CODE if STAND_INS not in path.parents]
+    alone = [f"{path.relative_to(ROOT)}: {name}" for path in own for name in _defined(path) if not named[name]]
+    assert alone == []
+
+
+def test_each_query_is_asked() -> None:
+    unasked = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in sorted((ROOT / "layers").rglob("*.sql"))
+        if (module := path.with_suffix(".py")).exists()
+        for name in load_queries(str(module))
+        if name not in ASKED_BY_OTHERS | set(_named(module))
+    ]
+    assert unasked == []
+
+
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
+def _defined(path: Path) -> Iterator[str]:
+    for node in ast.walk(_tree(path)):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        decorated = {word for one in node.decorator_list for word in _WORD.findall(ast.unparse(one))}
+        if not CALLED_FROM_OUTSIDE.fullmatch(node.name) and not decorated & CHECKS:
+            yield node.name
+
+
+def _named(path: Path) -> Iterator[str]:
+    """Each name that the code says beside its definition, and each word of its strings but docstrings."""
+    nodes = list(ast.walk(_tree(path)))
+    docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name):
+                yield name
+            case ast.Constant(value=str(text)) if id(node) not in docstrings:
+                yield from _WORD.findall(text)
