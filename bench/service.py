@@ -43,10 +43,10 @@ def measure(_dsn: str) -> list[Ratio]:
 
 
 def _calls(state: State) -> list[float]:
-    """Milliseconds of an operator's call: through the archiver, committed and sent."""
+    """Milliseconds of an operator's call: through the api, committed and sent."""
     lambda_: Any = client("lambda", state.endpoint)
     body = json.dumps({"operation": "submit_jobs", "params": {"jobs": [_job()]}}).encode()
-    return [_timed(lambda: lambda_.invoke(FunctionName=f"{state.stack}-archiver", Payload=body)) for _ in range(CALLS)]
+    return [_timed(lambda: lambda_.invoke(FunctionName=f"{state.stack}-api", Payload=body)) for _ in range(CALLS)]
 
 
 def _own(db: psycopg.Connection) -> list[float]:
@@ -64,7 +64,7 @@ def _follow(state: State, db: psycopg.Connection) -> tuple[float, float]:
     began = perf_counter()
     since = db.execute("SELECT clock_timestamp()").fetchone()
     for _ in range(JOBS // 40):
-        lambda_.invoke(FunctionName=f"{state.stack}-archiver", Payload=body)
+        lambda_.invoke(FunctionName=f"{state.stack}-api", Payload=body)
     while _open(db) and perf_counter() < began + PATIENCE_SECONDS:
         with urllib.request.urlopen(f"{state.endpoint}/_signalbox/idle?timeout=5"):
             sleep(0.05)

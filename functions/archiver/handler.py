@@ -19,4 +19,4 @@ def engine() -> Engine:
 
 def handler(event: object, context: LambdaContext) -> dict[str, Any]:
     seconds_left = context.get_remaining_time_in_millis() / 1000
-    return engine().answer(event, Invocation.of(context.aws_request_id, datetime.now(UTC), seconds_left))
+    return engine().archive(event, Invocation.of(context.aws_request_id, datetime.now(UTC), seconds_left))

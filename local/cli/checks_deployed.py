@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mypy_boto3_lambda.type_defs import FunctionConfigurationResponseTypeDef
     from mypy_boto3_sqs import SQSClient
 
-FUNCTIONS = ("archiver", "poller", "migrator", "worker", "worker-heavy", "dead-letter")
+FUNCTIONS = ("api", "archiver", "poller", "migrator", "worker", "worker-heavy", "dead-letter")
 _NEEDED = ("SIGNALBOX_STACK", "SIGNALBOX_DATABASE_SECRET_ARN")
 _REDEPLOY = "deploy the template again"
 
@@ -63,8 +63,8 @@ def _faults(found: FunctionConfigurationResponseTypeDef, stack: str) -> list[str
 def check_rules(target: Target, tasks: list[dict[str, Any]]) -> list[Finding]:
     """Each scheduled task against the rule of its name."""
     events: EventBridgeClient = target.client("events")
-    pages = events.get_paginator("list_rules").paginate(NamePrefix=f"{target.stack}-")
-    rules = {rule["Name"].removeprefix(f"{target.stack}-"): dict(rule) for page in pages for rule in page["Rules"]}
+    pages = events.get_paginator("list_rules").paginate(NamePrefix=f"{target.stack}.")
+    rules = {rule["Name"].removeprefix(f"{target.stack}."): dict(rule) for page in pages for rule in page["Rules"]}
     scheduled = [task for task in tasks if task["schedule"]]
     findings = [finding for task in scheduled if (finding := _rule(events, target, task, rules.get(task["name"])))]
     return findings or [ok("rules", f"{len(scheduled)} scheduled tasks, each with its rule, enabled and with a target")]
@@ -73,7 +73,7 @@ def check_rules(target: Target, tasks: list[dict[str, Any]]) -> list[Finding]:
 def _rule(
     events: EventBridgeClient, target: Target, task: dict[str, Any], rule: dict[str, Any] | None
 ) -> Finding | None:
-    name = f"{target.stack}-{task['name']}"
+    name = f"{target.stack}.{task['name']}"
     if rule is None:
         return fail(
             "rules", f"{name} does not exist, so the task never runs", f"add it to the template, and {_REDEPLOY}"

@@ -1,4 +1,4 @@
-"""How a stack on AWS is: what CloudFormation says of it, which functions it has, and what the archiver finds in the
+"""How a stack on AWS is: what CloudFormation says of it, which functions it has, and what the api finds in the
 database.
 """
 
@@ -23,7 +23,7 @@ _UNREACHED = "DatabaseUnavailable"
 
 @dataclass(frozen=True, slots=True)
 class StackStatus:
-    """All of it. `fault` is what kept the archiver from looking."""
+    """All of it. `fault` is what kept the api from looking."""
 
     target: Target
     region: str
@@ -67,7 +67,7 @@ class StackStatus:
     def _fault_lines(self) -> list[str]:
         why = explain(self.fault) if self.fault else "unknown"
         return (
-            ["  database  does not answer", f"    {why}"] if self.database_answers is False else [f"  archiver  {why}"]
+            ["  database  does not answer", f"    {why}"] if self.database_answers is False else [f"  api       {why}"]
         )
 
 
@@ -88,7 +88,7 @@ def ask(target: Target) -> StackStatus:
 
 
 def _examine(target: Target) -> tuple[dict[str, Any] | None, Exception | None]:
-    """A stack whose archiver fails, or is not there yet, has a status all the same."""
+    """A stack whose api fails, or is not there yet, has a status all the same."""
     try:
         return target.operate("examine"), None
     except Exception as error:

@@ -67,9 +67,9 @@ class Target:
         )
 
     def operate(self, operation: str, **params: Any) -> dict[str, Any]:
-        """One of the archiver's operations; a param that is None is left out."""
+        """One of the api's operations; a param that is None is left out."""
         given = {name.rstrip("_"): _plain(value) for name, value in params.items() if value is not None}
-        answer: dict[str, Any] = self.invoke("archiver", {"operation": operation, "params": given}).value()
+        answer: dict[str, Any] = self.invoke("api", {"operation": operation, "params": given}).value()
         answer.pop("operation", None)
         return answer
 

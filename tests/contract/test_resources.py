@@ -105,7 +105,7 @@ def test_each_scheduled_task_has_one_rule_with_its_name_schedule_and_function(va
     )
     stack = "${AWS::StackName}"
     assert rules == sorted(
-        (task.name, f"{stack}-{task.name}", task.schedule, f"{stack}-{task.function}")
+        (task.name, f"{stack}.{task.name}", task.schedule, f"{stack}-{task.function}")
         for task in registry_of(packs_of(variant))
         if task.schedule
     )
@@ -139,6 +139,14 @@ def test_a_rule_may_invoke_its_function(template: Template) -> None:
     for task, rule, target in targets(template):
         arn = RULE_ARN + text(rule["Name"])
         assert any(to == referred(target["Arn"]) and fnmatchcase(arn, given) for to, given in permissions), task
+
+
+def test_nothing_but_direct_invocation_reaches_the_api(template: Template) -> None:
+    """Whoever may put a rule, a message or a topic's subscription would be an operator."""
+    invoked = [one["FunctionName"] for one in template.of("AWS::Lambda::Permission").values()]
+    invoked += [one["FunctionName"] for one in template.of(MAPPING).values()]
+    invoked += [target["Arn"] for _, _, target in targets(template)]
+    assert "ApiFunction" not in set(map(referred, invoked))
 
 
 # ---- Functions

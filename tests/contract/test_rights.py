@@ -26,7 +26,7 @@ from tests.support.template import FUNCTION, PACKS, ROOT, VARIANTS, Template, re
 
 # What each function reads from: the handler in its folder, and what it is given to run there.
 HANDLERS = {"worker-heavy": "worker", "dead-letter": "dead_letter"}
-FUNCTIONS = ["archiver", "poller", "worker", "worker-heavy", "dead-letter", "migrator"]
+FUNCTIONS = ["api", "archiver", "poller", "worker", "worker-heavy", "dead-letter", "migrator"]
 # What brings rights and takes them away: all combinations of each line, with the other lines all on and all off. Rights
 # of different lines stand in statements of their own.
 CHOICES: Sequence[Mapping[str, Sequence[str]]] = (
@@ -193,7 +193,7 @@ ADDED = {
 def _count(tools: Tools) -> Any:
     return Lanes(tools.clients, tools.settings.stack).depth("high")
 """,
-    # To the archiver alone: an operation.
+    # To the api alone: an operation.
     "signalbox.operations.examine": """
 def _read(engine: Engine) -> Any:
     return engine.tools.clients.sns.list_topics()
@@ -228,7 +228,7 @@ def test_a_new_call_in_the_code_is_missed_in_the_function_that_makes_it() -> Non
     lines = list(differences(*deployed_with(VARIANTS["engine"]), ask))
     assert "dead-letter may not sqs:GetQueueAttributes on HighLane.Arn" in lines
     assert not [line for line in lines if line.startswith("worker")], "neither buries nor answers questions"
-    (lost,) = ask("archiver", ()).faults
+    (lost,) = ask("api", ()).faults
     assert lost.startswith("signalbox.operations.examine._read asks sns to list_topics")
     (lost,) = ask("poller", ()).faults
     assert lost.startswith("signalbox.tasks.poll_data._look asks s3 to get_object")

@@ -21,7 +21,7 @@ from tests.support.template import PACKS, ROOT
 from tests.support.warm_command_line import PATIENCE
 
 TASKS = {task.name for task in registry_of(PACKS) if task.schedule}
-MINUTELY = sorted(f"signalbox-{task.name}" for task in registry_of(PACKS) if task.schedule == MINUTE)
+MINUTELY = sorted(f"signalbox.{task.name}" for task in registry_of(PACKS) if task.schedule == MINUTE)
 RUN = {"id", "job_type", "slot", "reference_time", "trigger", "status", "items", "reason", "error", "duration_ms"}
 
 
@@ -73,7 +73,7 @@ def test_tick_fires_every_rule_and_waits(signalbox: Signalbox) -> None:
 
 def test_tick_takes_a_rule_by_the_name_of_its_task_and_names_those_there_are(signalbox: Signalbox) -> None:
     assert len(signalbox("tick", "--rule", "sweep_runs", "--json").json["fired"]) == 1
-    assert "no rule is named signalbox-nope; this stack has signalbox-" in refusal(signalbox, "tick", "--rule", "nope")
+    assert "no rule is named signalbox.nope; this stack has signalbox-" in refusal(signalbox, "tick", "--rule", "nope")
 
 
 def test_a_tick_that_is_waited_for_gives_the_runs_that_it_led_to_and_no_others(signalbox: Signalbox) -> None:
@@ -113,13 +113,13 @@ def test_a_tick_that_is_waited_for_fails_when_a_payload_was_refused(
 ) -> None:
     """Of such an invocation the ledger has no run."""
     events = client("events", announced["endpoint"])
-    (target,) = events.list_targets_by_rule(Rule="signalbox-sweep_runs")["Targets"]
+    (target,) = events.list_targets_by_rule(Rule="signalbox.sweep_runs")["Targets"]
     refused = {"Id": target["Id"], "Arn": target["Arn"], "Input": '{"task": "swep_runs"}'}
-    events.put_targets(Rule="signalbox-sweep_runs", Targets=[refused])
+    events.put_targets(Rule="signalbox.sweep_runs", Targets=[refused])
     try:
         ran = signalbox("tick", "--rule", "sweep_runs", "--wait", "--json")
     finally:
-        events.put_targets(Rule="signalbox-sweep_runs", Targets=[target])
+        events.put_targets(Rule="signalbox.sweep_runs", Targets=[target])
     answer = json.loads(ran.out)
     assert (ran.code, answer["runs"]) == (1, [])
     assert answer["failures"] == ["function archiver failed with TaskUnknown: 3 invocations"]
@@ -412,21 +412,21 @@ def test_doctor_finds_a_stack_in_good_health(signalbox: Signalbox) -> None:
 
 def test_doctor_says_what_is_broken_and_what_to_do(signalbox: Signalbox, announced: dict[str, Any]) -> None:
     events = client("events", announced["endpoint"])
-    (target,) = events.list_targets_by_rule(Rule="signalbox-sweep_runs")["Targets"]
-    events.remove_targets(Rule="signalbox-sweep_runs", Ids=[target["Id"]])
-    events.disable_rule(Name="signalbox-poll_data")
+    (target,) = events.list_targets_by_rule(Rule="signalbox.sweep_runs")["Targets"]
+    events.remove_targets(Rule="signalbox.sweep_runs", Ids=[target["Id"]])
+    events.disable_rule(Name="signalbox.poll_data")
     try:
         ran = signalbox("doctor", "--json")
     finally:
-        events.put_targets(Rule="signalbox-sweep_runs", Targets=[target])
-        events.enable_rule(Name="signalbox-poll_data")
+        events.put_targets(Rule="signalbox.sweep_runs", Targets=[target])
+        events.enable_rule(Name="signalbox.poll_data")
     assert ran.code == 1
     findings = [finding for finding in json.loads(ran.out)["findings"] if finding["check"] == "rules"]
     told = {finding["detail"].split()[0]: (finding["verdict"], finding["advice"]) for finding in findings}
-    assert told["signalbox-sweep_runs"] == ("fail", "deploy the template again")
-    assert told["signalbox-poll_data"] == (
+    assert told["signalbox.sweep_runs"] == ("fail", "deploy the template again")
+    assert told["signalbox.poll_data"] == (
         "warn",
-        "`aws events enable-rule --name signalbox-poll_data` enables it",
+        "`aws events enable-rule --name signalbox.poll_data` enables it",
     )
 
 

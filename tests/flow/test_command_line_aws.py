@@ -107,7 +107,7 @@ def test_tick_sends_what_eventbridge_would(on_aws: Signalbox, signalbox: Signalb
     answer = on_aws("tick", *STACK, "--at", "2026-02-01T00:31:20Z", "--json").json
     tasks = {task.name for task in registry_of([]) if task.schedule == MINUTE} | {"roll_up_metrics"}
     due = [
-        {"rule": f"signalbox-{task}", "time": "2026-02-01T00:31:00Z", "targets": 1, "failed": 0}
+        {"rule": f"signalbox.{task}", "time": "2026-02-01T00:31:00Z", "targets": 1, "failed": 0}
         for task in sorted(tasks)
     ]
     assert answer == {"at": at, "fired": due}
@@ -117,7 +117,7 @@ def test_tick_sends_what_eventbridge_would(on_aws: Signalbox, signalbox: Signalb
 
 
 def test_tick_shows_the_table_that_the_laptop_shows(on_aws: Signalbox, signalbox: Signalbox) -> None:
-    words = ["tick", "--rule", "sweep_runs", "--rule", "signalbox-poll_data", "--at", "2026-02-02T00:02:00Z"]
+    words = ["tick", "--rule", "sweep_runs", "--rule", "signalbox.poll_data", "--at", "2026-02-02T00:02:00Z"]
     assert on_aws(*words, *STACK).out == signalbox(*words).out
 
 
@@ -131,12 +131,12 @@ def test_tick_fires_every_rule_of_the_stack_and_none_of_a_neighbour(
     finally:
         events.delete_rule(Name="signalbox-prod-poll_data")
     tasks = signalbox("slots", "--json").json["tasks"]
-    assert [rule["rule"] for rule in fired] == sorted(f"signalbox-{task['task']}" for task in tasks)
+    assert [rule["rule"] for rule in fired] == sorted(f"signalbox.{task['task']}" for task in tasks)
 
 
 def test_tick_names_the_rules_that_there_are(on_aws: Signalbox) -> None:
     said = refusal(on_aws, "tick", *STACK, "--rule", "nope")
-    assert "no rule is named signalbox-nope; this stack has signalbox-advance_backfills, " in said
+    assert "no rule is named signalbox.nope; this stack has signalbox.advance_backfills, " in said
 
 
 def test_a_target_that_can_not_be_reached_is_told_and_the_others_are_reached(
@@ -146,16 +146,16 @@ def test_a_target_that_can_not_be_reached_is_told_and_the_others_are_reached(
     arn = "arn:aws:lambda:us-east-1:123456789012:function:signalbox-gone"
     queue = "arn:aws:sqs:us-east-1:123456789012:signalbox-failed-invocations"
     places = [{"Id": "gone", "Arn": arn}, {"Id": "queue", "Arn": queue}]
-    events.put_targets(Rule="signalbox-sweep_runs", Targets=places)
+    events.put_targets(Rule="signalbox.sweep_runs", Targets=places)
     at = "2026-02-04T00:02:00Z"
     try:
         ran = on_aws("tick", *STACK, "--rule", "sweep_runs", "--at", at, "--json")
     finally:
-        events.remove_targets(Rule="signalbox-sweep_runs", Ids=["gone", "queue"])
+        events.remove_targets(Rule="signalbox.sweep_runs", Ids=["gone", "queue"])
     (fired,) = json.loads(ran.out)["fired"]
     assert (ran.code, fired["targets"], fired["failed"]) == (1, 3, 2)
-    assert f"rule signalbox-sweep_runs did not reach {arn}: Invoke was refused: Function not found" in ran.err
-    assert f"rule signalbox-sweep_runs did not reach {queue}: by hand only functions are invoked" in ran.err
+    assert f"rule signalbox.sweep_runs did not reach {arn}: Invoke was refused: Function not found" in ran.err
+    assert f"rule signalbox.sweep_runs did not reach {queue}: by hand only functions are invoked" in ran.err
     assert [run["status"] for run in runs_at(signalbox, at)] == ["succeeded"]
 
 

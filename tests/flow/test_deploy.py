@@ -82,7 +82,7 @@ def test_a_mapping_keeps_what_decides_about_batches(deployed: Deployed) -> None:
 
 
 def test_a_rule_keeps_its_target_with_the_input_transformer(deployed: Deployed) -> None:
-    (target,) = deployed.client("events").list_targets_by_rule(Rule="signalbox-poll_data")["Targets"]
+    (target,) = deployed.client("events").list_targets_by_rule(Rule="signalbox.poll_data")["Targets"]
     assert target["InputTransformer"]["InputPathsMap"] == {"time": "$.time"}
     assert target["Arn"] == f"{configuration(deployed)['FunctionArn']}"
 

@@ -106,7 +106,7 @@ def invoke(state: State, function: str, payload: object) -> tuple[str | None, An
 
 
 def test_every_rule_fires_and_each_of_the_packs_tasks_succeeds_in_one_run(told: Told, db: psycopg.Connection) -> None:
-    assert {rule["rule"] for rule in told.fired} == {f"signalbox-{task}" for task in REGISTRY.names()}
+    assert {rule["rule"] for rule in told.fired} == {f"signalbox.{task}" for task in REGISTRY.names()}
     assert [rule["rule"] for rule in told.fired if rule["failed"]] == []
     for task in PACKS_TASKS:
         statuses = [row["status"] for row in runs_of(db, task) if row["reference_time"] == AT]

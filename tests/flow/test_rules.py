@@ -20,7 +20,7 @@ from tests.support.deployed import SECRET, Deployed, deploy_to, moto
 from tests.support.small_project import write_small_project
 
 AT = datetime(2026, 3, 29, 0, 45, tzinfo=UTC)
-POLL, TICK, FORBIDDEN, DISABLED = (f"signalbox-{name}" for name in ("poll_data", "tick", "forbidden", "disabled"))
+POLL, TICK, FORBIDDEN, DISABLED = (f"signalbox.{name}" for name in ("poll_data", "tick", "forbidden", "disabled"))
 ACCOUNT = "us-east-1:123456789012"
 
 
@@ -93,7 +93,7 @@ def test_a_rule_reaches_its_queue_with_the_event_that_eventbridge_makes(stage: S
         "account": "123456789012",
         "time": "2026-03-29T00:45:00Z",
         "region": "us-east-1",
-        "resources": [f"arn:aws:events:{ACCOUNT}:rule/signalbox-tick"],
+        "resources": [f"arn:aws:events:{ACCOUNT}:rule/signalbox.tick"],
         "detail": {},
     }
 
@@ -105,7 +105,7 @@ def test_a_rule_that_its_function_does_not_let_in_ends_in_its_dead_letter_queue_
     assert event["time"] == "2026-03-29T00:45:00Z"
     assert "does not allow events.amazonaws.com lambda:InvokeFunction" in said.pop("ERROR_MESSAGE")
     assert said == {
-        "RULE_ARN": f"arn:aws:events:{ACCOUNT}:rule/signalbox-forbidden",
+        "RULE_ARN": f"arn:aws:events:{ACCOUNT}:rule/signalbox.forbidden",
         "TARGET_ARN": f"arn:aws:lambda:{ACCOUNT}:function:signalbox-archiver",
         "ERROR_CODE": "NO_PERMISSIONS",
     }
@@ -189,7 +189,7 @@ def test_with_due_only_those_fire_that_are_due(stage: Stage, minute: int, due: l
 
 @pytest.mark.parametrize(
     ("name", "fault"),
-    [("signalbox-pol", "no rule is named signalbox-pol; this stack has .*signalbox-poll_data"), (DISABLED, "disabled")],
+    [("signalbox.pol", "no rule is named signalbox-pol; this stack has .*signalbox.poll_data"), (DISABLED, "disabled")],
 )
 def test_a_named_rule_that_can_not_fire_is_an_error(stage: Stage, name: str, fault: str) -> None:
     with pytest.raises(LaptopError, match=fault):
@@ -251,7 +251,7 @@ def permitted(deployed: Deployed) -> Iterator[None]:
         StatementId="for-a-test",
         Action="lambda:InvokeFunction",
         Principal="events.amazonaws.com",
-        SourceArn=f"arn:aws:events:{ACCOUNT}:rule/signalbox-forbidden",
+        SourceArn=f"arn:aws:events:{ACCOUNT}:rule/signalbox.forbidden",
     )
     yield
     lambda_.remove_permission(FunctionName="signalbox-archiver", StatementId="for-a-test")

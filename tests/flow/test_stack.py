@@ -65,15 +65,15 @@ def test_what_is_announced_is_written_down(running: Running) -> None:
 
 def test_a_tick_runs_the_function_on_the_database_and_idle_waits_for_it(running: Running) -> None:
     before = len(seen(running.state))
-    assert tick(running.state, "signalbox-poll_data") == [
-        {"rule": "signalbox-poll_data", "time": AT, "targets": 1, "failed": 0}
+    assert tick(running.state, "signalbox.poll_data") == [
+        {"rule": "signalbox.poll_data", "time": AT, "targets": 1, "failed": 0}
     ]
     assert seen(running.state)[before:] == [{"task": "poll_data", "scheduled_time": AT}]
 
 
 def test_a_tick_with_due_fires_what_is_due_then(running: Running) -> None:
     fired = control(running.state, "POST", "tick", at="2026-03-29T00:46:10Z", due=True)["fired"]
-    assert [one["rule"] for one in fired] == ["signalbox-tick"]
+    assert [one["rule"] for one in fired] == ["signalbox.tick"]
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_a_tick_with_due_fires_what_is_due_then(running: Running) -> None:
     [
         ({"at": "yesterday"}, "no ISO-8601 instant"),
         ({"at": "2026-03-29T00:45:00"}, "without a time zone"),
-        ({"rules": ["signalbox-pol"]}, "no rule is named signalbox-pol"),
-        ({"rules": "signalbox-poll_data"}, "rules is 'signalbox-poll_data'"),
+        ({"rules": ["signalbox.pol"]}, "no rule is named signalbox.pol"),
+        ({"rules": "signalbox.poll_data"}, "rules is 'signalbox.poll_data'"),
     ],
 )
 def test_a_tick_that_makes_no_sense_is_refused(running: Running, asked: dict[str, Any], fault: str) -> None:
@@ -128,7 +128,7 @@ def test_two_stacks_stand_side_by_side(options: Options, tmp_path: Path) -> None
     other = Options(home=tmp_path / "other", template=options.template, stack="other", port=0, clock=False)
     one, two = up(options, quiet), up(other, quiet)
     try:
-        tick(one, "signalbox-poll_data")
+        tick(one, "signalbox.poll_data")
         tick(two, "other-poll_data", "other-tick")
         assert [len(seen(state)) for state in (one, two)] == [1, 1]
         down(options.home, quiet)
@@ -139,7 +139,7 @@ def test_two_stacks_stand_side_by_side(options: Options, tmp_path: Path) -> None
 
 def test_the_database_is_kept_unless_a_fresh_one_is_asked_for(options: Options) -> None:
     state = up(options, quiet)
-    tick(state, "signalbox-poll_data")
+    tick(state, "signalbox.poll_data")
     down(options.home, quiet)
     said = list[str]()
     assert len(seen(up(options, said.append))) == 1

@@ -74,7 +74,7 @@ def test_a_killed_stack_is_cleared_away_by_the_next_up(options: Options) -> None
     kill(state)
     state = up(options, quiet)
     assert [process for process in left if runs(process)] == []
-    tick(state, "signalbox-poll_data")
+    tick(state, "signalbox.poll_data")
     assert len(seen(state)) == 1
 
 

@@ -69,7 +69,7 @@ def control(stack: State, path: str, body: dict[str, Any] | None = None) -> Any:
 def test_functions_log_in_as_the_writer_and_only_the_migrator_as_the_owner(
     stack: State, ledger: psycopg.Connection
 ) -> None:
-    assert invoke(stack, "archiver", {"operation": "examine"})[0] is None
+    assert invoke(stack, "api", {"operation": "examine"})[0] is None
     assert invoke(stack, "migrator", {"action": "report"})[0] is None
     sessions = "SELECT DISTINCT application_name, usename::text FROM pg_stat_activity WHERE application_name = ANY (%s)"
     found = ledger.execute(sessions, ([f"{stack.stack}-archiver", "migrator"],)).fetchall()
@@ -87,7 +87,7 @@ def test_each_event_runs(stack: State, name: str) -> None:
 
 def test_each_rule_fires_its_task_for_the_instant_it_was_due(stack: State, ledger: psycopg.Connection) -> None:
     fired = control(stack, "tick", {"at": SLOT.isoformat(), "rules": None, "due": False})["fired"]
-    assert {rule["rule"]: rule["failed"] for rule in fired} == {f"{stack.stack}-{task}": 0 for task in TASKS}
+    assert {rule["rule"]: rule["failed"] for rule in fired} == {f"{stack.stack}.{task}": 0 for task in TASKS}
     assert control(stack, "idle?timeout=30")["idle"] is True
     for task in registry_of([]):
         [row] = [row for row in runs_of(ledger, task.name) if row["slot"] == task.slot_of(SLOT)]

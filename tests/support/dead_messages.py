@@ -34,7 +34,7 @@ def lane_message(body: object, lane: str = "normal") -> dict[str, Any]:
 def undelivered(rule: str = "prune_history", **attributes: str) -> dict[str, Any]:
     """An event that a rule could not deliver, with EventBridge's attributes."""
     given = {
-        "RULE_ARN": f"arn:aws:events:{ACCOUNT}:rule/signalbox-{rule}",
+        "RULE_ARN": f"arn:aws:events:{ACCOUNT}:rule/signalbox.{rule}",
         "TARGET_ARN": f"arn:aws:lambda:{ACCOUNT}:function:signalbox-archiver",
         "ERROR_CODE": "THROTTLING",
         "ERROR_MESSAGE": "Rate exceeded",

@@ -19,7 +19,7 @@ def function_of(event: dict[str, Any], registry: Registry) -> str:
         return "dead_letter" if all(map(_has_failed, event["Records"])) else "worker"
     if "action" in event:
         return "migrator"
-    return "archiver" if "operation" in event else registry.find(event["task"]).function
+    return "api" if "operation" in event else registry.find(event["task"]).function
 
 
 def _has_failed(record: dict[str, Any]) -> bool:

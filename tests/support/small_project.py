@@ -167,7 +167,7 @@ _FILES = {
           PollRule:
             Type: AWS::Events::Rule
             Properties:
-              Name: !Sub ${AWS::StackName}-poll_data
+              Name: !Sub ${AWS::StackName}.poll_data
               ScheduleExpression: cron(0/15 * * * ? *)
               Targets:
                 - Id: archiver
@@ -178,13 +178,13 @@ _FILES = {
           TickRule:
             Type: AWS::Events::Rule
             Properties:
-              Name: !Sub ${AWS::StackName}-tick
+              Name: !Sub ${AWS::StackName}.tick
               ScheduleExpression: cron(* * * * ? *)
               Targets: [{Id: queue, Arn: !GetAtt Ticks.Arn}]
           ForbiddenRule:
             Type: AWS::Events::Rule
             Properties:
-              Name: !Sub ${AWS::StackName}-forbidden
+              Name: !Sub ${AWS::StackName}.forbidden
               ScheduleExpression: cron(30 2 * * ? *)
               Targets:
                 - Id: archiver
@@ -195,7 +195,7 @@ _FILES = {
           DisabledRule:
             Type: AWS::Events::Rule
             Properties:
-              Name: !Sub ${AWS::StackName}-disabled
+              Name: !Sub ${AWS::StackName}.disabled
               ScheduleExpression: cron(* * * * ? *)
               State: DISABLED
               Targets: [{Id: queue, Arn: !GetAtt Ticks.Arn}]

@@ -13,6 +13,7 @@ from psycopg.conninfo import conninfo_to_dict
 from signalbox.engine import Engine
 from signalbox.invocation import Invocation
 from signalbox.jobs.catalogue import Catalogue
+from signalbox.operations import operate
 from signalbox.registry import Registry, Task
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.tasks import TEST_TASKS
@@ -44,7 +45,7 @@ class Stage:
         return self.engine.archive(event, self.invocation(at, seconds, request_id))
 
     def operate(self, operation: str, at: datetime = NOON, **params: Any) -> dict[str, Any]:
-        return self.send({"operation": operation, "params": params}, at)
+        return operate(self.engine, {"operation": operation, "params": params}, self.invocation(at))
 
     def deliver(self, at: datetime = NOON, *, seconds: float = 60) -> list[dict[str, Any]]:
         """Plays Lambda: runs all that was handed over, and what that hands over in its turn."""

@@ -32,7 +32,7 @@ def run(id_: int, status: str = "succeeded", **columns: Any) -> dict[str, Any]:
 
 
 def fired(**columns: Any) -> dict[str, Any]:
-    return {"rule": "signalbox-sweep_runs", "time": "2026-01-05T02:30:00Z", "targets": 1, "failed": 0, **columns}
+    return {"rule": "signalbox.sweep_runs", "time": "2026-01-05T02:30:00Z", "targets": 1, "failed": 0, **columns}
 
 
 def lost(status: str) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def test_a_run_that_nothing_ended_is_a_failure_even_if_it_was_planted() -> None:
 
 def test_a_rule_that_did_not_reach_its_target_is_a_failure() -> None:
     (failure,) = replace(GOOD, fired=[fired(failed=1)]).failures()
-    assert "signalbox-sweep_runs did not reach 1 of its 1 targets" in failure
+    assert "signalbox.sweep_runs did not reach 1 of its 1 targets" in failure
 
 
 def test_a_demo_without_any_rule_is_a_failure() -> None:

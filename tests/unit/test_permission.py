@@ -10,7 +10,7 @@ import pytest
 from local.rules.permission import permits
 
 ACCOUNT = "123456789012"
-RULE = f"arn:aws:events:us-east-1:{ACCOUNT}:rule/signalbox-poll_data"
+RULE = f"arn:aws:events:us-east-1:{ACCOUNT}:rule/signalbox.poll_data"
 EVENTS = {"Service": "events.amazonaws.com"}
 
 

@@ -15,10 +15,10 @@ EVENT: dict[str, Any] = {
     "id": "7bf73129",
     "source": "aws.events",
     "time": "2026-03-29T00:45:00Z",
-    "resources": ["arn:aws:events:us-east-1:123456789012:rule/signalbox-poll_data"],
+    "resources": ["arn:aws:events:us-east-1:123456789012:rule/signalbox.poll_data"],
     "detail": {"instance-id": "i-1", "count": 3, "tags": ["a", "b"], "text": 'say "hi"\n', "none": None},
 }
-RULE = Rule("signalbox-poll_data", EVENT["resources"][0], "rate(1 minute)", True, ())
+RULE = Rule("signalbox.poll_data", EVENT["resources"][0], "rate(1 minute)", True, ())
 VALUES = {"instance": "i-1", "count": 3, "object": {"a": 'x"y'}, "text": 'say "hi"\n', "none": None}
 
 
@@ -98,7 +98,7 @@ def test_reserved_variables_need_no_path() -> None:
         '"event": <aws.events.event>, "all": <aws.events.event.json>}'
     )
     sent = json.loads(input_of(RULE, Target("t", "arn", input_template=template), EVENT))
-    assert sent["rule"] == "signalbox-poll_data"
+    assert sent["rule"] == "signalbox.poll_data"
     assert sent["arn"] == RULE.arn
     assert sent["at"] == EVENT["time"]
     assert sent["all"] == EVENT

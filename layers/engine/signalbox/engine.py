@@ -70,27 +70,27 @@ class Engine:
             self.tools.readers.close()
 
     def answer(self, event: object, invocation: Invocation) -> dict[str, Any]:
-        """The archiver's payloads; an operation that was asked for wrongly is answered so, and is no error.
+        """The api's payloads: one operation. What was asked for wrongly is answered so, and is no error.
 
-        Lambda counts an error against the function: three typing mistakes would ring its alarm, and one, while a deploy
-        shifts, would take the deploy back. A task is asked for by rules too, whose events must not get lost.
+        Lambda counts an error against the function: three typing mistakes would ring its alarm.
         """
+        from signalbox.operations import operate
+
         try:
-            return self.archive(event, invocation)
+            with self._counting_outages():
+                return operate(self, event, invocation)
+        except SchemaMismatch:
+            raise
         except Refused as error:
-            if not _is_operation(event) or isinstance(error, SchemaMismatch):
-                raise
             kind = type(error).__name__
             self.tools.log.info("operation.refused", extra={"error": kind})
             return {"refused": {"errorType": kind, "errorMessage": str(error)}}
 
     def archive(self, event: object, invocation: Invocation) -> dict[str, Any]:
-        """The archiver's payloads: a task, or one of the operator's operations."""
-        if _is_operation(event):
-            from signalbox.operations import operate
-
-            with self._counting_outages():
-                return operate(self, event, invocation)
+        """The archiver's payloads: a task. Rules invoke it, so that operations are not for it to answer."""
+        if isinstance(event, dict) and "operation" in event:
+            stack = self.tools.settings.stack
+            raise PayloadRefused(f"operations are answered by {stack}-api, not by {stack}-archiver")
         return self._run(event, "archiver", invocation)
 
     def poll(self, event: object, invocation: Invocation) -> dict[str, Any]:
@@ -141,10 +141,6 @@ class Engine:
 
             write_line(self.tools.settings.stack, "database.unreachable", {"DatabaseUnreachable": 1})
             raise
-
-
-def _is_operation(event: object) -> bool:
-    return isinstance(event, dict) and "operation" in event
 
 
 def _databases(

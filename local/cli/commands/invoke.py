@@ -27,7 +27,7 @@ EXAMPLES = (
     Example("invoke --event events/poll_data.json", "send a payload from a file (- is the standard input)"),
     Example("invoke poll_data --async --stack signalbox-prod", "queue it on AWS, and do not wait"),
 )
-FUNCTIONS = ("archiver", "poller", "migrator", "worker", "worker-heavy", "dead-letter")
+FUNCTIONS = ("api", "archiver", "poller", "migrator", "worker", "worker-heavy", "dead-letter")
 # With no field at all a payload is the poller's, too.
 _POLLER_FIELDS = {"force_retry", "backfill_hours", "limit"}
 _OWN_FIELDS = ("reference_time", "scheduled_time", "force", "params")
@@ -96,6 +96,8 @@ def _function_of(payload: Any, target: Target) -> str:
         return "migrator"
     if isinstance(given.get("Records"), list):
         return _reader_of(given["Records"], target)
+    if "operation" in given:
+        return "api"
     if "task" not in given:
         return "poller" if isinstance(payload, dict) and given.keys() <= _POLLER_FIELDS else "archiver"
     tasks = target.operate("list_tasks")["tasks"]

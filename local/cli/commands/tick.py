@@ -106,7 +106,7 @@ def _fire_and_wait(args: Namespace, target: Target, at: datetime) -> int:
 
 def _tick(args: Namespace, rules: Rules, stack: str, at: datetime) -> Fired:
     """Rules are called by their tasks, too."""
-    names = [name if name.startswith(f"{stack}-") else f"{stack}-{name}" for name in args.rule or ()]
+    names = [name if name.startswith(f"{stack}.") else f"{stack}.{name}" for name in args.rule or ()]
     return rules.tick(at, names or None, due=not args.all and not names)
 
 

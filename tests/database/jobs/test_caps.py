@@ -221,7 +221,7 @@ def test_held_job_can_be_ordered_about_like_any_other(
     [held] = submit(workshop, 1)
     workshop.work(held)
     params = {"ids": [held], "by": "jo"}
-    workshop.engine.archive({"operation": order, "params": params}, Stage.invocation())
+    workshop.engine.answer({"operation": order, "params": params}, Stage.invocation())
     assert (workshop.job(held)["status"], workshop.job(held)["held_by"]) == (status, None)
 
 

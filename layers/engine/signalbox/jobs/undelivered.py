@@ -61,7 +61,7 @@ def _of_rule(record: Mapping[str, Any], attributes: Mapping[str, str], body: Any
     """EventBridge gives the event, not what the target would have been given: for a task that is known."""
     event = body if isinstance(body, dict) else {}
     rule = attributes["RULE_ARN"].rpartition("/")[2]
-    task = _name(event.get("task")) or rule.removeprefix(f"{stack}-")[:LONGEST_NAME]
+    task = _name(event.get("task")) or rule.removeprefix(f"{stack}.")[:LONGEST_NAME]
     asked = None if "task" in event else {"task": task, "scheduled_time": event.get("time")}
     return Letter(
         id=_id(record),

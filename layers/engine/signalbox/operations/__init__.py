@@ -1,4 +1,4 @@
-"""The operator's operations: what the command line asks the archiver, so that nobody needs a way to the database.
+"""The operator's operations: what the command line asks the api, so that nobody needs a way to the database.
 
 Like tasks they are named by strings and imported when first asked for. They leave no row in the ledger.
 """

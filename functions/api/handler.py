@@ -1,0 +1,22 @@
+"""The api: answers one operation, such as submit_jobs. The command line invokes it, and programs of yours."""
+
+import os
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+import signalbox.operations  # noqa: F401 - while it starts, Lambda gives a function a whole processor
+from signalbox.engine import Engine
+from signalbox.invocation import Invocation
+
+
+@cache
+def engine() -> Engine:
+    return Engine.start(os.environ)
+
+
+def handler(event: object, context: LambdaContext) -> dict[str, Any]:
+    seconds_left = context.get_remaining_time_in_millis() / 1000
+    return engine().answer(event, Invocation.of(context.aws_request_id, datetime.now(UTC), seconds_left))
