@@ -244,7 +244,7 @@ def test_a_doubled_continuation_of_a_forced_run_does_its_work_once(
         ({"task": "note_run", "force": "yes"}, PayloadRefused, "field 'force'"),
         ({"task": "note_run", "params": []}, PayloadRefused, "field 'params'"),
         ({"task": "poll_data"}, PayloadRefused, "is run by signalbox-poller, not by signalbox-archiver"),
-        ({"operation": "list_rums"}, PayloadRefused, "did you mean 'list_runs'?"),
+        ({"operation": "list_runs"}, PayloadRefused, "operations are answered by signalbox-api"),
     ],
 )
 def test_a_payload_that_names_no_slot_is_refused_without_a_row(
@@ -261,6 +261,7 @@ def test_a_payload_that_names_no_slot_is_refused_without_a_row(
     [
         ({"operation": "list_rums"}, "PayloadRefused"),
         ({"operation": 7}, "PayloadRefused"),
+        ({"task": "note_run"}, "PayloadRefused"),
         ({"operation": "list_runs", "params": {"task": "note_rum"}}, "TaskUnknown"),
         ({"operation": "show_job", "params": {"id": "seven"}}, "IdRefused"),
     ],
@@ -275,7 +276,7 @@ def test_a_mistake_of_an_operator_is_an_answer_and_no_error_of_the_function(
 
 def test_a_task_that_is_refused_is_an_error_so_that_a_rule_s_event_is_not_lost(stage: Stage) -> None:
     with pytest.raises(TaskUnknown):
-        stage.engine.answer({"task": "note_rum"}, stage.invocation())
+        stage.send({"task": "note_rum"})
 
 
 def test_an_operation_that_finds_another_schema_is_an_error_of_the_function(

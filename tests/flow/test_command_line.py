@@ -60,7 +60,7 @@ def test_tick_fires_every_rule_and_waits(signalbox: Signalbox) -> None:
     ran = signalbox("tick", "--at", "2026-02-02T02:30:00Z", "--all", "--wait")
     assert ran.code == 0
     rules, outcome = ran.out.split("\n\n")
-    assert {line.split()[0].removeprefix("signalbox-") for line in rules.splitlines()[1:]} == TASKS
+    assert {line.split()[0].removeprefix("signalbox.") for line in rules.splitlines()[1:]} == TASKS
     heading, *rows, counted = outcome.splitlines()
     assert heading.split() == ["task", "slot", "trigger", "status", "items", "took"]
     assert {row.split()[0] for row in rows if "schedule" in row} == TASKS
@@ -73,7 +73,7 @@ def test_tick_fires_every_rule_and_waits(signalbox: Signalbox) -> None:
 
 def test_tick_takes_a_rule_by_the_name_of_its_task_and_names_those_there_are(signalbox: Signalbox) -> None:
     assert len(signalbox("tick", "--rule", "sweep_runs", "--json").json["fired"]) == 1
-    assert "no rule is named signalbox.nope; this stack has signalbox-" in refusal(signalbox, "tick", "--rule", "nope")
+    assert "no rule is named signalbox.nope; this stack has signalbox." in refusal(signalbox, "tick", "--rule", "nope")
 
 
 def test_a_tick_that_is_waited_for_gives_the_runs_that_it_led_to_and_no_others(signalbox: Signalbox) -> None:
@@ -375,7 +375,7 @@ def test_logs_of_one_function_that_match(signalbox: Signalbox) -> None:
     assert "ERROR   TaskUnknown: task 'no_such_task' is not registered" in out
     assert signalbox("logs", "poller", "--grep", "no_such_task").out == ""
     said = refusal(signalbox, "logs", "printer", code=2)
-    assert "function signalbox-printer does not exist; the stack has signalbox-archiver, signalbox-dead-letter" in said
+    assert "function signalbox-printer does not exist; the stack has signalbox-api, signalbox-archiver, signalbox-dead-letter" in said
 
 
 def test_logs_of_a_misspelt_task_are_refused(signalbox: Signalbox) -> None:

@@ -71,19 +71,19 @@ def test_what_keeps_us_from_a_stack_on_aws_is_said(on_aws: Signalbox, tmp_path: 
 # ---- status
 
 
-def test_status_tells_what_aws_and_the_archiver_say(on_aws: Signalbox) -> None:
+def test_status_tells_what_aws_and_the_api_say(on_aws: Signalbox) -> None:
     answer = on_aws("status", *STACK, "--json").json
     assert (answer["stack"], answer["region"], answer["functions"]) == (
         "signalbox",
         "us-east-1",
-        ["archiver", "dead-letter", "migrator", "poller", "worker", "worker-heavy"],
+        ["api", "archiver", "dead-letter", "migrator", "poller", "worker", "worker-heavy"],
     )
     assert answer["status"].endswith("_COMPLETE")
     assert answer["database_answers"] is True
     assert answer["examined"]["schema"]["pending"] == []
     first, *rest = on_aws("status", *STACK).out.splitlines()
     assert first.startswith(f"stack signalbox in us-east-1 is {answer['status']}, changed ")
-    assert "  functions archiver, dead-letter, migrator, poller, worker, worker-heavy" in rest
+    assert "  functions api, archiver, dead-letter, migrator, poller, worker, worker-heavy" in rest
     assert any(line.startswith("  database  PostgreSQL ") for line in rest)
 
 

@@ -189,7 +189,7 @@ def test_with_due_only_those_fire_that_are_due(stage: Stage, minute: int, due: l
 
 @pytest.mark.parametrize(
     ("name", "fault"),
-    [("signalbox.pol", "no rule is named signalbox-pol; this stack has .*signalbox.poll_data"), (DISABLED, "disabled")],
+    [("signalbox.pol", "no rule is named signalbox.pol; this stack has .*signalbox.poll_data"), (DISABLED, "disabled")],
 )
 def test_a_named_rule_that_can_not_fire_is_an_error(stage: Stage, name: str, fault: str) -> None:
     with pytest.raises(LaptopError, match=fault):

@@ -129,7 +129,7 @@ def test_two_stacks_stand_side_by_side(options: Options, tmp_path: Path) -> None
     one, two = up(options, quiet), up(other, quiet)
     try:
         tick(one, "signalbox.poll_data")
-        tick(two, "other-poll_data", "other-tick")
+        tick(two, "other.poll_data", "other.tick")
         assert [len(seen(state)) for state in (one, two)] == [1, 1]
         down(options.home, quiet)
         assert control(two, "GET", "status")["clock"] is False

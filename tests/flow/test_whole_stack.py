@@ -72,8 +72,8 @@ def test_functions_log_in_as_the_writer_and_only_the_migrator_as_the_owner(
     assert invoke(stack, "api", {"operation": "examine"})[0] is None
     assert invoke(stack, "migrator", {"action": "report"})[0] is None
     sessions = "SELECT DISTINCT application_name, usename::text FROM pg_stat_activity WHERE application_name = ANY (%s)"
-    found = ledger.execute(sessions, ([f"{stack.stack}-archiver", "migrator"],)).fetchall()
-    assert sorted(found) == [("migrator", "postgres"), (f"{stack.stack}-archiver", "functions")]
+    found = ledger.execute(sessions, ([f"{stack.stack}-api", "migrator"],)).fetchall()
+    assert sorted(found) == [("migrator", "postgres"), (f"{stack.stack}-api", "functions")]
 
 
 @pytest.mark.parametrize("name", [name for name, event in EVENTS.items() if event.get("task", "poll_data") in TASKS])
