@@ -18,7 +18,7 @@ SPREAD := -n auto --dist loadfile --no-loadscope-reorder
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fix demo up down test test-16 test-at simulate check format lint types template imports security docs bench build requirements clean
+.PHONY: help setup fix demo up down test test-16 test-at simulate check format lint types template imports security calls docs bench build requirements clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -90,6 +90,9 @@ $(CHECKS_READY): $(READY) checks/requirements.txt
 	@$(PYTHON) -m venv $(CHECKS)
 	@$(UV) sync -q --require-hashes --python $(CHECKS)/bin/python checks/requirements.txt
 	@touch $@
+
+calls: $(READY) ## list anew which calls of AWS the code makes, by the tests that lead to them
+	@SIGNALBOX_RECORD_CALLS=1 $(BIN)/python -m pytest -q $(SPREAD) tests/database
 
 docs: $(READY) ## write the generated parts of the documents anew
 	@$(BIN)/python -m docs.generate

@@ -19,6 +19,12 @@ from psycopg.conninfo import make_conninfo
 
 from local.postgres import EmbeddedPostgres
 from signalbox.packs import ENGINE
+from tests.rights.plugin import (  # noqa: F401 - hooks, and a fixture for all tests
+    only_listed_calls,
+    pytest_configure,
+    pytest_sessionfinish,
+    pytest_testnodedown,
+)
 from tests.support.build import Interpreter, runtime_version
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.log_ins import log_in

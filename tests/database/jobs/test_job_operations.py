@@ -21,6 +21,7 @@ from signalbox.errors import (
 )
 from signalbox.jobs.catalogue import Catalogue
 from tests.support.bus_stand_in import BusStandIn
+from tests.support.dead_messages import PRUNING, bury, failed_invocation
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.jobs_stage import JobsStage, sqs_event
 
@@ -326,6 +327,14 @@ def test_a_dead_letter_is_found_triaged_and_redriven(jobs_stage: JobsStage) -> N
     assert jobs_stage.status_of(job_id) == "failed"
     assert jobs_stage.operate("redrive", ids=[letter["id"]], payload={"word": "complete"}, by="jo")["redriven"] == 1
     assert jobs_stage.status_of(job_id) == "pending"
+
+
+def test_an_invocation_that_was_given_up_is_made_again(jobs_stage: JobsStage, invokes: InvokeRecorder) -> None:
+    archiver = f"{jobs_stage.engine.tools.settings.stack}-archiver"
+    assert bury(jobs_stage.engine, failed_invocation(archiver)) == []
+    [letter] = jobs_stage.operate("list_dead_letters", source="invocation")["dead_letters"]
+    assert jobs_stage.operate("redrive", ids=[letter["id"]], by="jo")["redriven"] == 1
+    assert invokes.payloads == [PRUNING]
 
 
 # ---- schedules and figures

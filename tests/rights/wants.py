@@ -1,20 +1,23 @@
-"""The rights that a function needs, by its code and by what the template makes of it.
+"""The rights that a function needs, by the calls that its code makes and by what the template makes of it.
 
-What is asked of a client is known from the code; of which queue, bucket or secret, from `WHERE`: the nearest definition
-on the way from the handler that is listed there decides. A call on whose way nothing is listed is a fault.
+Which calls there are says `calls.txt`; of which queue, bucket or secret, `WHERE`: the nearest definition on the way to
+the call that is listed there decides.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from signalbox.jobs.job_type import Lane
-from tests.contract.rights.actions import ON_BUCKETS, actions_of, keys_for
-from tests.contract.rights.kinds import Method
-from tests.contract.rights.reach import Reading, Work
-from tests.contract.rights.stack import Place, Right
-from tests.support.template import QUEUE, referred
+from signalbox.jobs.job_type import JobType, Lane
+from signalbox.registry import Task
+from tests.rights.actions import ON_BUCKETS, actions_of, keys_for
+from tests.rights.stack import Place, Right
+from tests.support.template import MAPPING, QUEUE, referred
+
+if TYPE_CHECKING:
+    from tests.rights.recorder import Call
 
 FUNCTIONS = "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:${AWS::StackName}-"
 WEBHOOKS = "arn:${AWS::Partition}:secretsmanager:${AWS::Region}:${AWS::AccountId}:secret:${AWS::StackName}/webhooks/*"
@@ -26,7 +29,7 @@ KEYS = {
     "FORECASTS_RUNPOD_SECRET_ARN": "ForecastsSecretsKeyArn",
     "FORECASTS_STRIPE_SECRET_ARN": "ForecastsSecretsKeyArn",
 }
-MAPPING, CONFIG = "AWS::Lambda::EventSourceMapping", "AWS::Lambda::EventInvokeConfig"
+CONFIG = "AWS::Lambda::EventInvokeConfig"
 READING = {"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}
 IN_A_NETWORK = {
     "ec2:AssignPrivateIpAddresses",
@@ -36,6 +39,23 @@ IN_A_NETWORK = {
     "ec2:DescribeSubnets",
     "ec2:UnassignPrivateIpAddresses",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one function of the stack is given to run."""
+
+    function: str
+    tasks: tuple[Task, ...] = ()
+    jobs: tuple[JobType, ...] = ()
+
+    def makes(self, call: Call) -> bool:
+        """Whether what asks is a part of it."""
+        asks = {"any function", self.function.removesuffix("-heavy")} | ({"run"} if self.tasks else set())
+        return call.asker in asks | {f"task {one.name}" for one in self.tasks} | {
+            f"job {one.name}" for one in self.jobs
+        }
+
 
 Where = Callable[[Place, Work], Iterable[str | None]]
 
@@ -111,65 +131,22 @@ WHERE: Mapping[tuple[str, str], Where] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What a function's code asks of AWS, and where each of it is decided."""
-
-    calls: frozenset[tuple[Method, tuple[str, str]]]
-    faults: tuple[str, ...]
-
-
-def asked(reading: Reading, root: str, work: Work) -> Asked:
-    """Of the function whose handler is the root."""
-    came = reading.reach(root, work)
-    calls, faults = set(), []
-    for name, method in reading.asks(came):
-        found, lost = _deciders(came, name, method.service)
-        calls |= {(method, decider) for decider in found}
-        what = f"{name} asks {method.service} to {method.name}"
-        faults += [f"{what}, and from {one} on nothing says of what" for one in sorted(lost)]
-    return Asked(frozenset(calls), tuple(faults))
-
-
-def wanted(place: Place, work: Work, what: Asked) -> Iterator[Right]:
+def wanted(place: Place, work: Work, calls: Iterable[Call]) -> Iterator[Right]:
     """By its code, and because it is a function of that shape."""
-    for method, decider in what.calls:
-        for resource in WHERE[decider](place, work):
-            if resource is not None:
-                yield from _rights(place, method, resource)
+    for call in calls:
+        if work.makes(call):
+            for resource in WHERE[call.decider, call.service](place, work):
+                if resource is not None:
+                    yield from _rights(place, call.service, call.method, resource)
     yield from _of_its_shape(place)
 
 
-def _deciders(came: Mapping[str, set[str]], name: str, service: str) -> tuple[set[tuple[str, str]], set[str]]:
-    """The nearest entries of WHERE on each way to a definition, and the ways' beginnings without any."""
-    found, lost, seen, ahead = set(), set(), {name}, [name]
-    while ahead:
-        here = ahead.pop()
-        if decider := _decider(here, service):
-            found.add(decider)
-        elif not came[here]:
-            lost.add(here)
-        else:
-            ahead += came[here] - seen
-            seen |= came[here]
-    return found, lost
-
-
-def _decider(name: str, service: str) -> tuple[str, str] | None:
-    """A definition's own entry, or that of its class or module."""
-    while name:
-        if (name, service) in WHERE:
-            return name, service
-        name = name.rpartition(".")[0]
-    return None
-
-
-def _rights(place: Place, method: Method, resource: str) -> Iterator[Right]:
-    for action in actions_of(method.service, method.name):
-        objects = method.service == "s3" and action not in ON_BUCKETS
+def _rights(place: Place, service: str, method: str, resource: str) -> Iterator[Right]:
+    for action in actions_of(service, method):
+        objects = service == "s3" and action not in ON_BUCKETS
         yield Right(action, f"{resource}/*" if objects else resource)
         for key, way in _keys(place, resource):
-            yield from (Right(one, f"{key} via {way}") for one in keys_for(action, method.name))
+            yield from (Right(one, f"{key} via {way}") for one in keys_for(action, method))
 
 
 def _keys(place: Place, resource: str) -> Iterator[tuple[str, str]]:
@@ -182,10 +159,6 @@ def _keys(place: Place, resource: str) -> Iterator[tuple[str, str]]:
     for rule in rules:
         if key := rule["ServerSideEncryptionByDefault"].get("KMSMasterKeyID"):
             yield place.arn(key), "s3"
-    if "MasterUserSecret" in resource:
-        yield place.arn(properties["MasterUserSecret"]["KmsKeyId"]), "secretsmanager"
-    elif "GenerateSecretString" in properties:
-        yield place.arn(properties["KmsKeyId"]), "secretsmanager"
     for variable, parameter in KEYS.items():
         if (key := place.given(parameter)) and place.told(variable) == resource:
             yield key, "secretsmanager"
@@ -199,7 +172,7 @@ def _of_its_shape(place: Place) -> Iterator[Right]:
     for config in place.template.of(CONFIG).values():
         if referred(config["FunctionName"]) == place.function:
             queue = place.arn(config["DestinationConfig"]["OnFailure"]["Destination"])
-            yield from _rights(place, Method("sqs", "send_message"), queue)
+            yield from _rights(place, "sqs", "send_message", queue)
     for queue in queues_of_its_own(place):
         yield from (Right(action, queue) for action in READING)
         yield from (Right("kms:Decrypt", f"{key} via {way}") for key, way in _keys(place, queue))
