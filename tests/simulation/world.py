@@ -69,7 +69,7 @@ class World(Scheduler):
         database = SimpleNamespace(connection=lambda: self.session, close=lambda: None)
 
         @contextmanager
-        def lend() -> Iterator[Any]:
+        def lend(_: float) -> Iterator[Any]:
             yield database
 
         def refuse(what: str, **_: Any) -> None:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from queue import LifoQueue
+from queue import Empty, LifoQueue
 from typing import Any
 
 import psycopg
@@ -222,9 +222,12 @@ class DatabasePool:
         for database in self._all:
             self._free.put(database)
 
-    def take(self) -> Database:
-        """Wait for one that nobody has. Whoever takes it gives it back."""
-        return self._free.get()
+    def take(self, seconds: float | None = None) -> Database:
+        """Wait for one that nobody has, for so long at most. Whoever takes it gives it back."""
+        try:
+            return self._free.get(timeout=None if seconds is None else max(0.0, seconds))
+        except Empty:
+            raise DatabaseUnavailable(f"none of the worker's {self.size} connections fell free") from None
 
     def give_back(self, database: Database, *, spoilt: bool = False) -> None:
         """`spoilt`: somebody has cancelled a statement of it, which may hit the next one's."""
@@ -236,8 +239,8 @@ class DatabasePool:
         self._free.put(database)
 
     @contextmanager
-    def lend(self) -> Iterator[Database]:
-        database = self.take()
+    def lend(self, seconds: float | None = None) -> Iterator[Database]:
+        database = self.take(seconds)
         try:
             yield database
         finally:

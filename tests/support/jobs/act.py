@@ -17,7 +17,7 @@ class Act(JobPayload):
     name: str
 
 
-ActAsync = ActAlone = ActWrongly = Act
+ActAsync = ActAlone = ActWrongly = ActWithin = Act
 
 
 def act(context: JobContext) -> Any:
@@ -25,7 +25,7 @@ def act(context: JobContext) -> Any:
     return ACTS[context.payload.name](context)
 
 
-act_alone = act
+act_alone = act_within = act
 
 
 async def act_async(context: Any) -> Any:

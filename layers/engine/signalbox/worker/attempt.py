@@ -15,7 +15,7 @@ from psycopg.pq import TransactionStatus
 
 from signalbox.budget import Budget
 from signalbox.database import Connection, Database, transaction_to_end
-from signalbox.errors import JobTypeUnknown
+from signalbox.errors import DatabaseUnavailable, JobTypeUnknown, SchemaMismatch, Unavailable
 from signalbox.fault import conceal
 from signalbox.jobs.catalogue import Known
 from signalbox.jobs.end_record import record_of
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 # So long after its time-out the transaction of a worker that was frozen, or has vanished, ends.
 SILENT_SECONDS = 15.0
+# So long an attempt waits for a connection of its own; after that another worker may have one.
+CONNECTION_PATIENCE_SECONDS = 30.0
+NO_CONNECTION = (psycopg.Error, Unavailable, SchemaMismatch)
 
 
 class Outcome(NamedTuple):
@@ -74,22 +77,16 @@ class Attempt:
     submitted: list[Submitted] = field(default_factory=list)
     timer: Timer | None = None
     meter: Meter | None = None  # on the event loop
+    started: bool = False  # the job's code
 
     # ---- three ways to perform it
 
     def perform_in_main_thread(self, alarm: Alarm) -> Outcome:
-        with self.tools.pool.lend() as database:
-            return self._perform(alarm, database)
+        return self._perform_with_own(alarm)
 
     def perform_in_thread(self) -> Outcome:
         timer = ThreadTimer()
-        if not self._is_transactional:
-            return self._perform(timer, None)
-        database = self.tools.pool.take()
-        try:
-            return self._perform(timer, database)
-        finally:
-            self.tools.pool.give_back(database, spoilt=bool(timer.cancelled))
+        return self._perform_with_own(timer) if self._is_transactional else self._perform(timer, None)
 
     async def perform_on_loop(self) -> Outcome:
         meter = self.meter = Meter()
@@ -106,6 +103,17 @@ class Attempt:
         return Outcome(self, verdict, began, time.monotonic(), meter.cpu)
 
     # ---- in a thread
+
+    def _perform_with_own(self, timer: Alarm | ThreadTimer) -> Outcome:
+        began = time.monotonic()
+        try:
+            own = self.tools.pool.take(min(CONNECTION_PATIENCE_SECONDS, self.ends_at - began))
+        except DatabaseUnavailable as error:
+            return Outcome(self, self._failed(error, timer), began, time.monotonic(), 0.0)
+        try:
+            return self._perform(timer, own)
+        finally:
+            self.tools.pool.give_back(own, spoilt=bool(timer.cancelled))
 
     def _perform(self, timer: Alarm | ThreadTimer, own: Database | None) -> Outcome:
         self.timer = timer
@@ -163,6 +171,7 @@ class Attempt:
     ) -> Verdict:
         try:
             timer.begin(self._seconds, db)
+            self.started = True
             answer = known.perform(context)
             check_pieces(known.type, self.job, answer, context.now)
             return of_answer(answer)
@@ -180,6 +189,7 @@ class Attempt:
             raise Permanent(f"job type '{known.type.name}' is transactional: its function is `def`, not `async def`")
         try:
             timer.begin(self._seconds)
+            self.started = True
             answer = await meter.drive(known.perform(context))
             check_pieces(known.type, self.job, answer, context.now)
             return of_answer(answer)
@@ -239,6 +249,9 @@ class Attempt:
             return CANCELLED
         if isinstance(error, JobTypeUnknown):
             return parked(error)
+        if not self.started and isinstance(error, NO_CONNECTION):
+            self.tools.log.warning("job.without_connection", extra={**self.job.ids, "error": type(error).__name__})
+            return BROKEN_OFF
         if timer.rang and isinstance(error, JobTimedOut | psycopg.errors.QueryCanceled):
             return self.timed_out()
         if not self.tools.settings.database_error_details:

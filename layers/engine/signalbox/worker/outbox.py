@@ -20,7 +20,7 @@ from signalbox.jobs.events import Change
 from signalbox.jobs.job import Job
 from signalbox.jobs.lanes import LONGEST_DELAY_SECONDS, Notice
 from signalbox.jobs.submission import Submitted
-from signalbox.worker.attempt import Outcome
+from signalbox.worker.attempt import CONNECTION_PATIENCE_SECONDS, Outcome
 from signalbox.worker.lease import Changed
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Outbox:
 
     def _publish_in_thread(self, waiting: Unpublished) -> None:
         try:
-            with self._tools.pool.lend() as database:
+            with self._tools.pool.lend(CONNECTION_PATIENCE_SECONDS) as database:
                 self._publish(database.connection(), waiting)
         except (psycopg.Error, SignalboxError) as error:
             self._tools.log.warning("notices.not_sent", extra={"error": type(error).__name__})
