@@ -1,4 +1,7 @@
-"""Workers in processes of their own, with a lane between that delivers late, often, and again after one was killed."""
+"""Workers in processes of their own, with a lane between that delivers late, often, and again after one was killed.
+
+Nobody waits for leases to run out: `at_work` says whose still hold, and the test lets the others run out.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,10 @@ import os
 import random
 import signal
 import sys
-import time
 from collections import deque
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import count
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -19,34 +22,43 @@ from typing import Any
 
 from signalbox.invocation import Invocation
 from tests.support.invoke_recorder import InvokeRecorder
+from tests.support.jobs.endure import ENDURE_TYPES, STARTS
 from tests.support.stage import Stage
 from tests.support.workshop import with_job_types
 
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(["tests.support.job_crowd"])
-# Lambda's time of each invocation, of which the engine keeps nothing back here; a lease lasts a second longer.
-INVOCATION_SECONDS = 4.0
+# Lambda's time of each invocation, of which the engine keeps nothing back here.
+INVOCATION_SECONDS = 20.0
+_numbers = count(1)
 
 
 class JobCrowd:
     """Owns the processes. What is put on its lane comes to one of them after the other, in batches."""
 
-    def __init__(self, dsn: str, lanes_url: str, size: int, seed: int) -> None:
-        self._arguments = (dsn, lanes_url)
+    def __init__(self, dsn: str, lanes_url: str, starts: Path, size: int, seed: int) -> None:
         self._chance = random.Random(seed)
-        self._lane: deque[str] = deque()
-        self._workers = [_Worker(*self._arguments) for _ in range(size)]
-        self.killed = 0
+        self._lane: deque[tuple[str, str]] = deque()
+        self.types: dict[str, str] = {}  # of jobs by their ids, as their messages name them
+        self._workers = [_Worker(dsn, lanes_url, str(starts)) for _ in range(size)]
+        self.killed: set[str] = set()  # invocations, by their request ids
+        self.frozen: set[str] = set()
 
     def put(self, job_ids: Sequence[str]) -> None:
         """Each up to three times, the later ones anywhere behind."""
-        copies = [id_ for id_ in job_ids for _ in range(self._chance.randint(1, 3))]
+        copies = [(id_, self.types.get(id_, "any")) for id_ in job_ids for _ in range(self._chance.randint(1, 3))]
         self._chance.shuffle(copies)
         self._lane.extend(copies)
 
     @property
-    def idle(self) -> bool:
-        return not self._lane and not any(worker.batch for worker in self._workers)
+    def waiting(self) -> int:
+        """How many messages nobody has taken yet."""
+        return len(self._lane)
+
+    @property
+    def at_work(self) -> list[str]:
+        """The invocations that hold their leases, by their request ids."""
+        return [worker.request_id for worker in self._workers if worker.holds_leases]
 
     def turn(self, size: int) -> None:
         """Gives each free worker a batch; what failed, or was with a worker that is no more, comes again."""
@@ -58,9 +70,26 @@ class JobCrowd:
 
     def kill_one(self) -> None:
         """One that is at work, if there is one, without a word."""
-        if busy := [worker for worker in self._workers if worker.batch]:
-            self._chance.choice(busy).kill()
-            self.killed += 1
+        if worker := self._any_at_work():
+            self.killed.add(worker.request_id)
+            worker.send(signal.SIGKILL)
+
+    def freeze_one(self) -> None:
+        """The same, until it is thawed."""
+        if worker := self._any_at_work():
+            self.frozen.add(worker.request_id)
+            worker.is_frozen = True
+            worker.send(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """All of them."""
+        for worker in self._workers:
+            worker.is_frozen = False
+            worker.send(signal.SIGCONT)
+
+    def _any_at_work(self) -> _Worker | None:
+        busy = [worker for worker in self._workers if worker.holds_leases]
+        return self._chance.choice(busy) if busy else None
 
     def stop(self) -> None:
         for worker in self._workers:
@@ -70,9 +99,11 @@ class JobCrowd:
 class _Worker:
     """One process and the batch that it has in hand."""
 
-    def __init__(self, dsn: str, lanes_url: str) -> None:
-        self._arguments = (dsn, lanes_url)
-        self.batch: list[str] = []
+    def __init__(self, dsn: str, lanes_url: str, starts: str) -> None:
+        self._arguments = (dsn, lanes_url, starts)
+        self.batch: list[tuple[str, str]] = []
+        self.request_id = ""
+        self.is_frozen = False
         self._start()
 
     def _start(self) -> None:
@@ -81,15 +112,19 @@ class _Worker:
         self._process.start()
         theirs.close()
 
-    def give(self, batch: list[str]) -> None:
+    def give(self, batch: list[tuple[str, str]]) -> None:
         """One that was killed after its last answer is replaced first."""
-        self.batch = batch
+        self.batch, self.request_id = batch, f"request-{next(_numbers)}"
         try:
-            self._pipe.send(batch)
+            self._pipe.send((self.request_id, batch))
         except (BrokenPipeError, ConnectionResetError):
             self._process.join()
             self._start()
-            self._pipe.send(batch)
+            self._pipe.send((self.request_id, batch))
+
+    @property
+    def holds_leases(self) -> bool:
+        return bool(self.batch) and self._process.is_alive() and not self.is_frozen
 
     def ended(self) -> bool:
         """Whether the batch came back, by an error or by the end of its worker; one that is done is let go of."""
@@ -107,13 +142,14 @@ class _Worker:
             self.batch = []
         return bool(failed)
 
-    def take_back(self) -> list[str]:
+    def take_back(self) -> list[tuple[str, str]]:
         batch, self.batch = self.batch, []
         return batch
 
-    def kill(self) -> None:
-        if self._process.pid is not None:
-            os.kill(self._process.pid, signal.SIGKILL)
+    def send(self, what: signal.Signals) -> None:
+        """Unless it has ended meanwhile."""
+        if self._process.is_alive() and self._process.pid is not None:
+            os.kill(self._process.pid, what)
 
     def stop(self) -> None:
         self._process.kill()
@@ -121,25 +157,27 @@ class _Worker:
         self._pipe.close()
 
 
-def _work(pipe: Connection, dsn: str, lanes_url: str) -> None:
+def _work(pipe: Connection, dsn: str, lanes_url: str, starts: str) -> None:
     sys.stdout = Path("/dev/null").open("w")  # noqa: SIM115 - for the life of the process
-    os.environ |= {"AWS_ENDPOINT_URL_SQS": lanes_url, "AWS_DEFAULT_REGION": "us-east-1"}
+    os.environ |= {"AWS_ENDPOINT_URL_SQS": lanes_url, "AWS_DEFAULT_REGION": "us-east-1", STARTS: starts}
     os.environ |= {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
-    stage = Stage(dsn, InvokeRecorder(), budget_margin_seconds="0", lease_margin_seconds="1")
-    engine = with_job_types(stage.engine)
+    stage = Stage(dsn, InvokeRecorder(), budget_margin_seconds="0", worker_connections="3")
+    engine = with_job_types(stage.engine, ENDURE_TYPES)
     while True:
-        batch = pipe.recv()
-        records = [
-            {"messageId": str(place), "body": json.dumps({"job_id": id_, "job_type": "any"})}
-            for place, id_ in enumerate(batch)
-        ]
-        pipe.send(_invoke(engine, {"Records": records}))
+        request_id, batch = pipe.recv()
+        records = [_record(place, *job) for place, job in enumerate(batch)]
+        pipe.send(_invoke(engine, request_id, {"Records": records}))
 
 
-def _invoke(engine: Any, event: dict[str, Any]) -> bool:
+def _record(place: int, job_id: str, job_type: str) -> dict[str, str]:
+    body = json.dumps({"job_id": job_id, "job_type": job_type})
+    return {"messageId": str(place), "body": body, "eventSourceARN": "arn:aws:sqs:us-east-1:123456789012:any-normal"}
+
+
+def _invoke(engine: Any, request_id: str, event: dict[str, Any]) -> bool:
     """Whether it failed, as Lambda would see it."""
     try:
-        engine.work(event, Invocation.of(f"request-{time.monotonic_ns()}", datetime.now(UTC), INVOCATION_SECONDS))
+        engine.work(event, Invocation.of(request_id, datetime.now(UTC), INVOCATION_SECONDS))
     except Exception:  # whatever it is: the batch comes again
         return True
     return False
