@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 
 import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow, tuple_row
 
-from signalbox.database import CANCEL_PATIENCE_SECONDS, Database, has_gone
+from signalbox.database import CANCEL_PATIENCE_SECONDS, Database, has_gone, has_open_blocks
 
 AsyncConnection = psycopg.AsyncConnection[TupleRow]
 
@@ -22,24 +21,37 @@ class AsyncDatabasePool:
         self._database = database
         self._places = asyncio.Semaphore(size)
         self._free: list[AsyncConnection] = []
+        self._lent: set[AsyncConnection] = set()
         self._loop: asyncio.AbstractEventLoop | None = None  # that they belong to
 
-    @asynccontextmanager
-    async def lend(self) -> AsyncIterator[AsyncConnection]:
-        """Lend a connection; one that comes back in the middle of something is closed."""
-        async with self._places:
-            connection = await self._take()
-            try:
-                yield connection
-            finally:
-                if connection.info.transaction_status == TransactionStatus.IDLE:
-                    connection.row_factory = tuple_row
-                    self._free.append(connection)
-                else:
-                    with suppress(psycopg.Error):
-                        await connection.close()
+    async def take(self) -> AsyncConnection:
+        """Wait for one that nobody has. Whoever takes it gives it back."""
+        await self._places.acquire()
+        try:
+            connection = await self._find()
+        except BaseException:
+            self._places.release()
+            raise
+        self._lent.add(connection)
+        return connection
 
-    async def _take(self) -> AsyncConnection:
+    async def give_back(self, connection: AsyncConnection, *, spoilt: bool = False) -> None:
+        """One that comes back in the middle of something, or spoilt, is closed. The second time it does nothing."""
+        if connection not in self._lent:
+            return
+        self._lent.remove(connection)
+        try:
+            idle = connection.info.transaction_status == TransactionStatus.IDLE
+            if idle and not spoilt and not has_open_blocks(connection):
+                connection.row_factory = tuple_row
+                self._free.append(connection)
+            else:
+                with suppress(psycopg.Error):
+                    await connection.close()
+        finally:
+            self._places.release()
+
+    async def _find(self) -> AsyncConnection:
         while self._free:
             connection = self._free.pop()
             if not has_gone(connection):

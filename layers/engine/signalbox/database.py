@@ -32,7 +32,7 @@ CANCEL_PATIENCE_SECONDS = 5.0
 WAIT_INTERVAL = 0.1  # psycopg's own, by which it notices signals
 # An Aurora that has paused takes some 15 seconds to wake up, and 30 after a day.
 CONNECT_PATIENCE_SECONDS = 40
-_UNDER_WAY = (TransactionStatus.ACTIVE, TransactionStatus.INTRANS, TransactionStatus.INERROR)
+UNDER_WAY = (TransactionStatus.ACTIVE, TransactionStatus.INTRANS, TransactionStatus.INERROR)
 # Where the runtimes and the usual systems keep the public authorities, Amazon's (and so RDS Proxy's) among them.
 CA_BUNDLES = ("/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/cert.pem")
 
@@ -135,7 +135,7 @@ class Database:
     @property
     def is_busy(self) -> bool:
         """Is a statement or a transaction under way on it?"""
-        return self._connection is not None and self._connection.pgconn.transaction_status in _UNDER_WAY
+        return self._connection is not None and self._connection.pgconn.transaction_status in UNDER_WAY
 
     def abandon(self) -> None:
         """What is under way on it was given up: a statement that was interrupted, a transaction that nobody ended. The
@@ -146,12 +146,13 @@ class Database:
             self.close()
 
     def hand_back(self) -> None:
-        """What whoever used it has set on it for himself is not for the next one."""
+        """What whoever used it has set on it for himself is not for the next one; nor are blocks that he never left."""
         connection = self._connection
         if connection is None:
             return
         connection.row_factory, connection.cursor_factory = tuple_row, psycopg.Cursor
-        if (connection.isolation_level, connection.read_only, connection.deferrable) != (None, None, None):
+        set_by_him = (connection.isolation_level, connection.read_only, connection.deferrable) != (None, None, None)
+        if set_by_him or has_open_blocks(connection):
             self.close()
 
     def close(self) -> None:
@@ -216,27 +217,48 @@ class DatabasePool:
 
     def __init__(self, make: Callable[[], Database], size: int) -> None:
         self.size = size
-        self._all = [make() for _ in range(size)]
+        self._make = make
+        self._lent: set[Database] = set()
         # The last one given back goes out first, so that few are ever opened where few are needed.
         self._free: LifoQueue[Database] = LifoQueue()
-        for database in self._all:
-            self._free.put(database)
+        for _ in range(size):
+            self._free.put(make())
 
     def take(self, seconds: float | None = None) -> Database:
         """Wait for one that nobody has, for so long at most. Whoever takes it gives it back."""
         try:
-            return self._free.get(timeout=None if seconds is None else max(0.0, seconds))
+            database = self._free.get(timeout=None if seconds is None else max(0.0, seconds))
         except Empty:
             raise DatabaseUnavailable(f"none of the worker's {self.size} connections fell free") from None
+        self._lent.add(database)
+        return database
 
     def give_back(self, database: Database, *, spoilt: bool = False) -> None:
         """`spoilt`: somebody has cancelled a statement of it, which may hit the next one's."""
+        if not self._was_lent(database):
+            database.close()  # there is another in its place
+            return
         if spoilt:
             database.close()
         else:
             database.abandon()
             database.hand_back()
         self._free.put(database)
+
+    def replace(self, database: Database) -> None:
+        """Put a new one in the place of one that may never be given back."""
+        if self._was_lent(database):
+            self._free.put(self._make())
+            database.abandon()
+            database.close()
+
+    def _was_lent(self, database: Database) -> bool:
+        """True once: for whoever is the first to give it back."""
+        try:
+            self._lent.remove(database)
+        except KeyError:
+            return False
+        return True
 
     @contextmanager
     def lend(self, seconds: float | None = None) -> Iterator[Database]:
@@ -247,7 +269,9 @@ class DatabasePool:
             self.give_back(database)
 
     def close(self) -> None:
-        for database in self._all:
+        while not self._free.empty():
+            self._free.get().close()
+        for database in self._lent:
             database.close()
 
 
@@ -296,6 +320,11 @@ def has_gone(connection: Connection | psycopg.AsyncConnection[TupleRow]) -> bool
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN | select.POLLHUP | select.POLLERR)
     return bool(poll.poll(0))
+
+
+def has_open_blocks(connection: Connection | psycopg.AsyncConnection[TupleRow]) -> bool:
+    """Whether somebody has entered a transaction() of it that he has not left: the next one would be inside of that."""
+    return bool(connection._num_transactions)
 
 
 def _why(error: psycopg.OperationalError) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
@@ -12,7 +15,7 @@ import pytest
 
 from signalbox import database
 from signalbox.jobs.job_type import JobType
-from signalbox.worker import attempt
+from signalbox.worker import attempt, driver
 from tests.support.jobs.act import ACTS
 from tests.support.lane_stand_in import LaneStandIn
 from tests.support.lost_session import lose_session
@@ -99,3 +102,143 @@ def test_transactional_job_without_a_connection_is_given_back_uncharged(
     workshop.work(job_id)
     assert states(workshop, job_id) == [("completed", 1)]
     assert workshop.db.execute("SELECT job_id::text FROM notes").fetchall() == [(job_id,)]
+
+
+# ---- whatever a job does
+
+KINDS = ("act", "act_async", "act_within", "act_alone")
+KEPT: list[Any] = []
+HANG_SECONDS = 1.0  # beyond its time-out, and beyond the driver's patience with it
+
+
+def spin(_: Any) -> None:
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        pass
+
+
+def sleep_in_c(_: Any) -> None:
+    time.sleep(HANG_SECONDS)
+
+
+async def sleep_in_c_on_loop(_: Any) -> None:
+    time.sleep(HANG_SECONDS)
+
+
+def raising(error: type[BaseException]) -> Callable[[Any], Any]:
+    def raise_it(_: Any) -> None:
+        raise error
+
+    return raise_it
+
+
+def raising_on_loop(error: type[BaseException]) -> Callable[[Any], Any]:
+    async def raise_it(_: Any) -> None:
+        raise error
+
+    return raise_it
+
+
+def leave_open(context: Any) -> None:
+    with context.db.connection() as db:
+        db.execute("BEGIN")
+
+
+async def leave_open_on_loop(context: Any) -> None:
+    async with context.db.connection() as db:
+        await db.execute("BEGIN")
+
+
+def keep_open(context: Any) -> None:
+    """Each of them a connection that never comes back."""
+    KEPT.append(context.db.transaction())
+    KEPT[-1].__enter__()
+
+
+async def keep_open_on_loop(context: Any) -> None:
+    KEPT.append(context.db.transaction())
+    await KEPT[-1].__aenter__()
+
+
+def close_connection(context: Any) -> None:
+    with context.db.connection() as db:
+        db.close()
+
+
+def close_own_connection(context: Any) -> None:
+    context.db.close()
+
+
+async def close_connection_on_loop(context: Any) -> None:
+    async with context.db.connection() as db:
+        await db.close()
+
+
+DEEDS: dict[tuple[str, str], tuple[Callable[[Any], Any], str]] = {  # by name and kind: what becomes of the culprit
+    **{("spin", kind): (spin, "failed") for kind in ("act", "act_within", "act_alone")},
+    **{("sleep in C", kind): (sleep_in_c, "failed") for kind in ("act", "act_within", "act_alone")},
+    ("sleep in C", "act_async"): (sleep_in_c_on_loop, "failed"),
+    **{
+        (error.__name__, kind): (raise_it(error), "failed")
+        for error in (SystemExit, KeyboardInterrupt, GeneratorExit)
+        for kind, raise_it in zip(KINDS, (raising, raising_on_loop, raising, raising), strict=True)
+    },
+    ("leave open", "act"): (leave_open, "failed"),
+    ("leave open", "act_async"): (leave_open_on_loop, "failed"),
+    ("keep open", "act"): (keep_open, "failed"),
+    ("keep open", "act_async"): (keep_open_on_loop, "failed"),
+    ("keep open", "act_within"): (keep_open, "completed"),
+    ("keep open", "act_alone"): (keep_open, "completed"),
+    ("close connection", "act"): (close_connection, "completed"),
+    ("close connection", "act_async"): (close_connection_on_loop, "completed"),
+    ("close connection", "act_within"): (close_own_connection, "failed"),
+    ("close connection", "act_alone"): (close_own_connection, "failed"),
+}
+
+
+@pytest.fixture
+def recycled(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The codes with which the process would have ended."""
+    codes: list[int] = []
+    monkeypatch.setattr(driver, "exit_process", codes.append)
+    monkeypatch.setattr(driver, "GIVEN_UP_AFTER_SECONDS", 0.2)
+    return codes
+
+
+def neighbours(workshop: Workshop, at_once: int = 0) -> list[str]:
+    """Four of each kind; those that share connections wait until so many of their kind have one."""
+    gate, present = threading.Barrier(max(1, at_once), timeout=20), list[int]()
+
+    def write(context: Any) -> None:
+        with context.db.transaction():
+            note(context)
+            if context.job.job_type == "act_within":
+                gate.wait()
+
+    async def write_on_loop(context: Any) -> None:
+        async with context.db.transaction():
+            await context.db.execute("INSERT INTO notes VALUES (%s) ON CONFLICT DO NOTHING", (context.job.id,))
+            present.append(1)
+            while len(present) < at_once:
+                await asyncio.sleep(0.01)
+
+    return [submit(workshop, write_on_loop if kind == "act_async" else write, kind) for kind in KINDS * 4]
+
+
+@pytest.mark.parametrize(("deed", "kind"), DEEDS)
+def test_culprit_alone_is_charged(workshop: Workshop, recycled: list[int], deed: str, kind: str) -> None:
+    act, becomes = DEEDS[deed, kind]
+    limit = timedelta(seconds=0.3 if deed in ("spin", "sleep in C") else 20)
+    culprits = [submit(workshop, act, kind, timeout=limit) for _ in range(2)]
+    beside = neighbours(workshop)
+    workshop.work(culprits[0], *beside[:8], culprits[1], *beside[8:])
+    broken_off = [id_ for id_ in beside if workshop.job(id_)["status"] != "completed"]
+    assert bool(recycled) == bool(broken_off) or not broken_off
+    time.sleep(HANG_SECONDS if recycled else 0)
+    workshop.make_due(*broken_off)
+    after = neighbours(workshop, at_once=4)
+    workshop.work(*broken_off, *after)
+    assert states(workshop, *culprits) == [(becomes, 1)] * 2
+    assert states(workshop, *beside, *after) == [("completed", 1)] * 32
+    written = workshop.db.execute("SELECT count(*) FROM notes WHERE job_id <> ALL (%s)", (culprits,)).fetchone()
+    assert written == (32,)

@@ -78,6 +78,7 @@ class Attempt:
     timer: Timer | None = None
     meter: Meter | None = None  # on the event loop
     started: bool = False  # the job's code
+    reader: LentConnection | None = None
 
     # ---- three ways to perform it
 
@@ -97,7 +98,12 @@ class Attempt:
             known = self._known()
             lent: Any = AsyncLentConnection(self.tools.async_pool)
             context = self._context(known, lambda: lent, timer)
-            verdict = await self._answer_on_loop(known, context, timer, meter)
+            try:
+                verdict = await self._answer_on_loop(known, context, timer, meter)
+            finally:
+                left_open = await lent.take_back()
+            if left_open:
+                raise Permanent(LEFT_OPEN)
         except Exception as error:
             verdict = self._failed(error, timer)
         return Outcome(self, verdict, began, time.monotonic(), meter.cpu)
@@ -124,14 +130,22 @@ class Attempt:
                 return self._perform_in_transaction(known, timer, own, began, cpu)
             if own is None:
                 lent: Any = LentConnection(self.tools.pool, timer)
-                verdict = self._answer(known, self._context(known, lambda: lent, timer), timer)
+                try:
+                    verdict = self._answer(known, self._context(known, lambda: lent, timer), timer)
+                finally:
+                    left_open = lent.take_back()
                 if timer.cancelled:  # the job has caught it
                     raise JobTimedOut
+                if left_open:
+                    raise Permanent(LEFT_OPEN)
             else:
                 verdict = self._answer(known, self._context(known, own.connection, timer, own), timer)
                 _require_idle(own, timer)
         except Exception as error:
             verdict = self._failed(error, timer)
+        finally:
+            if self.reader is not None:
+                self.reader.take_back()
         return Outcome(self, verdict, began, time.monotonic(), time.thread_time() - cpu)
 
     def _perform_in_transaction(
@@ -227,9 +241,8 @@ class Attempt:
     ) -> JobContext:
         kind = AsyncJobContext if isinstance(timer, LoopTimer) else JobContext
         tools = self.tools if own is None else replace(self.tools, database=own)
-        reader = None
         if tools.readers is not None and isinstance(timer, Alarm | ThreadTimer):
-            reader = LentConnection(tools.readers, timer)
+            self.reader = LentConnection(tools.readers, timer)
         return kind(
             job=self.job,
             payload=load_payload(known, self.job),
@@ -239,7 +252,7 @@ class Attempt:
             progress=self.progress,
             submitted=self.submitted,
             connect=connect,
-            reader=reader,
+            reader=self.reader,
         )
 
     def _failed(self, error: Exception, timer: Timer) -> Verdict:

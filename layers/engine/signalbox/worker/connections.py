@@ -13,11 +13,10 @@ from types import MappingProxyType
 from typing import Any
 
 import psycopg
-from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow, tuple_row
 
 from signalbox.async_database import AsyncConnection, AsyncDatabasePool
-from signalbox.database import Connection, DatabasePool
+from signalbox.database import UNDER_WAY, Connection, Database, DatabasePool
 from signalbox.jobs.outcome import JobTimedOut, Permanent
 from signalbox.worker.timeout import Alarm, ThreadTimer
 
@@ -61,11 +60,20 @@ class Borrower:
 class LentConnection(Borrower):
     """`context.db` of a job that runs beside others in threads: a connection for each statement or transaction."""
 
-    __slots__ = ("_timer",)
+    __slots__ = ("_lent", "_timer")
 
     def __init__(self, pool: DatabasePool, timer: Alarm | ThreadTimer) -> None:
         self.row_factory: Any = tuple_row
         self._pool, self._timer = pool, timer
+        self._lent: set[Database] = set()
+
+    def take_back(self) -> bool:
+        """Replace what the job, which has ended, still keeps; say whether it had left something open there."""
+        kept = list(self._lent)
+        left_open = any(database.is_busy for database in kept)
+        for database in kept:
+            self._pool.replace(database)
+        return left_open
 
     def execute(self, query: Any, params: Any = None, **options: Any) -> psycopg.Cursor[TupleRow]:
         with self.connection() as db:
@@ -89,6 +97,7 @@ class LentConnection(Borrower):
             return
         self._timer.pause()  # waiting for a connection is no part of a job's time
         database = self._pool.take()
+        self._lent.add(database)
         lent: Connection | None = None
         try:
             lent = database.connection()
@@ -101,6 +110,7 @@ class LentConnection(Borrower):
                 self._timer.pause()
             except JobTimedOut:  # it came up on the way in
                 self._timer.pause()
+            self._lent.discard(database)
             left_open = database.is_busy
             self._pool.give_back(database, spoilt=lent in self._timer.cancelled)
             self._timer.resume()
@@ -113,11 +123,20 @@ class LentConnection(Borrower):
 class AsyncLentConnection(Borrower):
     """The same for `async def` jobs."""
 
-    __slots__ = ()
+    __slots__ = ("_lent",)
 
     def __init__(self, pool: AsyncDatabasePool) -> None:
         self.row_factory: Any = tuple_row
         self._pool = pool
+        self._lent: set[AsyncConnection] = set()
+
+    async def take_back(self) -> bool:
+        """Close what the job, which has ended, still keeps; say whether it had left something open there."""
+        kept = list(self._lent)
+        left_open = any(connection.info.transaction_status in UNDER_WAY for connection in kept)
+        for connection in kept:
+            await self._pool.give_back(connection, spoilt=True)
+        return left_open
 
     async def execute(self, query: Any, params: Any = None, **options: Any) -> psycopg.AsyncCursor[TupleRow]:
         async with self.connection() as db:
@@ -139,9 +158,16 @@ class AsyncLentConnection(Borrower):
         if (held := _held.get().get(self)) is not None:
             yield held
             return
-        async with self._pool.lend() as connection:
+        connection = await self._pool.take()
+        self._lent.add(connection)
+        left_open = False
+        try:
             connection.row_factory = self.row_factory
             with self._holding(connection):
                 yield connection
-            if connection.info.transaction_status != TransactionStatus.IDLE:
-                raise Permanent(LEFT_OPEN)
+            left_open = connection.info.transaction_status in UNDER_WAY
+        finally:
+            self._lent.discard(connection)
+            await self._pool.give_back(connection)
+        if left_open:
+            raise Permanent(LEFT_OPEN)
