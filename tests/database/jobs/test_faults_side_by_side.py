@@ -27,6 +27,7 @@ TYPES = (
     JobType("act", "waits", MODULE, timeout=TIMEOUT),
     JobType("act_async", "waits on the loop", MODULE, timeout=TIMEOUT),
     JobType("act_within", "writes with its end", MODULE, timeout=TIMEOUT, transactional=True),
+    JobType("exits", "ends its process when it is imported", "tests.support.jobs.exits"),
     JobType("act_alone", "the same in the main thread", MODULE, timeout=TIMEOUT, transactional=True, side_by_side=1),
 )
 
@@ -139,6 +140,10 @@ def raising_on_loop(error: type[BaseException]) -> Callable[[Any], Any]:
     return raise_it
 
 
+async def raise_in_task(_: Any) -> None:
+    await asyncio.create_task(raising_on_loop(SystemExit)(_))
+
+
 def leave_open(context: Any) -> None:
     with context.db.connection() as db:
         db.execute("BEGIN")
@@ -174,6 +179,15 @@ async def close_connection_on_loop(context: Any) -> None:
         await db.close()
 
 
+async def stop_loop(_: Any) -> None:
+    asyncio.get_running_loop().stop()
+    await asyncio.sleep(0)
+
+
+async def close_loop(_: Any) -> None:
+    await asyncio.to_thread(asyncio.get_running_loop().close)
+
+
 DEEDS: dict[tuple[str, str], tuple[Callable[[Any], Any], str]] = {  # by name and kind: what becomes of the culprit
     **{("spin", kind): (spin, "failed") for kind in ("act", "act_within", "act_alone")},
     **{("sleep in C", kind): (sleep_in_c, "failed") for kind in ("act", "act_within", "act_alone")},
@@ -183,6 +197,7 @@ DEEDS: dict[tuple[str, str], tuple[Callable[[Any], Any], str]] = {  # by name an
         for error in (SystemExit, KeyboardInterrupt, GeneratorExit)
         for kind, raise_it in zip(KINDS, (raising, raising_on_loop, raising, raising), strict=True)
     },
+    ("SystemExit in a task", "act_async"): (raise_in_task, "failed"),
     ("leave open", "act"): (leave_open, "failed"),
     ("leave open", "act_async"): (leave_open_on_loop, "failed"),
     ("keep open", "act"): (keep_open, "failed"),
@@ -193,6 +208,8 @@ DEEDS: dict[tuple[str, str], tuple[Callable[[Any], Any], str]] = {  # by name an
     ("close connection", "act_async"): (close_connection_on_loop, "completed"),
     ("close connection", "act_within"): (close_own_connection, "failed"),
     ("close connection", "act_alone"): (close_own_connection, "failed"),
+    ("stop loop", "act_async"): (stop_loop, "failed"),
+    ("close loop", "act_async"): (close_loop, "failed"),
 }
 
 
@@ -242,3 +259,10 @@ def test_culprit_alone_is_charged(workshop: Workshop, recycled: list[int], deed:
     assert states(workshop, *beside, *after) == [("completed", 1)] * 32
     written = workshop.db.execute("SELECT count(*) FROM notes WHERE job_id <> ALL (%s)", (culprits,)).fetchone()
     assert written == (32,)
+
+
+def test_job_whose_module_ends_the_process_is_charged_alone(workshop: Workshop) -> None:
+    culprit, beside = submit(workshop, note), neighbours(workshop)
+    workshop.db.execute("UPDATE signalbox.jobs SET job_type = 'exits' WHERE id = %s", (culprit,))
+    workshop.work(culprit, *beside)
+    assert states(workshop, culprit, *beside) == [("failed", 1), *[("completed", 1)] * 16]

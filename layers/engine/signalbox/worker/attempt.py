@@ -104,7 +104,7 @@ class Attempt:
                 left_open = await lent.take_back()
             if left_open:
                 raise Permanent(LEFT_OPEN)
-        except Exception as error:
+        except BaseException as error:
             verdict = self._failed(error, timer)
         return Outcome(self, verdict, began, time.monotonic(), meter.cpu)
 
@@ -141,7 +141,7 @@ class Attempt:
             else:
                 verdict = self._answer(known, self._context(known, own.connection, timer, own), timer)
                 _require_idle(own, timer)
-        except Exception as error:
+        except BaseException as error:
             verdict = self._failed(error, timer)
         finally:
             if self.reader is not None:
@@ -189,10 +189,6 @@ class Attempt:
             answer = known.perform(context)
             check_pieces(known.type, self.job, answer, context.now)
             return of_answer(answer)
-        except BaseException as error:
-            if isinstance(error, Exception):
-                raise
-            raise _called_for_end(error) from error
         finally:
             timer.end()
 
@@ -207,12 +203,10 @@ class Attempt:
             answer = await meter.drive(known.perform(context))
             check_pieces(known.type, self.job, answer, context.now)
             return of_answer(answer)
-        except BaseException as error:
-            if timer.rang and isinstance(error, asyncio.CancelledError):
+        except asyncio.CancelledError:
+            if timer.rang:
                 raise JobTimedOut from None
-            if isinstance(error, Exception):
-                raise
-            raise _called_for_end(error) from error
+            raise
         finally:
             timer.end()
 
@@ -255,9 +249,11 @@ class Attempt:
             reader=self.reader,
         )
 
-    def _failed(self, error: Exception, timer: Timer) -> Verdict:
+    def _failed(self, error: BaseException, timer: Timer) -> Verdict:
         timer.end()
         self.submitted.clear()
+        if not isinstance(error, Exception):
+            error = _called_for_end(error).with_traceback(error.__traceback__)
         if isinstance(error, _Unwanted):
             return CANCELLED
         if isinstance(error, JobTypeUnknown):

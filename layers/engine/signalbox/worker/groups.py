@@ -72,7 +72,7 @@ class Groups:
             return self._main
         try:
             runner = Runner.LOOP if known.is_async else Runner.THREADS
-        except Exception:  # its module can't be imported, which each of its jobs will say
+        except BaseException:  # its module can't be imported, or exits, which each of its jobs will say
             return Group(job_type, 10)
         limit = known.side_by_side
         return Group(job_type, min(limit, self._connections) if known.type.transactional else limit, runner)

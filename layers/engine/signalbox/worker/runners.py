@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from queue import SimpleQueue
 
 from signalbox.worker.attempt import Attempt, Outcome
@@ -41,11 +42,27 @@ class Threads:
             self._done(attempt.perform_in_thread())
 
 
+class JobsLoop(asyncio.SelectorEventLoop):
+    """All jobs share it, so that none may stop it. It refuses to be closed while it runs by itself."""
+
+    def stop(self) -> None:
+        raise RuntimeError("the event loop is that of all jobs: none may stop it")
+
+    async def shutdown_default_executor(self, *_: object) -> None:
+        raise RuntimeError("the event loop's threads are those of all jobs: none may stop them")
+
+    def serve(self) -> None:
+        """What a task raises to end the process goes through the loop, and to whoever awaits that task. It goes on."""
+        while not self.is_closed():
+            with suppress(BaseException):
+                self.run_forever()
+
+
 class Loop:
     """The event loop, in a thread of its own."""
 
     def __init__(self) -> None:
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop: JobsLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     def run(self, attempts: Iterable[Attempt], done: Done) -> None:
@@ -53,10 +70,10 @@ class Loop:
         self.loop.call_soon_threadsafe(self._begin, list(attempts), done)
 
     @property
-    def loop(self) -> asyncio.AbstractEventLoop:
+    def loop(self) -> JobsLoop:
         if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-            threading.Thread(target=self._loop.run_forever, name="event-loop", daemon=True).start()
+            self._loop = JobsLoop()
+            threading.Thread(target=self._loop.serve, name="event-loop", daemon=True).start()
         return self._loop
 
     def _begin(self, attempts: Iterable[Attempt], done: Done) -> None:
