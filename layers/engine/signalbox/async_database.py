@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from contextlib import suppress
 
 import psycopg
+from psycopg.abc import RV, PQGen
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow, tuple_row
 
-from signalbox.database import CANCEL_PATIENCE_SECONDS, Database, has_gone, has_open_blocks
+from signalbox.database import CANCEL_PATIENCE_SECONDS, WAIT_INTERVAL, Database, has_gone, has_open_blocks
+from signalbox.fork import refuse_child
 
 AsyncConnection = psycopg.AsyncConnection[TupleRow]
+
+
+class OwnAsyncConnection(psycopg.AsyncConnection[TupleRow]):
+    """Of the process that opened it."""
+
+    owner = 0
+
+    async def wait(self, gen: PQGen[RV], interval: float = WAIT_INTERVAL, timeout: float | None = None) -> RV:
+        """Every statement goes by here."""
+        refuse_child(self.owner or os.getpid())
+        return await super().wait(gen, interval, timeout)
 
 
 class AsyncDatabasePool:
@@ -77,4 +91,6 @@ class AsyncDatabasePool:
 
     async def _connect(self, *, fresh: bool) -> AsyncConnection:
         conninfo, options = await asyncio.to_thread(self._database.options, fresh=fresh)
-        return await psycopg.AsyncConnection.connect(conninfo, **options)
+        connection = await OwnAsyncConnection.connect(conninfo, **options)
+        connection.owner = os.getpid()
+        return connection

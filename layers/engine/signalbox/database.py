@@ -7,6 +7,7 @@ No session state that a proxy would have to pin: no prepared statements, no sess
 
 from __future__ import annotations
 
+import os
 import select
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -23,6 +24,7 @@ from psycopg.rows import TupleRow, tuple_row
 
 from signalbox.errors import DatabaseUnavailable, SettingsRefused
 from signalbox.fault import conceal
+from signalbox.fork import refuse_child
 
 Connection = psycopg.Connection[TupleRow]
 
@@ -43,9 +45,11 @@ class OwnConnection(psycopg.Connection[TupleRow]):
     nobody would give: the ends of a whole batch would be lost."""
 
     tells_details = False  # of rows, in the words of its errors
+    owner = 0  # the process that opened it
 
     def wait(self, gen: PQGen[RV], interval: float = WAIT_INTERVAL, timeout: float | None = None) -> RV:
-        """Every statement's answer comes by here, and so does every error of the server."""
+        """Every statement goes by here, and so does every error of the server."""
+        refuse_child(self.owner or os.getpid())
         try:
             return super().wait(gen, interval, timeout)
         except psycopg.Error as error:
@@ -118,9 +122,11 @@ class Database:
         self._error_details = error_details
         self._connection: Connection | None = None
         self._inspected_at = 0.0
+        self._owner = os.getpid()
 
     def connection(self) -> Connection:
         """The connection, alive as far as can be told without a round trip."""
+        refuse_child(self._owner)
         if self._connection is None or has_gone(self._connection):
             self.close()
             self._connection = self._open()
@@ -208,7 +214,7 @@ class Database:
 
     def _connect(self, dsn: str) -> Connection:
         connection = OwnConnection.connect(secure(dsn, self._ca_bundle), **self._options)
-        connection.tells_details = self._error_details
+        connection.tells_details, connection.owner = self._error_details, os.getpid()
         return connection
 
 

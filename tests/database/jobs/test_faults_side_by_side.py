@@ -17,6 +17,7 @@ from signalbox import database
 from signalbox.jobs.job_type import JobType
 from signalbox.worker import attempt, driver
 from tests.support.jobs.act import ACTS
+from tests.support.jobs.faults import DEEDS, HANG_SECONDS, KINDS, note
 from tests.support.lane_stand_in import LaneStandIn
 from tests.support.lost_session import lose_session
 from tests.support.stage import Stage
@@ -44,10 +45,6 @@ def submit(workshop: Workshop, act: Callable[[Any], Any], job_type: str = "act",
     name = f"{act.__name__} {id(act)}"
     ACTS[name] = act
     return workshop.submit(job_type, payload={"name": name}, max_attempts=1, **fields).id
-
-
-def note(context: Any) -> None:
-    context.db.execute("INSERT INTO notes VALUES (%s)", (context.job.id,))
 
 
 def states(workshop: Workshop, *ids: str) -> list[tuple[str, int]]:
@@ -106,111 +103,6 @@ def test_transactional_job_without_a_connection_is_given_back_uncharged(
 
 
 # ---- whatever a job does
-
-KINDS = ("act", "act_async", "act_within", "act_alone")
-KEPT: list[Any] = []
-HANG_SECONDS = 1.0  # beyond its time-out, and beyond the driver's patience with it
-
-
-def spin(_: Any) -> None:
-    until = time.monotonic() + 20
-    while time.monotonic() < until:
-        pass
-
-
-def sleep_in_c(_: Any) -> None:
-    time.sleep(HANG_SECONDS)
-
-
-async def sleep_in_c_on_loop(_: Any) -> None:
-    time.sleep(HANG_SECONDS)
-
-
-def raising(error: type[BaseException]) -> Callable[[Any], Any]:
-    def raise_it(_: Any) -> None:
-        raise error
-
-    return raise_it
-
-
-def raising_on_loop(error: type[BaseException]) -> Callable[[Any], Any]:
-    async def raise_it(_: Any) -> None:
-        raise error
-
-    return raise_it
-
-
-async def raise_in_task(_: Any) -> None:
-    await asyncio.create_task(raising_on_loop(SystemExit)(_))
-
-
-def leave_open(context: Any) -> None:
-    with context.db.connection() as db:
-        db.execute("BEGIN")
-
-
-async def leave_open_on_loop(context: Any) -> None:
-    async with context.db.connection() as db:
-        await db.execute("BEGIN")
-
-
-def keep_open(context: Any) -> None:
-    """Each of them a connection that never comes back."""
-    KEPT.append(context.db.transaction())
-    KEPT[-1].__enter__()
-
-
-async def keep_open_on_loop(context: Any) -> None:
-    KEPT.append(context.db.transaction())
-    await KEPT[-1].__aenter__()
-
-
-def close_connection(context: Any) -> None:
-    with context.db.connection() as db:
-        db.close()
-
-
-def close_own_connection(context: Any) -> None:
-    context.db.close()
-
-
-async def close_connection_on_loop(context: Any) -> None:
-    async with context.db.connection() as db:
-        await db.close()
-
-
-async def stop_loop(_: Any) -> None:
-    asyncio.get_running_loop().stop()
-    await asyncio.sleep(0)
-
-
-async def close_loop(_: Any) -> None:
-    await asyncio.to_thread(asyncio.get_running_loop().close)
-
-
-DEEDS: dict[tuple[str, str], tuple[Callable[[Any], Any], str]] = {  # by name and kind: what becomes of the culprit
-    **{("spin", kind): (spin, "failed") for kind in ("act", "act_within", "act_alone")},
-    **{("sleep in C", kind): (sleep_in_c, "failed") for kind in ("act", "act_within", "act_alone")},
-    ("sleep in C", "act_async"): (sleep_in_c_on_loop, "failed"),
-    **{
-        (error.__name__, kind): (raise_it(error), "failed")
-        for error in (SystemExit, KeyboardInterrupt, GeneratorExit)
-        for kind, raise_it in zip(KINDS, (raising, raising_on_loop, raising, raising), strict=True)
-    },
-    ("SystemExit in a task", "act_async"): (raise_in_task, "failed"),
-    ("leave open", "act"): (leave_open, "failed"),
-    ("leave open", "act_async"): (leave_open_on_loop, "failed"),
-    ("keep open", "act"): (keep_open, "failed"),
-    ("keep open", "act_async"): (keep_open_on_loop, "failed"),
-    ("keep open", "act_within"): (keep_open, "completed"),
-    ("keep open", "act_alone"): (keep_open, "completed"),
-    ("close connection", "act"): (close_connection, "completed"),
-    ("close connection", "act_async"): (close_connection_on_loop, "completed"),
-    ("close connection", "act_within"): (close_own_connection, "failed"),
-    ("close connection", "act_alone"): (close_own_connection, "failed"),
-    ("stop loop", "act_async"): (stop_loop, "failed"),
-    ("close loop", "act_async"): (close_loop, "failed"),
-}
 
 
 @pytest.fixture

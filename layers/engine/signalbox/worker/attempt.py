@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from signalbox.budget import Budget
 from signalbox.database import Connection, Database, transaction_to_end
 from signalbox.errors import DatabaseUnavailable, JobTypeUnknown, SchemaMismatch, Unavailable
 from signalbox.fault import conceal
+from signalbox.fork import end_child
 from signalbox.jobs.catalogue import Known
 from signalbox.jobs.end_record import record_of
 from signalbox.jobs.job import Job
@@ -79,6 +81,7 @@ class Attempt:
     meter: Meter | None = None  # on the event loop
     started: bool = False  # the job's code
     reader: LentConnection | None = None
+    owner: int = field(default_factory=os.getpid)  # the worker's process
 
     # ---- three ways to perform it
 
@@ -186,11 +189,17 @@ class Attempt:
         try:
             timer.begin(self._seconds, db)
             self.started = True
-            answer = known.perform(context)
+            answer = self._call(known, context)
             check_pieces(known.type, self.job, answer, context.now)
             return of_answer(answer)
         finally:
             timer.end()
+
+    def _call(self, known: Known, context: JobContext) -> Any:
+        try:
+            return known.perform(context)
+        finally:
+            end_child(self.owner)
 
     # ---- on the event loop
 

@@ -6,6 +6,7 @@ each statement or transaction.
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
@@ -17,6 +18,7 @@ from psycopg.rows import TupleRow, tuple_row
 
 from signalbox.async_database import AsyncConnection, AsyncDatabasePool
 from signalbox.database import UNDER_WAY, Connection, Database, DatabasePool
+from signalbox.fork import end_child, refuse_child
 from signalbox.jobs.outcome import JobTimedOut, Permanent
 from signalbox.worker.timeout import Alarm, ThreadTimer
 
@@ -38,7 +40,12 @@ _held: ContextVar[Mapping[object, Any]] = ContextVar("_held", default=MappingPro
 class Borrower:
     """What borrows a connection for each statement or transaction, and can do what it has methods for."""
 
-    __slots__ = ("_pool", "row_factory")
+    __slots__ = ("_owner", "_pool", "row_factory")
+
+    def __init__(self, pool: Any) -> None:
+        self.row_factory: Any = tuple_row
+        self._pool = pool
+        self._owner = os.getpid()
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(_BY_ITSELF.format(name))
@@ -63,8 +70,8 @@ class LentConnection(Borrower):
     __slots__ = ("_lent", "_timer")
 
     def __init__(self, pool: DatabasePool, timer: Alarm | ThreadTimer) -> None:
-        self.row_factory: Any = tuple_row
-        self._pool, self._timer = pool, timer
+        super().__init__(pool)
+        self._timer = timer
         self._lent: set[Database] = set()
 
     def take_back(self) -> bool:
@@ -95,6 +102,7 @@ class LentConnection(Borrower):
         if (held := _held.get().get(self)) is not None:
             yield held
             return
+        refuse_child(self._owner)
         self._timer.pause()  # waiting for a connection is no part of a job's time
         database = self._pool.take()
         self._lent.add(database)
@@ -106,6 +114,7 @@ class LentConnection(Borrower):
                 self._timer.resume(lent)
                 yield lent
         finally:
+            end_child(self._owner)
             try:
                 self._timer.pause()
             except JobTimedOut:  # it came up on the way in
@@ -126,8 +135,7 @@ class AsyncLentConnection(Borrower):
     __slots__ = ("_lent",)
 
     def __init__(self, pool: AsyncDatabasePool) -> None:
-        self.row_factory: Any = tuple_row
-        self._pool = pool
+        super().__init__(pool)
         self._lent: set[AsyncConnection] = set()
 
     async def take_back(self) -> bool:
@@ -158,6 +166,7 @@ class AsyncLentConnection(Borrower):
         if (held := _held.get().get(self)) is not None:
             yield held
             return
+        refuse_child(self._owner)
         connection = await self._pool.take()
         self._lent.add(connection)
         left_open = False
@@ -167,6 +176,7 @@ class AsyncLentConnection(Borrower):
                 yield connection
             left_open = connection.info.transaction_status in UNDER_WAY
         finally:
+            end_child(self._owner)
             self._lent.discard(connection)
             await self._pool.give_back(connection)
         if left_open:

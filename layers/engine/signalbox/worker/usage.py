@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import sys
 import time
 from collections.abc import Generator
 from types import coroutine
 from typing import Any, NamedTuple
+
+from signalbox.fork import end_child
 
 _UNIT = 1 << 20 if sys.platform == "darwin" else 1 << 10
 
@@ -31,6 +34,7 @@ class Meter:
 
     def __init__(self) -> None:
         self.cpu = 0.0
+        self._owner = os.getpid()
         self.stepping_since = 0.0  # monotonic; 0: it waits
         self._told_of = 0.0  # of which step
 
@@ -53,6 +57,7 @@ class Meter:
             except StopIteration as stop:
                 return stop.value
             finally:
+                end_child(self._owner)
                 self.cpu += time.thread_time() - cpu
                 self.stepping_since = 0.0
             try:
