@@ -149,8 +149,7 @@ def test_culprit_alone_is_charged(workshop: Workshop, recycled: list[int], deed:
     workshop.work(*broken_off, *after)
     assert states(workshop, *culprits) == [(becomes, 1)] * 2
     assert states(workshop, *beside, *after) == [("completed", 1)] * 32
-    written = workshop.db.execute("SELECT count(*) FROM notes WHERE job_id <> ALL (%s)", (culprits,)).fetchone()
-    assert written == (32,)
+    assert workshop.db.execute("SELECT count(*) FROM notes").fetchone() == (32,)
 
 
 def test_job_whose_module_ends_the_process_is_charged_alone(workshop: Workshop) -> None:
