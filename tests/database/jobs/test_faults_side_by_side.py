@@ -102,6 +102,26 @@ def test_transactional_job_without_a_connection_is_given_back_uncharged(
     assert workshop.db.execute("SELECT job_id::text FROM notes").fetchall() == [(job_id,)]
 
 
+def test_job_that_waits_for_a_connection_is_not_taken_for_one_that_hangs(
+    workshop: Workshop, recycled: list[int]
+) -> None:
+    job_id = submit(workshop, note, timeout=timedelta(seconds=1))
+    lent = ExitStack()
+    lent.enter_context(all_lent(workshop))
+    back = threading.Timer(1.5, lent.close)
+    back.start()
+    workshop.work(job_id)
+    back.join()
+    assert (states(workshop, job_id), recycled) == ([("completed", 1)], [])
+
+
+def test_job_that_gets_no_connection_until_the_end_of_its_worker_ends(workshop: Workshop) -> None:
+    job_id = submit(workshop, note)
+    with all_lent(workshop):
+        workshop.work(job_id, seconds=10.5)
+    assert "connections fell free" in workshop.job(job_id)["error_details"]["message"]
+
+
 # ---- whatever a job does
 
 

@@ -132,7 +132,7 @@ class Attempt:
             if known.type.transactional and own is not None:
                 return self._perform_in_transaction(known, timer, own, began, cpu)
             if own is None:
-                lent: Any = LentConnection(self.tools.pool, timer)
+                lent: Any = LentConnection(self.tools.pool, timer, self.ends_at)
                 try:
                     verdict = self._answer(known, self._context(known, lambda: lent, timer), timer)
                 finally:
@@ -245,7 +245,7 @@ class Attempt:
         kind = AsyncJobContext if isinstance(timer, LoopTimer) else JobContext
         tools = self.tools if own is None else replace(self.tools, database=own)
         if tools.readers is not None and isinstance(timer, Alarm | ThreadTimer):
-            self.reader = LentConnection(tools.readers, timer)
+            self.reader = LentConnection(tools.readers, timer, self.ends_at)
         return kind(
             job=self.job,
             payload=load_payload(known, self.job),

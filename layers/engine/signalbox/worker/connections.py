@@ -7,6 +7,7 @@ each statement or transaction.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
@@ -18,6 +19,7 @@ from psycopg.rows import TupleRow, tuple_row
 
 from signalbox.async_database import AsyncConnection, AsyncDatabasePool
 from signalbox.database import UNDER_WAY, Connection, Database, DatabasePool
+from signalbox.errors import DatabaseUnavailable
 from signalbox.fork import end_child, refuse_child
 from signalbox.jobs.outcome import JobTimedOut, Permanent
 from signalbox.worker.timeout import Alarm, ThreadTimer
@@ -67,11 +69,11 @@ class Borrower:
 class LentConnection(Borrower):
     """`context.db` of a job that runs beside others in threads: a connection for each statement or transaction."""
 
-    __slots__ = ("_lent", "_timer")
+    __slots__ = ("_ends_at", "_lent", "_timer")
 
-    def __init__(self, pool: DatabasePool, timer: Alarm | ThreadTimer) -> None:
+    def __init__(self, pool: DatabasePool, timer: Alarm | ThreadTimer, ends_at: float) -> None:
         super().__init__(pool)
-        self._timer = timer
+        self._timer, self._ends_at = timer, ends_at  # the worker's time
         self._lent: set[Database] = set()
 
     def take_back(self) -> bool:
@@ -104,7 +106,11 @@ class LentConnection(Borrower):
             return
         refuse_child(self._owner)
         self._timer.pause()  # waiting for a connection is no part of a job's time
-        database = self._pool.take()
+        try:
+            database = self._pool.take(self._ends_at - time.monotonic())
+        except DatabaseUnavailable:
+            self._timer.resume()
+            raise
         self._lent.add(database)
         lent: Connection | None = None
         try:

@@ -41,8 +41,8 @@ class ThreadTimer:
 
     def __init__(self) -> None:
         self.rang = False
-        self.over_at = math.inf
         self.rings_at = math.inf
+        self._over_at = math.inf
         self._lock = threading.Lock()
         self._armed = False
         self._thread = 0
@@ -51,9 +51,14 @@ class ThreadTimer:
         # Of which a statement was cancelled: that may still hit the next one, which must not be another job's.
         self.cancelled: set[Connection] = set()
 
+    @property
+    def over_at(self) -> float:
+        """As long as it pauses, never: whoever waits for a connection does not hang."""
+        return math.inf if self._paused_at else self._over_at
+
     def begin(self, seconds: float, connection: Connection | None = None) -> None:
         self._thread = threading.get_ident()
-        self.over_at = self.rings_at = time.monotonic() + seconds
+        self._over_at = self.rings_at = time.monotonic() + seconds
         self._connection = connection
         self._armed = True
 
@@ -80,8 +85,9 @@ class ThreadTimer:
         if self._thread != threading.get_ident():
             return
         waited = time.monotonic() - self._paused_at
-        self.over_at += waited
+        self._over_at += waited
         self.rings_at += waited
+        self._paused_at = 0.0
         with self._lock:
             self._connection = connection
             self._armed = True
