@@ -35,6 +35,7 @@ from tests.support.workshop import with_job_types
 
 WORKERS, BATCH = 10, 60
 TROUBLE_SECONDS, PATIENCE_SECONDS = 15.0, 240.0
+LEAST_HURT = 4  # workers killed, and as many frozen
 FROZEN_SECONDS = 1.5  # at least one turn of the sweeps, which take its leases for run out
 CUTS = (b"claim_jobs", b"complete_job", b"end_attempts")
 # As many of a type begin at once: the gap that docs/jobs.md names.
@@ -116,7 +117,13 @@ class Trouble:
 
     @property
     def is_on(self) -> bool:
-        return self.seconds < TROUBLE_SECONDS or bool(self._planned)
+        """Whether there is more to come: on a slow machine it takes longer until enough has gone wrong."""
+        hurt = min(len(self._crowd.killed), len(self._crowd.frozen))
+        return self.seconds < TROUBLE_SECONDS or bool(self._planned) or hurt < LEAST_HURT or not self._has_cut_all
+
+    @property
+    def _has_cut_all(self) -> bool:
+        return set(self._cutter.cut) == set(CUTS)
 
     def turn(self) -> None:
         for at in [at for at in self._planned if at <= self.seconds]:
@@ -210,7 +217,5 @@ def test_nothing_is_lost_doubled_or_charged_unstarted(
     assert wrong_notes == []
     assert len(set(starts)) == len(starts)
     assert unstarted(charged, set(starts), crowd.killed | crowd.frozen) == []
-    assert len(crowd.killed) > 3
-    assert len(crowd.frozen) > 3
-    assert set(cutter.cut) == set(CUTS)
+    assert not trouble.is_on
     assert states["completed"] > states["failed"]
