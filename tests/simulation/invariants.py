@@ -13,6 +13,7 @@ SQL = load_queries(__file__)
 FINAL = ("completed", "failed", "cancelled")
 ALL_DONE_SECONDS = 2 * 3600.0
 HELD_SECONDS = 120.0
+LOOK_EVERY_SECONDS = 5.0  # where nothing changes
 KEPT_FULL_SECONDS = 75.0  # a minute until the sweep, and a moment until its message has come
 # How an execution may end whose code was to end so.
 ENDS = {
@@ -29,7 +30,7 @@ class State(NamedTuple):
     suspect: bool
     worker_id: str | None
     token: str | None
-    leased_seconds: float | None
+    leased_until: float | None
 
 
 @dataclass
@@ -38,31 +39,29 @@ class Invariants:
 
     world: Any
     states: dict[str, State] = field(default_factory=dict)
-    seen_at: float = 0.0
     looked_at: float = 0.0
-    changes: int = 0
+    written_by: int = 0  # the last transaction that was seen
     running: dict[str, int] = field(default_factory=dict)  # by control
     room_since: dict[str, float] = field(default_factory=dict)
 
     def check(self) -> None:
         """Raise a Violation for the first that does not hold."""
         db, world = self.world.session, self.world
-        is_calm = not world.in_trouble and world.now >= self.looked_at + 1
-        rows = db.execute(SQL["list_states"], {"changes": -1 if is_calm else self.changes}).fetchall()
-        if not rows:
-            return
-        self.changes = rows[0][0]
-        states = {row[1]: State(*row[1:]) for row in rows}
-        changed = [states[was.id] for was in self.states.values() if states[was.id][:-1] != was[:-1]]
-        for now in changed:
-            self._check_change(self.states[now.id], now)
-        is_same = not changed and len(states) == len(self.states)
-        self.states, self.seen_at = states, world.now
-        if is_same and not is_calm:
+        rows = db.execute(SQL["list_states"], {"written_by": self.written_by, "now": world.now}).fetchall()
+        has_changed = False
+        for by, *row in rows:
+            now, was = State(*row), self.states.get(row[0])
+            self.written_by = max(self.written_by, by)
+            if was is not None and was[:-1] != now[:-1]:
+                self._check_change(was, now)
+            has_changed = has_changed or was is None or was[:-1] != now[:-1]
+            self.states[now.id] = now
+        is_calm = not world.in_trouble and world.now >= self.looked_at + LOOK_EVERY_SECONDS
+        if not has_changed and not is_calm:
             return
         self.looked_at = world.now
         self._check_controls(db.execute(SQL["list_controls"]).fetchall())
-        for what, id_ in [] if is_same else db.execute(SQL["find_faults"]).fetchall():
+        for what, id_ in db.execute(SQL["find_faults"]).fetchall() if has_changed else []:
             raise Violation(f"{short(id_) or id_} {what}")
         if not world.in_trouble:
             self._check_progress()
@@ -74,28 +73,27 @@ class Invariants:
     def _check_change(self, was: State, now: State) -> None:
         if was.status in FINAL and now.status != was.status:
             raise Violation(f"{short(was.id)} was {was.status}, and has become {now.status}")
-        if was.token is None or now.token == was.token or was.leased_seconds is None:
+        if was.token is None or now.token == was.token or was.leased_until is None:
             return
         actor = self.world.current.process.name
         if actor.startswith("rescue"):
-            if was.leased_seconds > self.world.now - self.seen_at + 0.001:
+            if was.leased_until > self.world.now + 0.001:
                 raise Violation(f"{short(was.id)} was taken from {was.worker_id}, whose lease had not run out")
         elif was.worker_id != f"{actor}/0":
             raise Violation(f"{short(was.id)} was ended by {actor}, and is at work at {was.worker_id}")
 
     def _check_controls(self, controls: list[Any]) -> None:
-        world = self.world
+        world, ran, had_room = self.world, self.running, self.room_since
+        self.running, self.room_since = {}, {}
         for name, cap, running, held, has_room in controls:
-            if cap is not None and running > max(cap, self.running.get(name, 0)):
+            if cap is not None and running > max(cap, ran.get(name, 0)):
                 raise Violation(f"{running} jobs of {name} run, and its cap is {cap}")
-            starved = held and has_room and world.queue.idle and not world.in_trouble
-            if not starved or running > self.running.get(name, 0):
-                self.room_since.pop(name, None)
-            since = self.room_since.setdefault(name, world.now) if starved else world.now
-            longest = HELD_SECONDS if cap is None else KEPT_FULL_SECONDS
-            if world.now - since > longest:
-                raise Violation(f"{name} has held {held} jobs for {world.now - since:.0f} s, and has room for them")
             self.running[name] = running
+            if not held or not has_room or not world.queue.idle or world.in_trouble:
+                continue
+            since = self.room_since[name] = world.now if running > ran.get(name, 0) else had_room.get(name, world.now)
+            if world.now - since > (HELD_SECONDS if cap is None else KEPT_FULL_SECONDS):
+                raise Violation(f"{name} has held {held} jobs for {world.now - since:.0f} s, and has room for them")
 
     def _check_progress(self) -> None:
         left = [state for state in self.states.values() if state.status not in FINAL]

@@ -15,28 +15,24 @@ SELECT 'has begun before its time', j.id::text FROM signalbox.jobs AS j
 -- dispatch_jobs goes by its own clock, which may be two seconds ahead.
 WHERE j.status = 'running' AND j.started_at < j.scheduled_for - interval '3 s'
 UNION ALL
-SELECT 'is charged ' || j.attempts || ' attempts and not ' || c.charged, j.id::text
-FROM signalbox.jobs AS j CROSS JOIN LATERAL (
-    SELECT count(*) AS charged FROM signalbox.job_executions AS x
-    WHERE x.job_id = j.id AND x.worker_id <> 'signalbox/dependencies'
-        AND x.status IN ('started', 'completed', 'failed', 'timeout', 'cancelled', 'lost')
-        AND x.attempt_number > coalesce((
-            SELECT max(y.attempt_number) FROM signalbox.job_executions AS y
-            WHERE y.job_id = j.id AND y.status = 'continued'
-        ), 0)
-) AS c
-WHERE j.attempts <> c.charged
+SELECT 'is charged ' || j.attempts || ' attempts and not ' || c.charged || ', or has completed in ' || c.completed, j.id::text
+FROM signalbox.jobs AS j LEFT JOIN (
+    SELECT x.job_id, count(*) FILTER (WHERE x.status = 'completed') AS completed, count(*) FILTER (
+        WHERE x.status IN ('started', 'completed', 'failed', 'timeout', 'cancelled', 'lost')
+            AND x.worker_id <> 'signalbox/dependencies' AND x.attempt_number > x.last_piece
+    ) AS charged
+    FROM (
+        SELECT *, coalesce(max(attempt_number) FILTER (WHERE status = 'continued') OVER (PARTITION BY job_id), 0) AS last_piece
+        FROM signalbox.job_executions
+    ) AS x
+    GROUP BY x.job_id
+) AS c ON c.job_id = j.id
+WHERE j.attempts <> coalesce(c.charged, 0) OR coalesce(c.completed, 0) <> (j.status = 'completed')::integer
 UNION ALL
 SELECT 'has failed without one dead letter, or has one without', j.id::text FROM signalbox.jobs AS j
 WHERE (j.status = 'failed')::integer <> (
     SELECT count(*) FROM signalbox.dead_letter_jobs AS d WHERE d.original_job_id = j.id
 )
-UNION ALL
-SELECT 'has completed in ' || c.completed || ' executions', j.id::text
-FROM signalbox.jobs AS j CROSS JOIN LATERAL (
-    SELECT count(*) FILTER (WHERE x.status = 'completed') AS completed FROM signalbox.job_executions AS x WHERE x.job_id = j.id
-) AS c
-WHERE c.completed <> (j.status = 'completed')::integer
 UNION ALL
 SELECT 'waits for ' || j.unmet_dependencies || ' others and not ' || u.unmet, j.id::text
 FROM signalbox.jobs AS j CROSS JOIN LATERAL (
@@ -63,34 +59,27 @@ CROSS JOIN LATERAL (
         AND c.kind || ':' || c.key IN ('type:' || j.job_type, 'lane:' || j.lane, 'tenant:' || j.tenant, 'key:' || j.cap_key)
 ) AS b
 -- A worker that looks a moment late may use the places of the last quarter of a second.
-WHERE b.begun > 1 + (t.seconds + 0.25) * c.rate / c.per_seconds;
+WHERE c.rate > 0 AND b.begun > 1 + (t.seconds + 0.25) * c.rate / c.per_seconds;
 
--- list_controls: caps with what runs under them, and what is held that could begin
-SELECT c.name, k.max_running, n.running, n.held,
+-- list_controls: caps, rates and pauses that jobs run or wait under: how many run and are held, and whether one could begin
+SELECT n.name, k.max_running, n.running, n.held,
     NOT coalesce(k.paused, false) AND n.running + n.kept < coalesce(k.max_running, n.running + n.kept + 1)
         AND coalesce(k.next_at <= now() - interval '1 s', true) AS has_room
 FROM (
-    SELECT kind || ':' || key AS name FROM signalbox.job_controls
-    UNION SELECT unnest(ARRAY['type:' || job_type, 'lane:' || lane, 'tenant:' || tenant, 'key:' || cap_key])
-    FROM signalbox.jobs
-) AS c
-LEFT JOIN signalbox.job_controls AS k ON k.kind || ':' || k.key = c.name
-CROSS JOIN LATERAL (
-    SELECT count(*) FILTER (WHERE j.held_by = c.name) AS held, count(*) FILTER (
-        WHERE j.status = 'running'
-            AND c.name IN ('type:' || j.job_type, 'lane:' || j.lane, 'tenant:' || j.tenant, 'key:' || j.cap_key)
-    ) AS running, count(*) FILTER (
-        WHERE j.status = 'pending' AND j.held_since IS NOT NULL AND j.held_by IS NULL  -- places for suspects
-            AND c.name IN ('type:' || j.job_type, 'lane:' || j.lane, 'tenant:' || j.tenant, 'key:' || j.cap_key)
-    ) AS kept
+    SELECT c.name, count(*) FILTER (WHERE j.status = 'running') AS running, count(*) FILTER (WHERE j.held_by = c.name) AS held,
+        count(*) FILTER (WHERE j.status = 'pending' AND j.held_by IS NULL) AS kept  -- places for suspects
     FROM signalbox.jobs AS j
+    CROSS JOIN unnest(ARRAY['type:' || job_type, 'lane:' || lane, 'tenant:' || tenant, 'key:' || cap_key]) AS c (name)
+    WHERE j.status = 'running' OR j.held_by IS NOT NULL OR (j.status = 'pending' AND j.held_since IS NOT NULL)
+    GROUP BY c.name
 ) AS n
-ORDER BY c.name;
+LEFT JOIN signalbox.job_controls AS k ON k.kind || ':' || k.key = n.name
+ORDER BY n.name;
 
--- list_states: where each job is, whether its last worker died with it, and its lease; nothing where nothing has changed
-SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint, id::text, status, coalesce(error_details ->> 'type' = 'WorkerLost', false), worker_id, lease_token::text,
-    extract(epoch FROM lease_expires_at - now())::float8
-FROM signalbox.jobs WHERE pg_snapshot_xmax(pg_current_snapshot())::text::bigint > %(changes)s ORDER BY id;
+-- list_states: of the jobs that a later transaction has written: where each is, whether its last worker died with it, its lease
+SELECT xmin::text::bigint, id::text, status, coalesce(error_details ->> 'type' = 'WorkerLost', false), worker_id, lease_token::text,
+    extract(epoch FROM lease_expires_at - now())::float8 + %(now)s
+FROM signalbox.jobs WHERE xmin::text::bigint > %(written_by)s ORDER BY id;
 
 -- list_executions: all that was ever begun for a worker
 SELECT x.job_id::text, x.lease_token::text, x.status, x.worker_id, j.result ->> 'token'

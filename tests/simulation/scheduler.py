@@ -41,6 +41,12 @@ class Process:
     skew: float = 0.0  # seconds that its clock is ahead
 
 
+def _locked() -> threading.Lock:
+    lock = threading.Lock()
+    lock.acquire()
+    return lock
+
+
 @dataclass(eq=False)
 class Actor:
     """One thread of control."""
@@ -49,7 +55,7 @@ class Actor:
     process: Process
     ready_at: float
     done: bool = False
-    baton: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    baton: threading.Lock = field(default_factory=_locked)
 
     @property
     def due_at(self) -> float:
@@ -203,6 +209,7 @@ class Scheduler:
         if self.over or self.failure is not None or not self.actors:
             self.current = self.main
             return self.main
-        self.now = max(self.now, min(actor.due_at for actor in self.actors))
-        self.current = self.chance.choice([actor for actor in self.actors if actor.due_at <= self.now])
+        due = [(actor.due_at, actor) for actor in self.actors]
+        self.now = max(self.now, min(at for at, _ in due))
+        self.current = self.chance.choice([actor for at, actor in due if at <= self.now])
         return self.current

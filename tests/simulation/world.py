@@ -14,7 +14,7 @@ from signalbox.jobs import lanes
 from signalbox.jobs.catalogue import Catalogue
 from signalbox.jobs.courier import Courier
 from signalbox.tasks import rescue_jobs
-from signalbox.worker import attempt, driver, outbox
+from signalbox.worker import attempt, core, driver, outbox
 from tests.simulation.invariants import Invariants
 from tests.simulation.outside import CLIENTS, InlineExecutor, Queue, Session, enter
 from tests.simulation.people import Operator, Submitter, sweep_each_minute
@@ -93,7 +93,7 @@ class World(Scheduler):
         names: list[tuple[Any, str, Any]] = [
             *((module, "time", time) for module in (budget, driver, outbox, attempt, rescue_jobs)),
             (outbox, "Thread", thread), (driver, "uuid4", lambda: UUID(int=self.chance.getrandbits(128))),
-            (driver, "WATCH_EVERY_SECONDS", 3600.0),
+            (driver, "WATCH_EVERY_SECONDS", 3600.0), (core, "TAKE_UP_EVERY_SECONDS", 5.0),
             (attempt, "random", self.chance), (lanes, "ThreadPoolExecutor", InlineExecutor),
         ]  # fmt: skip
         with ExitStack() as stack:
