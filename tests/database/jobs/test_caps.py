@@ -16,7 +16,7 @@ from local.cli.job_page import job_page
 from signalbox.jobs import controls, inspection
 from signalbox.jobs.audit import Orderer
 from signalbox.jobs.controls import Cap, Controlled
-from signalbox.jobs.job_type import JobType
+from signalbox.jobs.job_type import JobType, Lane
 from signalbox.jobs.statistics import count_live
 from signalbox.worker.lease import Claim
 from tests.support.invoke_recorder import InvokeRecorder
@@ -27,7 +27,7 @@ from tests.support.stage import NOON, Stage
 from tests.support.sweeps import Sweeps
 from tests.support.workshop import Workshop
 
-TYPES = (*TEST_JOB_TYPES, JobType("act", "waits", "tests.support.jobs.act"))
+TYPES = (*TEST_JOB_TYPES, JobType("act", "waits", "tests.support.jobs.act", lanes=frozenset(Lane)))
 MAIL = Controlled("key", "mail")
 
 
@@ -168,6 +168,48 @@ def test_room_is_for_the_first_that_no_other_cap_holds(workshop: Workshop, gauge
     controls.set_cap(workshop.db, workshop.catalogue, acme, Cap(max_running=0), by=Orderer("jo", "tests"))
     workshop.work(*set_cap(workshop, max_running=1))
     assert counts(workshop) == {"completed": 1, "tenant:acme": 3}
+
+
+def hold_in_lanes(workshop: Workshop, **lanes: int) -> dict[str, list[str]]:
+    """So many jobs of each lane, which are held; a cap of one has room by now, and nobody was told."""
+    set_cap(workshop, max_running=0)
+    ids = {lane: submit(workshop, number, lane=lane) for lane, number in lanes.items()}
+    workshop.work(*(id_ for some in ids.values() for id_ in some))
+    workshop.db.execute("UPDATE signalbox.job_controls SET max_running = 1")
+    return ids
+
+
+def test_heavy_worker_begins_held_jobs_of_its_lane_one_by_one(workshop: Workshop, gauge: Gauge) -> None:
+    ids = hold_in_lanes(workshop, normal=3, heavy=3)
+    workshop.db.execute("UPDATE signalbox.job_controls SET max_running = 3")
+    workshop.work(ids["heavy"][0], lane="heavy")
+    assert sorted(id_ for _, id_ in gauge.begun) == ids["heavy"]
+    assert gauge.most == 1
+
+
+def test_heavy_worker_tells_others_of_a_held_light_job(workshop: Workshop, gauge: Gauge, lanes: LaneStandIn) -> None:
+    ids = hold_in_lanes(workshop, heavy=1, normal=2)
+    workshop.work(ids["heavy"][0], lane="heavy")
+    assert counts(workshop) == {"completed": 1, "key:mail": 2}
+    assert [notice["job_id"] for notice in lanes.take()] == ids["normal"][:1]
+
+
+def test_worker_tells_of_a_held_heavy_job_while_it_works(workshop: Workshop, gauge: Gauge, lanes: LaneStandIn) -> None:
+    ids = hold_in_lanes(workshop, normal=1, heavy=1)
+    workshop.db.execute("UPDATE signalbox.job_controls SET max_running = 2")
+    [long] = submit(workshop, 1, payload={"name": "long"})
+    until = time.monotonic() + 20
+    seen: list[str] = []
+
+    def work_until_told(_: Any) -> None:
+        while not seen and time.monotonic() < until:
+            time.sleep(0.05)
+            seen.extend(notice["job_id"] for notice in lanes.take())
+
+    ACTS["long"] = work_until_told
+    workshop.work(*ids["normal"], long, lane="normal")
+    assert seen == ids["heavy"]
+    assert lanes.take() == []
 
 
 def test_other_tenants_do_not_wait_for_held_jobs(workshop: Workshop, gauge: Gauge) -> None:

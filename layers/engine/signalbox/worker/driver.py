@@ -73,13 +73,17 @@ class Driver:
         self.tools, self.invocation, self.groups = tools, invocation, groups
         self.began = time.monotonic()
         self.messages = 0
-        self.lane = _lane_of(event)  # whose jobs it takes up beside those of its messages
-        self.lanes: Sequence[str] = lease.LIGHT
+        lane = _lane_of(event)
+        is_heavy = lane == "heavy"  # one job at a time
+        self.lane = "" if is_heavy else lane  # whose jobs it takes up beside those of its messages
+        self.lanes: Sequence[str] = ("heavy",) if is_heavy else lease.LIGHT
+        self.slots = 1 if is_heavy else tools.settings.worker_slots
         self.done: SimpleQueue[Outcome] = SimpleQueue()
         self.main, self.threads = MainThread(self.done.put), Threads(self.done.put)
         self.at_work: dict[tuple[str, str], Attempt] = {}
         self.jobs: dict[str, Job] = {}  # all that have begun
         self.outbox = Outbox(tools, self.jobs)
+        self.told: set[str] = set()  # held jobs of other lanes that were sent
         self.claimed_at = self.began
         self.counts: Counter[tuple[str, str]] = Counter()
         self.locked: list[Outcome] = []  # whose rows somebody holds: recorded later
@@ -94,7 +98,7 @@ class Driver:
     def run(self, messages: Mapping[str, str]) -> None:
         """Work on what these messages name. An error is kept for the main thread."""
         self.messages = len(messages)
-        plan = Core(messages, self.groups.of, self.tools.settings.worker_slots, self.ends_at, time.monotonic)
+        plan = Core(messages, self.groups.of, self.slots, self.ends_at, time.monotonic)
         try:
             self._answer_all(plan)
             self._record_locked()
@@ -140,9 +144,19 @@ class Driver:
             case FindLeft():
                 return lease.find_left(db, want.ids)
             case FindHeld():
-                return lease.find_held(db, want.controls, self.lanes, int(want.longest_seconds * 1000))
+                found = lease.find_held(db, want.controls, self.lanes, int(want.longest_seconds * 1000))
+                self._tell_other_lanes(db, [one.control for one in found if one.fits is None])
+                return [one for one in found if one.fits is not None]
             case FindDue():
                 return lease.find_due(db, self.lane, want.most) if self.lane else []
+
+    def _tell_other_lanes(self, db: Connection, controls: Sequence[str]) -> None:
+        """Their workers begin the next jobs that these controls hold. Each is sent once: it may be held again, by those
+        that were quicker."""
+        if controls:
+            notices = [notice for notice in next_held(db, controls) if notice.job_id not in self.told]
+            self.told.update(notice.job_id for notice in notices)
+            self.outbox.send(notices)
 
     # ---- beginning
 
@@ -182,7 +196,6 @@ class Driver:
             self.jobs[job.id] = job
             self.at_work[job.id, job.token] = attempt
             by_runner.setdefault(self.groups.of(job.job_type).runner, []).append(attempt)
-        self.lanes = ("heavy",) if jobs[0].lane == "heavy" else lease.LIGHT
         self.outbox.note((job.id, "running") for job in jobs)
         for attempt in by_runner.get(Runner.MAIN_THREAD, ()):
             self.main.run(attempt)
@@ -197,6 +210,7 @@ class Driver:
         while True:
             if given_up := self._watch():
                 return given_up
+            self.outbox.publish_beside()
             now = time.monotonic()
             try:
                 outcomes = [self.done.get(timeout=max(0.0, min(until, self.watched_at + WATCH_EVERY_SECONDS) - now))]
@@ -275,7 +289,6 @@ class Driver:
         ]
         changed += self._finish(records) if records else []
         self.outbox.follow([one for one in changed if one.id])
-        self.outbox.publish_beside()
         return any(not one.id for one in changed) or any(outcome.attempt.job.capped for outcome in outcomes)
 
     def _finish(self, records: Sequence[tuple[Outcome, str]]) -> list[Changed]:
@@ -360,6 +373,6 @@ class Driver:
 
 
 def _lane_of(event: Any) -> str:
-    """The lane that the messages came from; empty for `heavy`, which has one job an invocation, and if nobody knows."""
+    """The lane that the messages came from; empty if nobody knows."""
     lane = str(event["Records"][0].get("eventSourceARN", "")).rpartition("-")[2] if event["Records"] else ""
-    return lane if lane in lease.LIGHT else ""
+    return lane if lane in (*lease.LIGHT, "heavy") else ""

@@ -137,7 +137,7 @@ class Held(NamedTuple):
 
     control: str
     seconds: float | None  # until the next of them may begin; None: no place is free
-    fits: bool  # whether that one's time-out is short enough
+    fits: bool | None  # whether that one's time-out is short enough; None: all are of other lanes
 
 
 def find_held(db: Connection, controls: Iterable[str], lanes: Sequence[str], longest_ms: int) -> list[Held]:

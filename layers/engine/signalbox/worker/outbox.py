@@ -84,8 +84,9 @@ class Outbox:
 
     def publish_beside(self) -> None:
         """What waits, in a thread, if it is time and the last one is done."""
-        is_time = time.monotonic() >= self._published_at + PUBLISH_EVERY_SECONDS
-        if self._waiting and is_time and (self._thread is None or not self._thread.is_alive()):
+        if not self._waiting or time.monotonic() < self._published_at + PUBLISH_EVERY_SECONDS:
+            return
+        if self._thread is None or not self._thread.is_alive():
             waiting, self._waiting = self._waiting, Unpublished()
             self._published_at = time.monotonic()
             self._thread = Thread(target=self._publish_in_thread, args=(waiting,), name="publisher", daemon=True)
