@@ -4,6 +4,9 @@ CREATE FUNCTION sim.now() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT c
 CREATE FUNCTION sim.transaction_timestamp() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT sim.now() $$;
 CREATE FUNCTION sim.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$ SELECT sim.now() $$;
 CREATE SEQUENCE sim.ids;
+-- What the code of transactional jobs writes, once in each attempt that completes.
+CREATE TABLE sim.effects (job_id uuid NOT NULL) WITH (autovacuum_enabled = off);
+ALTER SEQUENCE sim.ids OWNED BY sim.effects.job_id;  -- TRUNCATE restarts it
 CREATE FUNCTION sim.gen_random_uuid() RETURNS uuid LANGUAGE sql VOLATILE AS $$
     SELECT lpad(to_hex(nextval('sim.ids')), 32, 'f')::uuid
 $$;

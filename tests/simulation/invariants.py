@@ -114,6 +114,8 @@ class Invariants:
                 raise Violation(f"{short(id_)} has an attempt of {worker_id} whose code was never started")
             if status == "lost" and not process.disturbed:
                 raise Violation(f"{short(id_)} was lost by {worker_id}, to which nothing had happened")
+            if status == "failed" and word == "complete" and not process.disturbed:
+                raise Violation(f"{short(id_)} failed at {worker_id}, to which nothing had happened")
             if status not in ("lost", "cancelled", "released", "failed", ENDS.get(word or "")):
                 raise Violation(f"{short(id_)} was to {word}, and its attempt is {status}")
             if status == "completed" and result != token:

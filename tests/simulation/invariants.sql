@@ -34,6 +34,11 @@ WHERE (j.status = 'failed')::integer <> (
     SELECT count(*) FROM signalbox.dead_letter_jobs AS d WHERE d.original_job_id = j.id
 )
 UNION ALL
+SELECT 'is ' || j.status || ', and its code has had ' || e.effects || ' effects', j.id::text
+FROM signalbox.jobs AS j
+CROSS JOIN LATERAL (SELECT count(*) AS effects FROM sim.effects AS e WHERE e.job_id = j.id) AS e
+WHERE e.effects <> (j.status = 'completed' AND j.job_type = 'paid')::integer
+UNION ALL
 SELECT 'waits for ' || j.unmet_dependencies || ' others and not ' || u.unmet, j.id::text
 FROM signalbox.jobs AS j CROSS JOIN LATERAL (
     SELECT (SELECT count(*) FROM signalbox.job_dependencies AS d WHERE d.job_id = j.id AND NOT d.satisfied)

@@ -22,8 +22,8 @@ from psycopg.rows import TupleRow
 from tests.simulation.scheduler import Actor, Scheduler
 
 TABLES = (
-    "jobs", "job_executions", "job_dependencies", "job_groups", "job_controls", "dead_letter_jobs",
-    "audit_log",
+    "signalbox.jobs", "signalbox.job_executions", "signalbox.job_dependencies", "signalbox.job_groups",
+    "signalbox.job_controls", "signalbox.dead_letter_jobs", "signalbox.audit_log", "sim.effects",
 )  # fmt: skip
 NEVER = 1e9
 _ID = re.compile(r"0{8}-0000-7000-8000-0{4}(\d{8})")
@@ -55,6 +55,11 @@ class Statement(psycopg.Cursor[TupleRow]):
         if isinstance(session, Session) and session.world is not None and not session.is_checking:
             session.says = _names().get(query, "statement")
             session.about = short(str(params))
+        if query == "ROLLBACK":  # after which the driver would prepare all statements anew
+            self.connection.pgconn.exec_(b"ROLLBACK")
+            return self
+        if options.get("prepare") is None:  # several at once, which can't be prepared, are bytes
+            options["prepare"] = isinstance(query, str)
         return super().execute(query, params, **options)
 
 
@@ -113,7 +118,7 @@ class Session(psycopg.Connection[TupleRow]):
 
 def open_session(dsn: str) -> Session:
     """On a database that becomes the simulation's."""
-    session = Session.connect(dsn, autocommit=True, prepare_threshold=0, cursor_factory=Statement)
+    session = Session.connect(dsn, autocommit=True, prepare_threshold=10**9, cursor_factory=Statement)
     session.execute(Path(__file__).with_name("clock.sql").read_bytes(), prepare=False)
     # An actor that stops before its statement keeps nobody from theirs.
     session.lock = nullcontext()  # type: ignore[assignment]
@@ -123,8 +128,7 @@ def open_session(dsn: str) -> Session:
 def enter(session: Session, world: Scheduler) -> None:
     """Give it to the next seed."""
     session.world = None
-    session.execute("TRUNCATE " + ", ".join(f"signalbox.{table}" for table in TABLES) + " RESTART IDENTITY")
-    session.execute("ALTER SEQUENCE sim.ids RESTART")
+    session.execute("TRUNCATE " + ", ".join(TABLES) + " RESTART IDENTITY")
     session.world, session.told_time = world, None
     session.tell_time()
 

@@ -19,13 +19,14 @@ import psycopg
 from signalbox.invocation import Invocation
 from signalbox.jobs.job import Job
 from signalbox.jobs.job_type import JobType
-from signalbox.jobs.outcome import Cancelled, Completed, More, Permanent, RateLimited, Snooze, Transient
+from signalbox.jobs.outcome import Cancelled, Completed, JobTimedOut, More, Permanent, RateLimited, Snooze, Transient
 from signalbox.jobs.payload import JobPayload
 from signalbox.jobs.retry_policy import RetryPolicy
 from signalbox.jobs.verdict import CANCELLED, Verdict, check_pieces, of_answer, of_error
 from signalbox.worker.attempt import Attempt, Outcome
 from signalbox.worker.driver import Driver
 from signalbox.worker.groups import Groups
+from signalbox.worker.timeout import ThreadTimer
 from tests.simulation.scheduler import Process, Stopped, Violation
 
 FUNCTION_SECONDS = 360.0
@@ -40,6 +41,7 @@ TYPES = (
     JobType("short", "waits", _MODULE, retry=_RETRY, side_by_side=3),
     JobType("long", "waits, too", _MODULE, retry=_RETRY, side_by_side=10, max_pieces=3),
     JobType("alone", "computes", _MODULE, retry=_RETRY, side_by_side=1),
+    JobType("paid", "writes", _MODULE, retry=_RETRY, side_by_side=3, transactional=True),
 )
 
 
@@ -47,7 +49,16 @@ class Short(JobPayload):
     """Nothing: the seed says what becomes of the job."""
 
 
-Long = Alone = Short
+Long = Alone = Paid = Short
+
+
+def paid(context: Any) -> Any:
+    """Have an effect in the transaction that ends the job."""
+    job, world = context.job, context.db.world
+    answer = ANSWERS[world.log.started[job.id, job.token]](job)
+    if isinstance(answer, Completed):
+        context.db.execute("INSERT INTO sim.effects VALUES (%s)", [job.id])
+    return answer
 
 
 def short(_: Any) -> None:
@@ -105,6 +116,8 @@ class VirtualThreads:
             ended, _, attempt, word = heapq.heappop(self.ends)
             if word == "kill":
                 world.kill(world.current.process, "by its job in the middle of")
+            if attempt._is_transactional:
+                return self._perform(attempt, word)
             return Outcome(attempt, self._verdict(attempt, word), attempt.claimed_at, ended, 0.0)
         world.pause(timeout + 1e-6)  # time may not stand still a rounding before what is waited for
         raise Empty
@@ -113,6 +126,15 @@ class VirtualThreads:
         return not self.ends or self.ends[0][0] > self.world.now
 
     def close(self) -> None: ...
+
+    def _perform(self, attempt: Attempt, word: str) -> Outcome:
+        """By the engine: the job's code, its end and the commit, at the instant at which it ends."""
+        timer = ThreadTimer()
+        timer.rang, own, began = word == "time out", attempt.tools.database, attempt.claimed_at
+        try:
+            return attempt._perform_in_transaction(attempt._known(), timer, own, began, 0.0)
+        except Exception as error:
+            return Outcome(attempt, attempt._failed(error, timer), began, self.world.now, 0.0)
 
     def _verdict(self, attempt: Attempt, word: str) -> Verdict:
         job, kind = attempt.job, attempt.tools.catalogue.find(attempt.job.job_type).type
@@ -141,6 +163,7 @@ ANSWERS: dict[str, Callable[[Job], Any]] = {
     "limited": lambda job: _raise(RateLimited("slowly")),
     "fail": lambda job: _raise(Transient("again")),
     "permanent": lambda job: _raise(Permanent("never")),
+    "time out": lambda job: _raise(JobTimedOut("too slow")),
 }
 
 

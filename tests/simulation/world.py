@@ -10,9 +10,10 @@ from unittest import mock
 from uuid import UUID
 
 from signalbox import budget
+from signalbox.invocation import Tools
 from signalbox.jobs import lanes
 from signalbox.jobs.catalogue import Catalogue
-from signalbox.jobs.courier import Courier
+from signalbox.registry import Registry
 from signalbox.tasks import rescue_jobs
 from signalbox.worker import attempt, core, driver, outbox
 from tests.simulation.invariants import Invariants
@@ -65,8 +66,8 @@ class World(Scheduler):
     def check(self) -> None:
         self.invariants.check()
 
-    def _tools(self) -> Any:
-        database = SimpleNamespace(connection=lambda: self.session, close=lambda: None)
+    def _tools(self) -> Tools:
+        database: Any = SimpleNamespace(connection=lambda: self.session, close=lambda: None)
 
         @contextmanager
         def lend(_: float) -> Iterator[Any]:
@@ -76,19 +77,22 @@ class World(Scheduler):
             raise Violation(f"the engine logs an error: {what}")
 
         log: Any = SimpleNamespace(warning=lambda what, **_: self.note(what), error=refuse, count=lambda *_: None)
-        settings = SimpleNamespace(
+        settings: Any = SimpleNamespace(
             stack="sim", event_bus=None, job_events="none", worker_slots=self.chance.randint(2, 6),
-            budget_margin_seconds=10,
+            budget_margin_seconds=10, database_error_details=True,
         )  # fmt: skip
-        return SimpleNamespace(
-            settings=settings, clients=CLIENTS, log=log, node="", catalogue=CATALOGUE, database=database,
-            pool=SimpleNamespace(lend=lend), courier=Courier(CLIENTS, "sim", None, log, "none"),
+        pool: Any = SimpleNamespace(lend=lend)
+        return Tools(
+            settings=settings, registry=Registry(()), database=database, pool=pool, async_pool=pool, clients=CLIENTS,
+            log=log, catalogue=CATALOGUE,
         )  # fmt: skip
 
     @contextmanager
     def _instead(self) -> Iterator[None]:
         """The seed's time and chance in the place of the machine's."""
-        time = SimpleNamespace(monotonic=self.read_clock, time=self.clock.timestamp, sleep=self.pause)
+        time = SimpleNamespace(
+            monotonic=self.read_clock, time=self.clock.timestamp, sleep=self.pause, thread_time=lambda: 0.0
+        )
         thread = type("Thread", (VirtualThread,), {"world": self})
         names: list[tuple[Any, str, Any]] = [
             *((module, "time", time) for module in (budget, driver, outbox, attempt, rescue_jobs)),
