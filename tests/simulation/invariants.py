@@ -85,11 +85,11 @@ class Invariants:
     def _check_controls(self, controls: list[Any]) -> None:
         world, ran, had_room = self.world, self.running, self.room_since
         self.running, self.room_since = {}, {}
-        for name, cap, running, held, has_room in controls:
+        for name, cap, running, held, lane, has_room in controls:
             if cap is not None and running > max(cap, ran.get(name, 0)):
                 raise Violation(f"{running} jobs of {name} run, and its cap is {cap}")
             self.running[name] = running
-            if not held or not has_room or not world.queue.idle or world.in_trouble:
+            if not held or not has_room or not world.queue.has_idle(lane) or world.in_trouble:
                 continue
             since = self.room_since[name] = world.now if running > ran.get(name, 0) else had_room.get(name, world.now)
             if world.now - since > (HELD_SECONDS if cap is None else KEPT_FULL_SECONDS):

@@ -66,12 +66,14 @@ CROSS JOIN LATERAL (
 -- A worker that looks a moment late may use the places of the last quarter of a second.
 WHERE c.rate > 0 AND b.begun > 1 + (t.seconds + 0.25) * c.rate / c.per_seconds;
 
--- list_controls: caps, rates and pauses that jobs run or wait under: how many run and are held, and whether one could begin
-SELECT n.name, k.max_running, n.running, n.held,
+-- list_controls: caps, rates and pauses that jobs run or wait under: how many run and are held, the lane of the next of these,
+-- and whether it could begin
+SELECT n.name, k.max_running, n.running, n.held, n.lane,
     NOT coalesce(k.paused, false) AND n.running + n.kept < coalesce(k.max_running, n.running + n.kept + 1)
         AND coalesce(k.next_at <= now() - interval '1 s', true) AS has_room
 FROM (
     SELECT c.name, count(*) FILTER (WHERE j.status = 'running') AS running, count(*) FILTER (WHERE j.held_by = c.name) AS held,
+        (array_agg(j.lane ORDER BY j.priority, j.id) FILTER (WHERE j.held_by = c.name))[1] AS lane,
         count(*) FILTER (WHERE j.status = 'pending' AND j.held_by IS NULL) AS kept  -- places for suspects
     FROM signalbox.jobs AS j
     CROSS JOIN unnest(ARRAY['type:' || job_type, 'lane:' || lane, 'tenant:' || tenant, 'key:' || cap_key]) AS c (name)

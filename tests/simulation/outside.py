@@ -148,7 +148,7 @@ class Queue:
 
     world: Scheduler
     messages: list[Message] = field(default_factory=list)
-    idle: list[Actor] = field(default_factory=list)  # that wait for messages
+    idle: dict[Actor, tuple[str, ...]] = field(default_factory=dict)  # that wait for messages, and of which lanes
 
     def get_queue_url(self, QueueName: str) -> dict[str, str]:  # noqa: N803 - as boto3 has it
         return {"QueueUrl": QueueName}
@@ -186,14 +186,17 @@ class Queue:
         for actor in self.idle:
             actor.ready_at = min(actor.ready_at, message.visible_at)
 
-    def receive(self, at_most: int, hidden_seconds: float) -> list[Message]:
-        """Wait for a batch of one lane; it comes back after so long, unless it is deleted."""
+    def has_idle(self, lane: str) -> bool:
+        return any(lane in lanes for lanes in self.idle.values())
+
+    def receive(self, lanes: tuple[str, ...], at_most: int, hidden_seconds: float) -> list[Message]:
+        """Wait for a batch of one of these lanes; it comes back after so long, unless it is deleted."""
         world = self.world
-        while not (found := [one for one in self.messages if one.visible_at <= world.now]):
-            me = world.current
-            self.idle.append(me)
-            world.pause(min([one.visible_at for one in self.messages], default=NEVER) - world.now)
-            self.idle.remove(me)
+        while not (found := [one for one in self.messages if one.lane in lanes and one.visible_at <= world.now]):
+            self.idle[world.current] = lanes
+            mine = [one.visible_at for one in self.messages if one.lane in lanes]
+            world.pause(min(mine, default=NEVER) - world.now)
+            del self.idle[world.current]
         lane = world.chance.choice(found).lane
         found = [one for one in found if one.lane == lane]
         batch = world.chance.sample(found, min(len(found), at_most))

@@ -82,8 +82,8 @@ class Submitter:
         if group and group not in self.groups:
             self.groups.append(group)
         return NewJob(
-            job_type=chance.choice(("short", "short", "long", "alone", "paid", "paid")), id=id_, idempotency_key=id_,
-            depends_on=waits,
+            job_type=chance.choice(("short", "short", "long", "alone", "paid", "paid", "large")), id=id_,
+            idempotency_key=id_, depends_on=waits,
             priority=chance.choice((2, 5, 5, 5, 9)), tenant=chance.choice((None, "t1", "t2")),
             cap_key=chance.choice((None, "k1")), group=group, max_attempts=chance.randint(1, 3),
             delay=timedelta(seconds=chance.choice((0, 0, 5, 90)) * chance.random()) or None,

@@ -18,7 +18,7 @@ import psycopg
 
 from signalbox.invocation import Invocation
 from signalbox.jobs.job import Job
-from signalbox.jobs.job_type import JobType
+from signalbox.jobs.job_type import JobType, Lane
 from signalbox.jobs.outcome import Cancelled, Completed, JobTimedOut, More, Permanent, RateLimited, Snooze, Transient
 from signalbox.jobs.payload import JobPayload
 from signalbox.jobs.retry_policy import RetryPolicy
@@ -26,13 +26,13 @@ from signalbox.jobs.verdict import CANCELLED, Verdict, check_pieces, of_answer, 
 from signalbox.worker.attempt import Attempt, Outcome
 from signalbox.worker.driver import Driver
 from signalbox.worker.groups import Groups
+from signalbox.worker.lease import LIGHT
 from signalbox.worker.timeout import ThreadTimer
 from tests.simulation.scheduler import Process, Stopped, Violation
 
 FUNCTION_SECONDS = 360.0
 HIDDEN_SECONDS = 6 * FUNCTION_SECONDS
-# Of a lane, whose late jobs a worker takes up.
-EVENT = {"Records": [{"eventSourceARN": "arn:aws:sqs:us-east-1:123456789012:sim-normal"}]}
+HEAVY = ("heavy",)
 WORDS = ("complete",) * 8 + ("fail", "fail", "permanent", "snooze", "more", "more", "limited", "kill", "cancel")
 LENGTHS = (0.01, 0.1, 1.0, 5.0, 20.0, 90.0, 400.0)
 _RETRY = RetryPolicy(max_attempts=3)
@@ -41,6 +41,7 @@ TYPES = (
     JobType("short", "waits", _MODULE, retry=_RETRY, side_by_side=3),
     JobType("long", "waits, too", _MODULE, retry=_RETRY, side_by_side=10, max_pieces=3),
     JobType("alone", "computes", _MODULE, retry=_RETRY, side_by_side=1),
+    JobType("large", "needs memory", _MODULE, retry=_RETRY, lane=Lane.HEAVY),
     JobType("paid", "writes", _MODULE, retry=_RETRY, side_by_side=3, transactional=True),
 )
 
@@ -49,7 +50,7 @@ class Short(JobPayload):
     """Nothing: the seed says what becomes of the job."""
 
 
-Long = Alone = Paid = Short
+Long = Alone = Large = Paid = Short
 
 
 def paid(context: Any) -> Any:
@@ -65,7 +66,7 @@ def short(_: Any) -> None:
     """Stand for the code, which is virtual."""
 
 
-long = alone = short
+long = alone = large = short
 
 
 @dataclass
@@ -83,13 +84,17 @@ class VirtualThreads:
 
     world: Any
     driver: Driver
+    lanes: tuple[str, ...]  # of its worker
     ends: list[tuple[float, int, Attempt, str]] = field(default_factory=list)
     numbers: count[int] = field(default_factory=count)
 
     def run(self, attempts: Attempt | Iterable[Attempt], _: int = 0) -> None:
         for attempt in [attempts] if isinstance(attempts, Attempt) else attempts:
             self._start(attempt)
-        if len(self.driver.at_work) > 1 and not self.driver.at_work.keys().isdisjoint(self.world.log.suspects):
+        jobs = [attempt.job for attempt in self.driver.at_work.values()]
+        if not all(job.lane in self.lanes for job in jobs) or (self.lanes == HEAVY and len(jobs) > 1):
+            raise Violation(f"a worker of {self.lanes} runs {', '.join(job.id for job in jobs)}")
+        if len(jobs) > 1 and not self.driver.at_work.keys().isdisjoint(self.world.log.suspects):
             raise Violation(f"a suspect is not alone among {', '.join(map(str, self.driver.at_work))}")
 
     def _start(self, attempt: Attempt) -> None:
@@ -186,6 +191,7 @@ class Worker:
 
     world: Any
     name: str
+    lanes: tuple[str, ...] = LIGHT
 
     def live(self) -> None:
         """Until the simulation is over. A killed process has a successor."""
@@ -193,9 +199,10 @@ class Worker:
         for number in count(1):
             me = world.current
             process = me.process = Process(f"{self.name}/{number}", mortal=False)
-            batch = world.queue.receive(world.chance.randint(1, 10), HIDDEN_SECONDS)
+            most = 1 if self.lanes == HEAVY else world.chance.randint(1, 10)
+            batch = world.queue.receive(self.lanes, most, HIDDEN_SECONDS)
             process.mortal, process.skew = True, world.chance.uniform(-2, 2)
-            driver = self._driver(groups, process)
+            driver = self._driver(groups, process, batch[0].lane)
             messages = {one.body["job_id"]: one.body["job_type"] for one in batch}
             world.note("receives " + " ".join(f"j{int(id_[-8:])}" for id_ in messages))
             world.log.workers[driver.invocation.worker_id] = process
@@ -221,13 +228,14 @@ class Worker:
         elif not isinstance(error, Stopped):
             raise error
 
-    def _driver(self, groups: Groups, process: Process) -> VirtualDriver:
+    def _driver(self, groups: Groups, process: Process, lane: str) -> VirtualDriver:
         world = self.world
         ends_at = world.now + FUNCTION_SECONDS
         invocation = Invocation(process.name, world.clock + timedelta(seconds=process.skew), ends_at, "0")
-        driver = VirtualDriver(world.tools, invocation, groups, EVENT)
+        event = {"Records": [{"eventSourceARN": f"arn:aws:sqs:us-east-1:123456789012:sim-{lane}"}]}
+        driver = VirtualDriver(world.tools, invocation, groups, event)
         driver.world = world
-        virtual: Any = VirtualThreads(world, driver)
+        virtual: Any = VirtualThreads(world, driver, self.lanes)
         driver.threads = driver.main = driver.done = virtual
         return driver
 

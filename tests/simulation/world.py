@@ -20,7 +20,7 @@ from tests.simulation.invariants import Invariants
 from tests.simulation.outside import CLIENTS, InlineExecutor, Queue, Session, enter
 from tests.simulation.people import Operator, Submitter, sweep_each_minute
 from tests.simulation.scheduler import Faults, Scheduler, Violation
-from tests.simulation.worker import TYPES, Log, VirtualThread, Worker
+from tests.simulation.worker import HEAVY, TYPES, Log, VirtualThread, Worker
 
 CATALOGUE = Catalogue(TYPES)
 
@@ -43,8 +43,9 @@ class World(Scheduler):
         CLIENTS.sqs = self.queue
         enter(self.session, self)
         submitter = Submitter(self)
-        for number in (1, 2, 3):
-            self.spawn(f"w{number}", Worker(self, f"w{number}").live)
+        for name in ("w1", "w2", "w3"):
+            self.spawn(name, Worker(self, name).live)
+        self.spawn("heavy", Worker(self, "heavy", HEAVY).live)
         for name in ("rescue", "dispatch"):
             self.spawn(f"{name} rule", lambda name=name: sweep_each_minute(self, name))  # type: ignore[misc]
         self.spawn("submitter", submitter.live)
