@@ -16,14 +16,17 @@ from signalbox.jobs import controls
 from signalbox.jobs.audit import Orderer
 from signalbox.jobs.cancellation import cancel
 from signalbox.jobs.controls import Cap, Controlled
+from signalbox.jobs.dead_letters import LetterSelection
 from signalbox.jobs.groups import seal_group
 from signalbox.jobs.orders import Terms
 from signalbox.jobs.pausing import pause, resume
+from signalbox.jobs.redrive import redrive
 from signalbox.jobs.selection import Selection
 from signalbox.jobs.submission import Dependency, NewJob, submit
 from signalbox.tasks.dispatch_jobs import dispatch_jobs
 from signalbox.tasks.rescue_jobs import rescue_jobs
 from tests.simulation.scheduler import Process
+from tests.simulation.worker import TYPES
 
 CONTROLS = (
     Controlled("type", "long"), Controlled("key", "k1"), Controlled("tenant", "t1"), Controlled("lane", "normal")
@@ -122,7 +125,7 @@ class Operator:
         world, chance = self.world, self.world.chance
         while world.now < world.calm_at:
             with suppress(psycopg.OperationalError, Refused):
-                chance.choice((self._cap, self._cap, self._cap, self._pause, self._resume, self._order, self._order))()
+                chance.choice(ORDERS)(self)
             world.pause(chance.choice((1, 20, 60)) * chance.random())
         world.calm_down()
         for what in CONTROLS:
@@ -159,6 +162,17 @@ class Operator:
         world.tools.courier.send(controls.next_held(world.session, [what.name]))
         world.tools.courier.send_due(world.session, done.due)
 
+    def _redrive(self) -> None:
+        """All of a type that has failed, and what was redriven before, which is refused; twice where no answer came."""
+        world, tools = self.world, self.world.tools
+        letters = LetterSelection(job_type=world.chance.choice(TYPES).name, statuses=("pending", "redriven"))
+        for _ in range(2):
+            with suppress(psycopg.OperationalError):
+                done = redrive(world.session, world.catalogue, tools.handoff, letters, by=BY.name, reason=None,
+                               now=world.clock)  # fmt: skip
+                world.note(f"redrives {done['redriven']}")
+                return
+
     def _order(self) -> None:
         world, ids = self.world, self.submitter.ids
         if not ids:
@@ -167,3 +181,8 @@ class Operator:
         order = world.chance.choice((cancel, pause, resume))
         done = order(world.session, world.catalogue, selection, self._terms)
         world.tools.courier.send_due(world.session, done.due)
+
+
+ORDERS = (
+    *[Operator._cap] * 3, Operator._pause, Operator._resume, *[Operator._order] * 2, Operator._redrive,
+)  # fmt: skip
