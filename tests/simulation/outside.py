@@ -19,6 +19,7 @@ from psycopg.abc import RV, PQGen
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
 
+from signalbox.worker import lease
 from tests.simulation.scheduler import Actor, Scheduler
 
 TABLES = (
@@ -42,6 +43,13 @@ def _names() -> dict[str, str]:
     }
 
 
+@cache
+def _older() -> dict[str, str]:
+    """The claim of a release before the newest, which does not say which lanes are the worker's, by today's text."""
+    claim = lease.SQL["claim"]
+    return {claim: claim.replace(",\n    %(lanes)s", "")}
+
+
 def short(text: str) -> str:
     """The jobs that a text names, as j1 and so on."""
     return " ".join(dict.fromkeys(f"j{int(number)}" for number in _ID.findall(text)))
@@ -55,6 +63,8 @@ class Statement(psycopg.Cursor[TupleRow]):
         if isinstance(session, Session) and session.world is not None and not session.is_checking:
             session.says = _names().get(query, "statement")
             session.about = short(str(params))
+            if session.world.current.process.is_older:
+                query = _older().get(query, query)
         if query == "ROLLBACK":  # after which the driver would prepare all statements anew
             self.connection.pgconn.exec_(b"ROLLBACK")
             return self

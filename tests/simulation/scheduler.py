@@ -39,6 +39,7 @@ class Process:
     disturbed: bool = False  # killed, frozen, or without the database for a moment
     frozen_until: float = 0.0
     skew: float = 0.0  # seconds that its clock is ahead
+    is_older: bool = False  # of an older release
 
 
 def _locked() -> threading.Lock:

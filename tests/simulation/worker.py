@@ -192,13 +192,14 @@ class Worker:
     world: Any
     name: str
     lanes: tuple[str, ...] = LIGHT
+    is_older: bool = False
 
     def live(self) -> None:
         """Until the simulation is over. A killed process has a successor."""
         world, groups = self.world, Groups(self.world.catalogue, 4)
         for number in count(1):
             me = world.current
-            process = me.process = Process(f"{self.name}/{number}", mortal=False)
+            process = me.process = Process(f"{self.name}/{number}", mortal=False, is_older=self.is_older)
             most = 1 if self.lanes == HEAVY else world.chance.randint(1, 10)
             batch = world.queue.receive(self.lanes, most, HIDDEN_SECONDS)
             process.mortal, process.skew = True, world.chance.uniform(-2, 2)

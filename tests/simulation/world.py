@@ -43,8 +43,8 @@ class World(Scheduler):
         CLIENTS.sqs = self.queue
         enter(self.session, self)
         submitter = Submitter(self)
-        for name in ("w1", "w2", "w3"):
-            self.spawn(name, Worker(self, name).live)
+        for name in ("w1", "w2", "older"):
+            self.spawn(name, Worker(self, name, is_older=name == "older").live)
         self.spawn("heavy", Worker(self, "heavy", HEAVY).live)
         for name in ("rescue", "dispatch"):
             self.spawn(f"{name} rule", lambda name=name: sweep_each_minute(self, name))  # type: ignore[misc]
