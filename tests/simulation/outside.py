@@ -20,7 +20,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
 
 from signalbox.worker import lease
-from tests.simulation.scheduler import Actor, Scheduler
+from tests.simulation.scheduler import Actor, Scheduler, Violation
 
 TABLES = (
     "signalbox.jobs", "signalbox.job_executions", "signalbox.job_dependencies", "signalbox.job_groups",
@@ -90,7 +90,10 @@ class Session(psycopg.Connection[TupleRow]):
         if self._is_idle and says != "begin":
             self._stop_before()
         world.note(f"{says} {about}")
-        answer = super().wait(gen, interval, timeout)
+        try:
+            answer = super().wait(gen, interval, timeout)
+        except psycopg.errors.QueryCanceled:
+            raise Violation(f"{says} goes on and on") from None
         if self._is_idle:
             self.is_checking = True
             try:
