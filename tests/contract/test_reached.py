@@ -16,7 +16,9 @@ CODE = sorted(path for folder in ("layers", "functions", "local") for path in (R
 STAND_INS = ROOT / "local" / "stand_ins"  # tests ask them what they were asked
 _WORD = re.compile(r"\w+")
 # What Python's library, pydantic or Lambda calls by its name.
-CALLED_FROM_OUTSIDE = re.compile(r"__\w+__|handle_\w+|do_[A-Z]+|handler|log_message|shutdown_default_executor|readinto|makefile|commit|rollback")
+CALLED_FROM_OUTSIDE = re.compile(
+    r"__\w+__|handle_\w+|do_[A-Z]+|handler|log_message|shutdown_default_executor|readinto|makefile|commit|rollback"
+)
 CHECKS = {"field_validator", "model_validator"}
 # Queries that a module gives to another, or names by the table.
 ASKED_BY_OTHERS = {"delete_oldest", "count_pages", "limit_waits", "delete_in_pages", "delete_unlocked_in_pages"} | {
