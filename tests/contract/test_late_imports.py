@@ -16,7 +16,9 @@ from tests.support.template import ROOT
 # module: what it imports late, and so who pays for it
 ENGINE = {
     "aws_failure": {"botocore.exceptions"},
+    "client": {"urllib3", "urllib3.exceptions"},  # only who asks a service outside
     "clients": {"boto3", "botocore.config"},  # only a task that calls AWS
+    "cold_storage": {"botocore.exceptions"},
     "deliver_notification": {"botocore.exceptions"},
     # Only an operator's question; only the function that each is for.
     "engine": {
@@ -37,7 +39,9 @@ ENGINE = {
     "registry": {"difflib"},  # only a misspelt name
     "runs": {"signalbox.backfills"},  # only a backfill's run
     "s3_faults": {"botocore.exceptions"},
+    "s3_folder": {"botocore.exceptions"},
     "schedule": {"cronsim"},  # only a schedule that is not even
+    "sqs": {"botocore.exceptions"},
     "secret": {"botocore.exceptions", "psycopg.conninfo"},
     "signing_key": {"botocore.exceptions"},
     "timeout": {"ctypes"},  # only a time-out in a thread
@@ -46,13 +50,9 @@ ENGINE = {
 }
 FORECASTS = {
     "api_key": {"botocore.exceptions"},
-    "cold_storage": {"botocore.exceptions"},
-    "folder": {"botocore.exceptions"},
     "observations": {"botocore.exceptions"},
-    "publishing": {"botocore.exceptions"},
     "s3_mirror": {"boto3", "botocore", "botocore.config", "botocore.exceptions", "botocore.parsers"},
     "stripe_api": {"stripe"},  # only one task, once a day
-    "web": {"urllib3", "urllib3.exceptions"},  # only where a mirror or RunPod is asked
 }
 
 

@@ -50,4 +50,5 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def _is_whole(config: pytest.Config) -> bool:
-    return config.args == config.getini("testpaths") and not (config.option.keyword or config.option.markexpr)
+    some = config.option.keyword or config.option.markexpr or config.option.collectonly
+    return config.args == config.getini("testpaths") and not some

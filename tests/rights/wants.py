@@ -127,7 +127,7 @@ WHERE: Mapping[tuple[str, str], Where] = {
     ("forecasts.tasks.requeue_deferred", "sqs"): told("FORECASTS_NOTIFICATIONS_QUEUE_URL"),
     ("forecasts.tasks.trigger_digests", "sqs"): told("FORECASTS_NOTIFICATIONS_QUEUE_URL"),
     ("forecasts.tasks.transition_forecasts", "s3"): told("FORECASTS_FORECAST_BUCKET"),
-    ("forecasts.cold_storage", "s3"): told("FORECASTS_ARCHIVE_BUCKET"),
+    ("signalbox.aws.cold_storage", "s3"): told("FORECASTS_ARCHIVE_BUCKET"),
 }
 
 

@@ -12,7 +12,7 @@ from forecasts.sources.gfs import KeyTemplate, find_cycles
 from forecasts.sources.index_mirror import IndexMirror, read_page
 from forecasts.sources.mirror import Entry, Mirror, Span, list_spans
 from forecasts.sources.s3_mirror import S3Mirror, connect
-from forecasts.web import Web
+from signalbox.http.client import Web
 from tests.support.upstream import BucketListing, Files, IndexPages
 
 MIDNIGHT = datetime(2026, 3, 10, tzinfo=UTC)

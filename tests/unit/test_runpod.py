@@ -13,11 +13,11 @@ from forecasts import runpod as client
 from forecasts.errors import RunPodDenied, RunPodRefused, RunPodUnavailable, TriggerUnconfirmed
 from forecasts.inference import InferencePayload
 from forecasts.runpod import JobState, RunPod
-from forecasts.web import Web
 from local.lambda_service.http_server import HttpServer, Response
 from local.stand_ins.faults import Fault
 from local.stand_ins.runpod import KEY, RunPodStandIn
 from signalbox.budget import Budget
+from signalbox.http.client import Web
 from signalbox.log import make_logger
 
 TIME_OUT = timedelta(minutes=20)

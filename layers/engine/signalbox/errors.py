@@ -106,3 +106,23 @@ class GroupUnknown(Refused):
 
 class ScheduleUnknown(Refused):
     """No schedule of jobs has that name or id."""
+
+
+class DeletionRefused(Refused):
+    """A cleanup would delete a larger share of its table than it may."""
+
+
+class ArchiveRefused(Refused):
+    """Cold storage holds something else where records should go; nothing is overwritten, and nothing deleted."""
+
+
+class ArchiveUnavailable(Unavailable):
+    """Cold storage did not take records, or not as they were sent. They are all still in the database."""
+
+
+class FolderRefused(Refused):
+    """A folder's name is such that it can't be deleted without others' objects."""
+
+
+class FolderKept(Unavailable):
+    """S3 did not delete all that lies in a folder, or did not say so."""

@@ -17,26 +17,6 @@ class OrganizationRefused(Refused):
     """What Stripe refuses, or the database, about one organisation; the others are not concerned."""
 
 
-class DeletionRefused(Refused):
-    """A cleanup would delete a larger share of its table than it may."""
-
-
-class ArchiveRefused(Refused):
-    """Cold storage holds something else where audit records should go; nothing is overwritten, and nothing deleted."""
-
-
-class ArchiveUnavailable(Unavailable):
-    """Cold storage did not take audit records, or not as they were sent. They are all still in the database."""
-
-
-class FolderRefused(Refused):
-    """A run's data lies where it can't be deleted without others'."""
-
-
-class FolderKept(Unavailable):
-    """S3 did not delete all that lies in a folder, or did not say so."""
-
-
 class RunPodRefused(Refused):
     """RunPod does not take this request; others are not concerned."""
 

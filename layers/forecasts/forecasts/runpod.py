@@ -21,10 +21,10 @@ from forecasts.api_key import read_api_key
 from forecasts.errors import RunPodDenied, RunPodRefused, RunPodUnavailable, TriggerUnconfirmed
 from forecasts.inference import InferencePayload
 from forecasts.settings import settings
-from forecasts.web import Answer, Web
 from signalbox.budget import Budget
 from signalbox.context import Context
 from signalbox.errors import SettingsRefused
+from signalbox.http.client import Answer, Web
 
 TRIES = 4
 FIRST_BACKOFF = 0.5

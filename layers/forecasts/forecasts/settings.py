@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from signalbox.batches.safety_share import SafetyShare
 from signalbox.errors import SettingsRefused
 
 _PREFIX = "FORECASTS_"
@@ -95,6 +96,17 @@ class ForecastSettings(BaseModel):
     calibration_least_samples: int = Field(100, ge=1)
     calibration_days: Days = 30
     calibration_bound: float = Field(0.15, gt=0, le=1)
+
+    @property
+    def share(self) -> SafetyShare:
+        """What a cleanup may delete in one run."""
+        return SafetyShare(self.safety_share, self.safety_floor)
+
+    def required(self, field: str) -> str:
+        """A setting that a task can't do without."""
+        if not (value := str(getattr(self, field))):
+            raise SettingsRefused(f"the pack forecasts has no {field}: set {_PREFIX}{field.upper()}")
+        return value
 
     def timeout_of(self, model: str) -> timedelta:
         minutes = self.timeout_nowcast_minutes if model == "nowcast" else self.timeout_medium_range_minutes

@@ -18,8 +18,8 @@ from forecasts.errors import RunPodDenied, RunPodRefused, RunPodUnavailable, Tri
 from forecasts.inference import InferencePayload, InputConfig, Model, TimeRange
 from forecasts.runpod import JobState, RunPod
 from forecasts.settings import settings
-from forecasts.storing import prepare_store
 from signalbox.context import Context
+from signalbox.postgres.retry import prepare_store
 from signalbox.queries import load_queries
 
 SQL = load_queries(__file__)

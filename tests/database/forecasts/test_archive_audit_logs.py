@@ -13,12 +13,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from forecasts.errors import ArchiveRefused, ArchiveUnavailable
 from forecasts.settings import settings
 from forecasts.tasks import archive_audit_logs
 from local.lambda_service.http_server import Request
 from local.stand_ins.faults import Fault
-from signalbox.errors import SettingsRefused
+from signalbox.errors import ArchiveRefused, ArchiveUnavailable, SettingsRefused
 from tests.support.aws import Aws
 from tests.support.contexts import context_of
 from tests.support.ledger_rows import count, runs_of

@@ -7,8 +7,9 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg import sql
 
-from forecasts.tasks.cleanup_idempotency_keys import SQL
+from forecasts.tasks import cleanup_idempotency_keys
 from tests.support.ledger_rows import count, runs_of
 from tests.support.stage import NOON, Stage
 from tests.support.two_at_once import two_at_once
@@ -134,11 +135,12 @@ def test_few_are_found_by_the_index_and_many_by_their_pages(db: psycopg.Connecti
     add_many(db, 20_000, NOON + DAY, "fresh")
     add_many(db, 20_000)
     db.execute("VACUUM ANALYZE forecasts.idempotency_keys")
-    values = {"before": NOON, "batch": 5000, "first": "(100,0)", "end": "(200,0)"}
-    assert "using idempotency_keys_expired" in plan_of(db, "delete_oldest", values)
+    values = {"before": NOON, "after": "-infinity", "batch": 5000, "first": "(100,0)", "end": "(200,0)"}
+    assert "using idempotency_keys_expired" in plan_of(db, "delete_by_index", values)
     assert "Tid Range Scan" in plan_of(db, "delete_in_pages", values)
     assert "Tid Range Scan" in plan_of(db, "delete_unlocked_in_pages", values)
 
 
 def plan_of(db: psycopg.Connection, query: str, values: dict[str, Any]) -> str:
-    return "\n".join(line for (line,) in db.execute(f"EXPLAIN {SQL[query]}".encode(), values).fetchall())
+    explain = sql.SQL("EXPLAIN ") + cleanup_idempotency_keys.KEYS.query(query)
+    return "\n".join(line for (line,) in db.execute(explain, values).fetchall())

@@ -11,9 +11,9 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from forecasts.errors import DeletionRefused
-from forecasts.safety import is_safe
 from forecasts.settings import settings
+from signalbox.batches.safety_share import SafetyShare
+from signalbox.errors import DeletionRefused
 from tests.support import forecast_rows as rows
 from tests.support.ledger_rows import count, runs_of
 from tests.support.stage import NOON, Stage
@@ -140,5 +140,5 @@ def test_a_continuation_of_a_run_that_was_within_its_share_goes_on(stage: Stage,
 def test_the_share_is_counted_exactly(share: str) -> None:
     for rows_ in range(0, 1000, 10):
         due = int(Decimal(share) * rows_)
-        assert is_safe(due, rows_, Decimal(share), 0)
-        assert share == "1" or not is_safe(due + 1, rows_, Decimal(share), 0)
+        assert SafetyShare(float(share), 0).allows(due, rows_)
+        assert share == "1" or not SafetyShare(float(share), 0).allows(due + 1, rows_)

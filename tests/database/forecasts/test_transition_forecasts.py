@@ -10,13 +10,12 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from forecasts.errors import FolderKept, FolderRefused
-from forecasts.folder import Folder
 from forecasts.settings import settings
 from forecasts.tasks.transition_forecasts import SQL
 from local.lambda_service.http_server import Request
 from local.stand_ins.faults import Fault
-from signalbox.errors import SettingsRefused
+from signalbox.aws.s3_folder import Folder
+from signalbox.errors import FolderKept, FolderRefused, SettingsRefused
 from tests.support import forecast_rows as rows
 from tests.support.aws import Aws
 from tests.support.ledger_rows import runs_of

@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote, urldefrag, urljoin
 
 from forecasts.errors import MirrorFailed
 from forecasts.sources.mirror import Entry, Span
-from forecasts.web import Answer, Web
+from signalbox.http.client import Answer, Web
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGT]?)i?B?", re.IGNORECASE)
 _TITLE = re.compile(r"index of|directory listing", re.IGNORECASE)

@@ -8,8 +8,8 @@ from forecasts.settings import settings
 from forecasts.sources.index_mirror import IndexMirror
 from forecasts.sources.mirror import Mirror
 from forecasts.sources.s3_mirror import S3Mirror, connect
-from forecasts.web import Web
 from signalbox.errors import SettingsRefused
+from signalbox.http.client import Web
 
 
 def mirrors_of(source: str) -> list[Mirror]:

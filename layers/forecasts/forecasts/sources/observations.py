@@ -16,8 +16,8 @@ from forecasts.errors import MirrorFailed
 from forecasts.inference import TimeRange
 from forecasts.settings import ForecastSettings
 from forecasts.sources.s3_mirror import connect
-from forecasts.web import Web
 from signalbox.errors import SettingsRefused
+from signalbox.http.client import Web
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from forecasts.errors import MirrorFailed
 from forecasts.sources.mirror import LISTINGS_AT_ONCE, Entry, Span
-from forecasts.web import CONNECT_SECONDS
+from signalbox.http.client import CONNECT_SECONDS
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime, timedelta
 
-from forecasts.paging import MOST, Page, walk
+from signalbox.batches.keyset import MOST, Page, walk
 from signalbox.context import Context, Done, drain
 from signalbox.queries import load_queries
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from forecasts.cold_storage import ColdStorage
 from forecasts.settings import settings
+from signalbox.aws.cold_storage import ColdStorage
 from signalbox.context import Context, Done
 from signalbox.queries import load_queries
 
@@ -32,7 +32,8 @@ class Plan:
 
 def archive_audit_logs(context: Context) -> Done:
     """Items are the records moved."""
-    storage = ColdStorage.of(context, settings().archive_bucket, settings().archive_storage_class)
+    bucket = settings().required("archive_bucket")
+    storage = ColdStorage(context.clients.s3, bucket, settings().archive_storage_class)
     items = 0
     while not context.budget.spent:
         plan = _plan(context)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from forecasts.messages import GenerateSummary
-from forecasts.paging import Page, walk
-from forecasts.publishing import publish
 from forecasts.settings import settings
+from signalbox.aws.sqs import publish
+from signalbox.batches.keyset import Page, walk
 from signalbox.context import Context, Done
 from signalbox.queries import load_queries
 
@@ -39,6 +39,6 @@ def _archive_page(context: Context, after: Key, size: int) -> Page[Key]:
     with context.db.transaction():
         archived = context.db.execute(SQL["archive"], values).fetchall()
         summaries = [GenerateSummary(watchpoint_id=id_, tile_id=tile_id) for id_, tile_id, _ in archived]
-        publish(context.clients.sqs, settings().evaluations_queue_url, summaries, queue="evaluations")
+        publish(context.clients.sqs, settings().required("evaluations_queue_url"), summaries, queue="evaluations")
     last = max(((end, id_) for id_, _, end in archived), default=after)
     return Page(found=len(archived), done=len(archived), last=last)

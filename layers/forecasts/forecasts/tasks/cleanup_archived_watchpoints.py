@@ -11,12 +11,14 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from forecasts.safety import CleanupParams, allowance, require_safe
 from forecasts.settings import settings
+from signalbox.batches.retention import Retention
+from signalbox.batches.safety_share import CleanupParams, allowance
 from signalbox.context import Context, Done, drain
 from signalbox.queries import load_queries
 
 SQL = load_queries(__file__)
+WATCHPOINTS = Retention("forecasts.watchpoints", age="archived_at", only="status = 'archived'")
 PAGE = 500
 NOTIFICATIONS = 1000
 Params = CleanupParams
@@ -26,7 +28,7 @@ def cleanup_archived_watchpoints(context: Context) -> Done:
     """Items are the watchpoints deleted."""
     values = {"before": context.now - timedelta(days=settings().retention_archived_watchpoints_days)}
     most = allowance(context, settings().cleanup_watchpoints_batch)
-    require_safe(context, "forecasts.watchpoints", SQL["weigh"], values, most)
+    settings().share.require(context, WATCHPOINTS, values["before"], most)
     deleted = 0
     for page in _pages(context, values):
         if deleted == most:

@@ -1,18 +1,3 @@
--- weigh: how many would go, and how many rows there are: these only as far as decides whether that is too large a share
-WITH due AS (
-    SELECT count(*) AS number FROM (
-        SELECT FROM forecasts.watchpoints
-        WHERE status = 'archived' AND archived_at < %(before)s
-        LIMIT %(most)s::bigint
-    ) AS one
-)
-SELECT number, (
-    SELECT count(*) FROM (
-        SELECT FROM forecasts.watchpoints LIMIT (SELECT ceil(number / %(share)s)::bigint FROM due)
-    ) AS one
-)
-FROM due;
-
 -- list_due: one page of those to delete, the longest archived first, by the index watchpoints_archived
 SELECT id, archived_at::text FROM forecasts.watchpoints
 WHERE status = 'archived' AND archived_at < %(before)s

@@ -7,19 +7,17 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from forecasts.purging import purge
-from forecasts.safety import CleanupParams, require_safe
 from forecasts.settings import settings
+from signalbox.batches.retention import Retention
+from signalbox.batches.safety_share import CleanupParams
 from signalbox.context import Context, Done
-from signalbox.queries import load_queries
 
-SQL = load_queries(__file__)
-BATCH = 1000
+INVITES = Retention("forecasts.invites", age="expires_at", only="accepted_at IS NULL")
 Params = CleanupParams
 
 
 def cleanup_expired_invites(context: Context) -> Done:
     """Items are the invites deleted."""
-    values = {"before": context.now - timedelta(days=settings().retention_invites_days)}
-    require_safe(context, "forecasts.invites", SQL["weigh"], values)
-    return purge(context, SQL["delete_expired"], values, size=BATCH)
+    before = context.now - timedelta(days=settings().retention_invites_days)
+    settings().share.require(context, INVITES, before)
+    return INVITES.delete(context, before)

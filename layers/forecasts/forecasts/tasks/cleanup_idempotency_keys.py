@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from forecasts.page_walk import purge_pages
+from signalbox.batches.retention import Retention
 from signalbox.context import Context, Done
-from signalbox.queries import load_queries
 
-SQL = load_queries(__file__)
+KEYS = Retention("forecasts.idempotency_keys", age="expires_at", batch=5000, by_pages=True)
 
 
 def cleanup_idempotency_keys(context: Context) -> Done:
     """Items are the keys deleted."""
-    return purge_pages(context, SQL, {"before": context.now})
+    return KEYS.delete(context, context.now)

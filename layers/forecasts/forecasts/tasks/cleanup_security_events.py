@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from forecasts.page_walk import purge_pages
 from forecasts.settings import settings
+from signalbox.batches.retention import Retention
 from signalbox.context import Context, Done
-from signalbox.queries import load_queries
 
-SQL = load_queries(__file__)
+EVENTS = Retention("forecasts.security_events", age="attempted_at", batch=5000, by_pages=True)
 
 
 def cleanup_security_events(context: Context) -> Done:
     """Items are the events deleted."""
-    values = {"before": context.now - timedelta(days=settings().retention_security_events_days)}
-    return purge_pages(context, SQL, values)
+    return EVENTS.delete(context, context.now - timedelta(days=settings().retention_security_events_days))

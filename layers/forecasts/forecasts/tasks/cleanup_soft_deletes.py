@@ -14,8 +14,9 @@ from uuid import UUID
 
 import psycopg
 
-from forecasts.safety import CleanupParams, allowance, require_safe
 from forecasts.settings import settings
+from signalbox.batches.retention import Retention
+from signalbox.batches.safety_share import CleanupParams, allowance
 from signalbox.context import Context, Done, drain
 from signalbox.queries import load_queries
 
@@ -27,6 +28,7 @@ BELONGINGS = {
     "delete_idempotency_keys": 5000,
     "delete_usage": 5000,
 }
+ORGANIZATIONS = Retention("forecasts.organizations", age="deleted_at")
 PAGE = 50
 Params = CleanupParams
 
@@ -35,7 +37,7 @@ def cleanup_soft_deletes(context: Context) -> Done:
     """Items are the organisations deleted."""
     values = {"before": context.now - timedelta(days=settings().retention_deleted_organizations_days)}
     most = allowance(context, settings().cleanup_batch)
-    require_safe(context, "forecasts.organizations", SQL["weigh"], values, most)
+    settings().share.require(context, ORGANIZATIONS, values["before"], most)
     deleted = kept = 0
     for organization_id in _due(context, values):
         if deleted == most:

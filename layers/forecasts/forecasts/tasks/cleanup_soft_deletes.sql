@@ -1,16 +1,3 @@
--- weigh: how many would go, and how many rows there are: these only as far as decides whether that is too large a share
-WITH due AS (
-    SELECT count(*) AS number FROM (
-        SELECT FROM forecasts.organizations WHERE deleted_at < %(before)s LIMIT %(most)s::bigint
-    ) AS one
-)
-SELECT number, (
-    SELECT count(*) FROM (
-        SELECT FROM forecasts.organizations LIMIT (SELECT ceil(number / %(share)s)::bigint FROM due)
-    ) AS one
-)
-FROM due;
-
 -- list_due: one page of those to delete, the longest deleted first
 SELECT id, deleted_at::text FROM forecasts.organizations
 WHERE deleted_at < %(before)s AND (deleted_at, id) > (%(after)s::timestamptz, %(after_id)s)

@@ -15,10 +15,10 @@ from typing import Any
 
 from forecasts.errors import PreferencesRefused
 from forecasts.messages import Deliver
-from forecasts.paging import Page, walk
-from forecasts.publishing import publish
 from forecasts.quiet_hours import resume_at
 from forecasts.settings import settings
+from signalbox.aws.sqs import publish
+from signalbox.batches.keyset import Page, walk
 from signalbox.context import Context, Done
 from signalbox.queries import load_queries
 
@@ -85,7 +85,9 @@ def _requeue_page(context: Context, resume: Callable[[Delivery], datetime], afte
         taken = [Delivery(*row) for row in context.db.execute(SQL["take"], values).fetchall()]
         page = sort_out(taken, resume, context.now)
         _put_back(context, page.later | page.unreadable)
-        publish(context.clients.sqs, settings().notifications_queue_url, page.messages, queue="notifications")
+        publish(
+            context.clients.sqs, settings().required("notifications_queue_url"), page.messages, queue="notifications"
+        )
     _report(context, page)
     last = max(((delivery.retry_at, delivery.id) for delivery in taken), default=after)
     return Page(found=len(taken), done=len(page.messages), last=last)

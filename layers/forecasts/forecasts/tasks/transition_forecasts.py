@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
-from forecasts.errors import FolderKept, FolderRefused
-from forecasts.folder import Folder, empty
 from forecasts.inference import Model
 from forecasts.settings import settings
+from signalbox.aws.s3_folder import Folder, empty
 from signalbox.context import Context, Done
-from signalbox.errors import SettingsRefused, SignalboxError
+from signalbox.errors import FolderKept, FolderRefused, SignalboxError
 from signalbox.queries import load_queries
 
 SQL = load_queries(__file__)
@@ -52,9 +51,7 @@ class Tally:
 
 def transition_forecasts(context: Context) -> Done:
     """Items are the runs whose data is gone."""
-    bucket, tally = settings().forecast_bucket, Tally()
-    if not bucket:
-        raise SettingsRefused("the pack forecasts has no bucket of forecasts: set FORECASTS_FORECAST_BUCKET")
+    bucket, tally = settings().required("forecast_bucket"), Tally()
     for run in _due(context):
         if context.budget.spent or not _take(context, bucket, run, tally):
             return Done(tally.deleted, more=True, detail=_detail(tally))

@@ -15,10 +15,10 @@ from typing import Any
 from forecasts.digest_times import DAY, next_digest
 from forecasts.errors import PreferencesRefused
 from forecasts.messages import GenerateDigest
-from forecasts.paging import Page, walk
 from forecasts.preferences import DigestWish, read_digest, zone_of
-from forecasts.publishing import publish
 from forecasts.settings import settings
+from signalbox.aws.sqs import publish
+from signalbox.batches.keyset import Page, walk
 from signalbox.context import Context, Done
 from signalbox.queries import load_queries
 
@@ -85,7 +85,9 @@ def _trigger_page(context: Context, after: Key, size: int) -> Page[Key]:
     with context.db.transaction():
         due = [Organization(*row) for row in context.db.execute(SQL["list_due"], values).fetchall()]
         page = plan(due, context.now)
-        publish(context.clients.sqs, settings().notifications_queue_url, page.digests, queue="notifications")
+        publish(
+            context.clients.sqs, settings().required("notifications_queue_url"), page.digests, queue="notifications"
+        )
         context.db.execute(SQL["plan_next"], {"ids": list(page.next_due), "dues": list(page.next_due.values())})
     _report(context, page.skipped)
     last = max(((organization.due_at, organization.id) for organization in due), default=after)

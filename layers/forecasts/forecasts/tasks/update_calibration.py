@@ -16,8 +16,8 @@ from forecasts.errors import RunPodDenied, RunPodRefused, RunPodUnavailable, Tri
 from forecasts.inference import InferencePayload, Model, TimeRange
 from forecasts.runpod import RunPod, open_runpod
 from forecasts.settings import settings
-from forecasts.storing import prepare_store
 from signalbox.context import Context, Done
+from signalbox.postgres.retry import prepare_store
 from signalbox.queries import load_queries
 
 SQL = load_queries(__file__)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from forecasts.paging import LEAST, MOST, Page, next_size, walk
+from signalbox.batches.keyset import LEAST, MOST, Page, next_size, walk
 from signalbox.budget import Budget
 from signalbox.context import Done
 

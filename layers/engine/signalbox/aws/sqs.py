@@ -10,10 +10,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from forecasts.messages import Message
-from signalbox.errors import SettingsRefused, Unavailable
+from signalbox.errors import Unavailable
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -24,12 +23,18 @@ AT_ONCE = 4
 TRIES = 4
 
 
+class Message(Protocol):
+    """What is sent: a pydantic model that says in which of the queue's fair groups it is."""
+
+    def model_dump_json(self) -> str: ...
+
+    def group(self) -> str: ...
+
+
 def publish(sqs: SQSClient, queue_url: str, messages: Sequence[Message], *, queue: str) -> int:
     """Sends all of them, or raises; answers how many that was."""
     if not messages:
         return 0
-    if not queue_url:
-        raise SettingsRefused(f"the pack forecasts has no queue '{queue}': set FORECASTS_{queue.upper()}_QUEUE_URL")
     with ThreadPoolExecutor(AT_ONCE) as threads:
         left = sum(threads.map(lambda call: _send(sqs, queue_url, call), _calls(messages)))
     if left:

@@ -13,9 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from forecasts.errors import ArchiveRefused, ArchiveUnavailable
-from signalbox.context import Context
-from signalbox.errors import SettingsRefused
+from signalbox.errors import ArchiveRefused, ArchiveUnavailable
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -40,12 +38,6 @@ class ColdStorage:
     s3: S3Client
     bucket: str
     storage_class: StorageClassType
-
-    @staticmethod
-    def of(context: Context, bucket: str, storage_class: StorageClassType) -> ColdStorage:
-        if not bucket:
-            raise SettingsRefused("the pack forecasts has no bucket for its archive: set FORECASTS_ARCHIVE_BUCKET")
-        return ColdStorage(context.clients.s3, bucket, storage_class)
 
     def store(self, key: str, lines: Sequence[str]) -> Stored:
         """Once this returns, the lines are there. The same lines under the same key are stored once."""

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from forecasts.errors import FolderKept, FolderRefused
 from signalbox.budget import Budget
+from signalbox.errors import FolderKept, FolderRefused
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

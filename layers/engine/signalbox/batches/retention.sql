@@ -1,0 +1,40 @@
+-- weigh: how many would go, and how many rows there are: these only as far as decides whether that is too large a share
+WITH due AS (
+    SELECT count(*) AS number FROM (
+        SELECT FROM {table} WHERE {only} AND {age} < %(before)s LIMIT %(most)s::bigint
+    ) AS one
+)
+SELECT number, (
+    SELECT count(*) FROM (SELECT FROM {table} LIMIT (SELECT ceil(number / %(share)s)::bigint FROM due)) AS one
+)
+FROM due;
+
+-- delete_by_index: one batch from a point of the index on, and how far it reached
+-- By ctid, as a join by the key would look each row up again; the lock keeps it in its place.
+WITH due AS MATERIALIZED (
+    SELECT ctid AS place, {age} AS age FROM {table}
+    WHERE {only} AND {age} >= %(after)s::timestamptz AND {age} < %(before)s
+    ORDER BY {age}
+    LIMIT %(batch)s
+    FOR UPDATE SKIP LOCKED
+), gone AS (
+    DELETE FROM {table} WHERE ctid = ANY (ARRAY(SELECT place FROM due))
+)
+SELECT count(*), max(age)::text FROM due;
+
+-- count_pages: how far the table reaches
+SELECT pg_relation_size({name}) / current_setting('block_size')::integer;
+
+-- limit_waits: a row that somebody holds must not make us hold the rest of its pages for longer than this
+SET LOCAL lock_timeout = '200ms';
+
+-- delete_in_pages: what is due in a range of pages, without a lock beforehand, which would write each row twice
+DELETE FROM {table}
+WHERE ctid >= %(first)s::tid AND ctid < %(end)s::tid AND {only} AND {age} < %(before)s;
+
+-- delete_unlocked_in_pages: the same, but for what others hold
+DELETE FROM {table} WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM {table}
+    WHERE ctid >= %(first)s::tid AND ctid < %(end)s::tid AND {only} AND {age} < %(before)s
+    FOR UPDATE SKIP LOCKED
+));

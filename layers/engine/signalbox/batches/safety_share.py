@@ -1,0 +1,65 @@
+"""Keeps a cleanup from emptying a table: no run deletes more than a share of the rows unless an operator says so.
+
+What a cleanup deletes is gone. A clock that is wrong, a retention mistyped, a bug that dates rows back: each would have
+it delete far more than on any other night, so before the first DELETE the rows that would go are counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from pydantic import Field
+
+from signalbox.batches.retention import Retention
+from signalbox.context import Context
+from signalbox.errors import DeletionRefused
+from signalbox.payload import Payload
+from signalbox.queries import load_queries
+
+SQL = load_queries(__file__)
+
+
+class CleanupParams(Payload):
+    """What cleanups that look before they delete take."""
+
+    beyond_safety_share: bool = Field(False, description="delete even if that is a large share of the table")
+
+
+@dataclass(frozen=True, slots=True)
+class SafetyShare:
+    """Of a table's rows; so many may always go, since of a small table they are soon a large share."""
+
+    share: float
+    floor: int
+
+    def require(self, context: Context, retention: Retention, before: datetime, most: int | None = None) -> None:
+        """Raise where this run, which deletes `most` rows, would delete too large a share of the table.
+
+        Holds for the slot's continuations too: as the same rows leave both counts, the share only falls.
+        """
+        if context.params.beyond_safety_share:
+            context.log.warning("safety_share.waived", extra={"table": retention.table})
+            return
+        share = Decimal(str(self.share))
+        values = {"before": before, "most": most, "share": share}
+        due, rows = context.db.execute(retention.query("weigh"), values).fetchone() or (0, 0)
+        if not self.allows(due, rows):
+            context.metrics.count("DeletionsRefused")
+            raise DeletionRefused(
+                f"{due} of the {rows} rows in {retention.table} are due for deletion, more than the share of {share} "
+                "that a run may delete; if that is right, invoke the task once with params "
+                "{'beyond_safety_share': true}"
+            )
+
+    def allows(self, due: int, rows: int) -> bool:
+        """Whether so many of so many rows may go."""
+        return due <= self.floor or due <= Decimal(str(self.share)) * rows
+
+
+def allowance(context: Context, most: int) -> int:
+    """What is left of the most that a slot may delete: its earlier links have had their part of it."""
+    values = {"task": context.task, "slot": context.slot}
+    row = context.db.execute(SQL["count_handed_over"], values).fetchone()
+    return max(0, most - int(row[0] if row else 0))

@@ -1,0 +1,1 @@
+"""What several tasks ask of Postgres in the same way."""
