@@ -86,7 +86,7 @@ def world(server: str, built_here: Built, tmp_path_factory: pytest.TempPathFacto
     with moto(home) as endpoint, new_database(server) as dsn, InvokeRecorder() as invokes:
         secret = client("secretsmanager", endpoint).create_secret(Name="database", SecretString=as_url(dsn))["ARN"]
         log_ins = dict.fromkeys(("DatabaseSecretArn", "WriterSecretArn", "ReaderSecretArn"), secret)
-        given = {**VARIANTS[VARIANT], **outside.furnish(STACK, endpoint), **log_ins}
+        given = {**VARIANTS[VARIANT], **outside.furnish(STACK, endpoint), **log_ins, "MakeLogIns": "off"}
         deploy_to(endpoint, ROOT / "template.yaml", given)
         # What one function hands to another is kept, and not run.
         around = {"AWS_ENDPOINT_URL_LAMBDA": invokes.url, **outside.environment}
