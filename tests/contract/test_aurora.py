@@ -33,8 +33,8 @@ CLUSTER, PROXY, GROUP = "AWS::RDS::DBCluster", "AWS::RDS::DBProxy", "AWS::EC2::S
 GIVEN_NETWORK = {"VpcId": "vpc-1", "SubnetIds": "subnet-1,subnet-2"}
 COMBINATIONS = {
     "least": {},
-    "proxy": {"Proxy": "on", "Standby": "on", "MinCapacity": "0.5"},
-    "in a vpc": {"Proxy": "on", **GIVEN_NETWORK},
+    "proxy": {"DatabaseProxy": "on", "DatabaseStandby": "on", "DatabaseMinCapacity": "0.5"},
+    "in a vpc": {"DatabaseProxy": "on", **GIVEN_NETWORK},
 }
 
 
@@ -78,7 +78,7 @@ def test_protection_last_snapshot_and_backups_go_wrong_before_data_are_lost(temp
     cluster, resource = only(template, CLUSTER), template.resources["DatabaseCluster"]
     assert cluster["DeletionProtection"] is True
     assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == ("Snapshot", "Snapshot")
-    assert cluster["BackupRetentionPeriod"] == {"Ref": "BackupDays"}
+    assert cluster["BackupRetentionPeriod"] == {"Ref": "DatabaseBackupDays"}
 
 
 def test_the_key_of_the_snapshots_outlives_the_stack(template: Template) -> None:
@@ -95,8 +95,8 @@ def test_what_a_replaced_database_has_logged_is_kept_for_its_time(template: Temp
 @pytest.mark.parametrize(
     ("given", "origin"),
     [
-        ({"Snapshot": "before"}, {"SnapshotIdentifier"}),
-        ({"RestoreFrom": "one", "RestoreTime": "2026-03-10T02:29:00Z"}, {"SourceDBClusterIdentifier", "RestoreToTime"}),
+        ({"DatabaseSnapshot": "before"}, {"SnapshotIdentifier"}),
+        ({"DatabaseRestoreFrom": "one", "DatabaseRestoreTime": "2026-03-10T02:29:00Z"}, {"SourceDBClusterIdentifier", "RestoreToTime"}),
     ],
 )
 def test_a_restored_cluster_brings_its_owner_and_its_database_along(given: dict[str, str], origin: set[str]) -> None:
@@ -106,8 +106,8 @@ def test_a_restored_cluster_brings_its_owner_and_its_database_along(given: dict[
 
 
 def test_a_cluster_pauses_only_where_it_may_come_down_to_nothing() -> None:
-    paused, awake = (only(database(MinCapacity=least), CLUSTER) for least in ("0", "0.5"))
-    assert paused["ServerlessV2ScalingConfiguration"]["SecondsUntilAutoPause"] == {"Ref": "PauseSeconds"}
+    paused, awake = (only(database(DatabaseMinCapacity=least), CLUSTER) for least in ("0", "0.5"))
+    assert paused["ServerlessV2ScalingConfiguration"]["SecondsUntilAutoPause"] == {"Ref": "DatabasePauseSeconds"}
     assert "SecondsUntilAutoPause" not in awake["ServerlessV2ScalingConfiguration"]
 
 
@@ -130,7 +130,7 @@ def test_no_password_is_written_down(template: Template) -> None:
 
 
 def test_a_proxy_lets_each_of_the_three_log_ins_through_and_may_read_their_secrets() -> None:
-    template = database(Proxy="on")
+    template = database(DatabaseProxy="on")
     [policy] = only(template, ROLE)["Policies"]
     [readable, _] = policy["PolicyDocument"]["Statement"]
     asked = {referred(one["SecretArn"]) for one in only(template, PROXY)["Auth"]}
@@ -179,6 +179,7 @@ def told(template: Template) -> dict[str, str]:
     """The parameters in the output, with something in the place of each value."""
     outputs = read_template(ROOT / "stacks" / "aurora.yaml")["Outputs"]
     [written, _] = outputs["Parameters"]["Value"]["Fn::Sub"]
+    assert {*re.findall(r"(\w+)=", written)} - {"MakeLogIns"} <= set(outputs), "each by itself, too"
     pairs = re.findall(r'(\w+)="([^"]*)"', written)
     assert " ".join(f'{name}="{value}"' for name, value in pairs) == written, "nothing but parameters"
     variables = {variable for _, value in pairs for variable in re.findall(r"\$\{(\w+)", value)}
@@ -213,7 +214,7 @@ def test_an_application_of_the_name_before_takes_its_alarms(template: Template) 
 
 @pytest.mark.parametrize("topic", ["", "arn:aws:sns:us-east-1:123456789012:one"])
 def test_alarms_tell_the_topic_that_is_named(topic: str) -> None:
-    for alarm in database(Proxy="on", OperatorsTopicArn=topic).of(ALARM).values():
+    for alarm in database(DatabaseProxy="on", OperatorsTopicArn=topic).of(ALARM).values():
         actions = [{"Ref": "OperatorsTopicArn"}] if topic else None
         assert alarm.get("AlarmActions") == alarm.get("OKActions") == actions
 
@@ -223,9 +224,9 @@ def test_alarms_tell_the_topic_that_is_named(topic: str) -> None:
     [
         ({"VpcId": "vpc-1"}, "VpcId and SubnetIds belong together"),
         ({"SubnetIds": "subnet-1,subnet-2"}, "VpcId and SubnetIds belong together"),
-        ({"RestoreFrom": "one"}, "belong together"),
-        ({"RestoreTime": "2026-03-10T02:29:00Z"}, "belong together"),
-        ({"Snapshot": "one", "RestoreFrom": "two", "RestoreTime": "2026-03-10T02:29:00Z"}, "not from both"),
+        ({"DatabaseRestoreFrom": "one"}, "belong together"),
+        ({"DatabaseRestoreTime": "2026-03-10T02:29:00Z"}, "belong together"),
+        ({"DatabaseSnapshot": "one", "DatabaseRestoreFrom": "two", "DatabaseRestoreTime": "2026-03-10T02:29:00Z"}, "not from both"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(given: dict[str, str], said: str) -> None:
