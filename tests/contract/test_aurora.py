@@ -96,7 +96,10 @@ def test_what_a_replaced_database_has_logged_is_kept_for_its_time(template: Temp
     ("given", "origin"),
     [
         ({"DatabaseSnapshot": "before"}, {"SnapshotIdentifier"}),
-        ({"DatabaseRestoreFrom": "one", "DatabaseRestoreTime": "2026-03-10T02:29:00Z"}, {"SourceDBClusterIdentifier", "RestoreToTime"}),
+        (
+            {"DatabaseRestoreFrom": "one", "DatabaseRestoreTime": "2026-03-10T02:29:00Z"},
+            {"SourceDBClusterIdentifier", "RestoreToTime"},
+        ),
     ],
 )
 def test_a_restored_cluster_brings_its_owner_and_its_database_along(given: dict[str, str], origin: set[str]) -> None:
@@ -226,7 +229,10 @@ def test_alarms_tell_the_topic_that_is_named(topic: str) -> None:
         ({"SubnetIds": "subnet-1,subnet-2"}, "VpcId and SubnetIds belong together"),
         ({"DatabaseRestoreFrom": "one"}, "belong together"),
         ({"DatabaseRestoreTime": "2026-03-10T02:29:00Z"}, "belong together"),
-        ({"DatabaseSnapshot": "one", "DatabaseRestoreFrom": "two", "DatabaseRestoreTime": "2026-03-10T02:29:00Z"}, "not from both"),
+        (
+            {"DatabaseSnapshot": "one", "DatabaseRestoreFrom": "two", "DatabaseRestoreTime": "2026-03-10T02:29:00Z"},
+            "not from both",
+        ),
     ],
 )
 def test_what_does_not_fit_together_is_refused(given: dict[str, str], said: str) -> None:
