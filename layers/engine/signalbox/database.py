@@ -218,6 +218,10 @@ class Database:
         return connection
 
 
+class NoConnectionFree(DatabaseUnavailable):
+    """All connections of the pool were lent for as long as somebody could wait for one."""
+
+
 class DatabasePool:
     """At most `size` connections, each opened when it is first needed."""
 
@@ -235,7 +239,7 @@ class DatabasePool:
         try:
             database = self._free.get(timeout=None if seconds is None else max(0.0, seconds))
         except Empty:
-            raise DatabaseUnavailable(f"none of the worker's {self.size} connections fell free") from None
+            raise NoConnectionFree(f"none of the worker's {self.size} connections fell free") from None
         self._lent.add(database)
         return database
 

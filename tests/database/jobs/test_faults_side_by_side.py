@@ -115,11 +115,12 @@ def test_job_that_waits_for_a_connection_is_not_taken_for_one_that_hangs(
     assert (states(workshop, job_id), recycled) == ([("completed", 1)], [])
 
 
-def test_job_that_gets_no_connection_until_the_end_of_its_worker_ends(workshop: Workshop) -> None:
+def test_job_that_gets_no_connection_until_the_end_of_its_worker_is_given_back_uncharged(workshop: Workshop) -> None:
     job_id = submit(workshop, note)
     with all_lent(workshop):
         workshop.work(job_id, seconds=10.5)
-    assert "connections fell free" in workshop.job(job_id)["error_details"]["message"]
+    assert states(workshop, job_id) == [("pending", 0)]
+    assert [one["status"] for one in workshop.attempts(job_id)] == ["released"]
 
 
 # ---- whatever a job does

@@ -15,7 +15,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from signalbox.budget import Budget
-from signalbox.database import Connection, Database, transaction_to_end
+from signalbox.database import Connection, Database, NoConnectionFree, transaction_to_end
 from signalbox.errors import DatabaseUnavailable, JobTypeUnknown, SchemaMismatch, Unavailable
 from signalbox.fault import conceal
 from signalbox.fork import end_child
@@ -267,7 +267,8 @@ class Attempt:
             return CANCELLED
         if isinstance(error, JobTypeUnknown):
             return parked(error)
-        if not self.started and isinstance(error, NO_CONNECTION):
+        # One that has started waits for a connection until its worker's time is over.
+        if isinstance(error, NO_CONNECTION if not self.started else NoConnectionFree):
             self.tools.log.warning("job.without_connection", extra={**self.job.ids, "error": type(error).__name__})
             return BROKEN_OFF
         if timer.rang and isinstance(error, JobTimedOut | psycopg.errors.QueryCanceled):
