@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from signalbox.invocation import Invocation
+from signalbox.jobs.job_type import JobType
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.jobs.endure import ENDURE_TYPES, STARTS
 from tests.support.stage import Stage
@@ -36,17 +37,30 @@ _numbers = count(1)
 class JobCrowd:
     """Owns the processes. What is put on its lane comes to one of them after the other, in batches."""
 
-    def __init__(self, dsn: str, lanes_url: str, starts: Path, size: int, seed: int) -> None:
-        self._chance = random.Random(seed)
+    def __init__(
+        self,
+        dsn: str,
+        lanes_url: str,
+        starts: Path,
+        size: int,
+        seed: int,
+        job_types: Sequence[JobType] = ENDURE_TYPES,
+        most_copies: int = 3,
+    ) -> None:
+        self._chance, self._most_copies = random.Random(seed), most_copies
         self._lane: deque[tuple[str, str]] = deque()
         self.types: dict[str, str] = {}  # of jobs by their ids, as their messages name them
-        self._workers = [_Worker(dsn, lanes_url, str(starts)) for _ in range(size)]
+        self._workers = [_Worker(dsn, lanes_url, str(starts), job_types) for _ in range(size)]
         self.killed: set[str] = set()  # invocations, by their request ids
         self.frozen: set[str] = set()
 
     def put(self, job_ids: Sequence[str]) -> None:
-        """Each up to three times, the later ones anywhere behind."""
-        copies = [(id_, self.types.get(id_, "any")) for id_ in job_ids for _ in range(self._chance.randint(1, 3))]
+        """Each up to `most_copies` times, the later ones anywhere behind."""
+        copies = [
+            (id_, self.types.get(id_, "any"))
+            for id_ in job_ids
+            for _ in range(self._chance.randint(1, self._most_copies))
+        ]
         self._chance.shuffle(copies)
         self._lane.extend(copies)
 
@@ -99,8 +113,8 @@ class JobCrowd:
 class _Worker:
     """One process and the batch that it has in hand."""
 
-    def __init__(self, dsn: str, lanes_url: str, starts: str) -> None:
-        self._arguments = (dsn, lanes_url, starts)
+    def __init__(self, dsn: str, lanes_url: str, starts: str, job_types: Sequence[JobType]) -> None:
+        self._arguments = (dsn, lanes_url, starts, job_types)
         self.batch: list[tuple[str, str]] = []
         self.request_id = ""
         self.is_frozen = False
@@ -157,12 +171,12 @@ class _Worker:
         self._pipe.close()
 
 
-def _work(pipe: Connection, dsn: str, lanes_url: str, starts: str) -> None:
+def _work(pipe: Connection, dsn: str, lanes_url: str, starts: str, job_types: Sequence[JobType]) -> None:
     sys.stdout = Path("/dev/null").open("w")  # noqa: SIM115 - for the life of the process
     os.environ |= {"AWS_ENDPOINT_URL_SQS": lanes_url, "AWS_DEFAULT_REGION": "us-east-1", STARTS: starts}
     os.environ |= {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
     stage = Stage(dsn, InvokeRecorder(), budget_margin_seconds="0", worker_connections="3")
-    engine = with_job_types(stage.engine, ENDURE_TYPES)
+    engine = with_job_types(stage.engine, job_types)
     while True:
         request_id, batch = pipe.recv()
         records = [_record(place, *job) for place, job in enumerate(batch)]
