@@ -8,6 +8,7 @@ from collections.abc import Callable
 from bench import (
     bytecode,
     caps,
+    cells,
     deliveries,
     depth,
     footprint,
@@ -49,6 +50,7 @@ BENCHMARKS: dict[str, Callable[[str], list[Ratio]]] = {
     "footprint": footprint.measure,
     "retention": retention.measure,
     "old_snapshot": old_snapshot.measure,
+    "cells": cells.measure,
 }
 
 
