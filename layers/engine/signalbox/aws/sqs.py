@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Protocol
 
-from signalbox.errors import Unavailable
+from signalbox.errors import SettingsRefused, Unavailable
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -35,6 +35,8 @@ def publish(sqs: SQSClient, queue_url: str, messages: Sequence[Message], *, queu
     """Sends all of them, or raises; answers how many that was."""
     if not messages:
         return 0
+    if not queue_url:
+        raise SettingsRefused(f"there is nowhere to send to: the setting {queue}_queue_url is empty")
     with ThreadPoolExecutor(AT_ONCE) as threads:
         left = sum(threads.map(lambda call: _send(sqs, queue_url, call), _calls(messages)))
     if left:
