@@ -78,6 +78,12 @@ def test_the_documents_say_how_long_a_stacks_name_may_be() -> None:
     assert int(said[1]) == min(left)
 
 
+def test_each_parameter_stands_in_one_group() -> None:
+    groups = source()["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
+    grouped = [name for group in groups for name in group["Parameters"]]
+    assert sorted(grouped) == sorted(source()["Parameters"])
+
+
 def test_no_bucket_has_a_name_that_another_account_could_have_taken() -> None:
     assert deployed().of(BUCKET)
     assert [name for name, bucket in deployed().of(BUCKET).items() if "BucketName" in bucket] == []
