@@ -1,4 +1,4 @@
-"""What becomes of jobs while something goes wrong: a short form of the cells of hardbyte's
+"""Play what goes wrong while jobs run: a short form of the cells of hardbyte's
 postgresql-job-queue-benchmarking, for our worker and for pgqueuer, one after the other, each on its own PostgreSQL.
 
 Jobs of 20 ms note their start and their end in a ledger that the trouble does not reach; the books are closed by SQL
@@ -222,7 +222,7 @@ def kill(trial: Trial) -> bool:
 
 
 def hold_snapshot(trial: Trial) -> Connection:
-    """In a transaction that stays open."""
+    """Open a transaction that keeps its snapshot."""
     db = trial.held.enter_context(closing(trial.connect()))
     db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
     db.execute(b"SELECT count(*) FROM " + trial.system.table)
@@ -230,7 +230,7 @@ def hold_snapshot(trial: Trial) -> Connection:
 
 
 def read(trial: Trial) -> None:
-    """From now on, in a transaction each."""
+    """Scan the table from now on, in a transaction each."""
     over = Event()
 
     def scan(db: Connection) -> None:
@@ -338,18 +338,17 @@ def _play(cell: Cell, make: type[Ours | Theirs], ledger: str, notes: Connection)
 
 def _run(cell: Cell, trial: Trial) -> float:
     """Submits evenly; answers how many seconds after the last submit everything is done, or the patience is over."""
-    planned, submitted, looked, began, loaded = dict(cell.trouble), 0, 0.0, monotonic(), 0.0
-    while (now := monotonic()) < (loaded or began + cell.seconds) + PATIENCE_SECONDS:
-        for at in [at for at in planned if at <= now - began]:
-            if planned[at](trial) is not False:
-                del planned[at]
+    planned, submitted, looked, began, loaded, left = dict(cell.trouble), 0, 0.0, monotonic(), 0.0, True
+    while left and (now := monotonic()) < (loaded or began + cell.seconds) + PATIENCE_SECONDS:
+        due_now = [at for at in planned if at <= now - began]
+        for at in [at for at in due_now if planned[at](trial) is not False]:
+            del planned[at]
         due = cell.jobs if now - began >= cell.seconds else int(cell.jobs * (now - began) / cell.seconds)
         if submitted < due:
             submitted += trial.system.submit(due - submitted)
         elif submitted == cell.jobs and not planned and now > looked + 0.1:
             loaded, looked = loaded or now, now
-            if not trial.is_left():
-                break
+            left = trial.is_left()
         trial.system.turn()
         sleep(0.01)
     return monotonic() - loaded

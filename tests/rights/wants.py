@@ -133,11 +133,9 @@ WHERE: Mapping[tuple[str, str], Where] = {
 
 def wanted(place: Place, work: Work, calls: Iterable[Call]) -> Iterator[Right]:
     """By its code, and because it is a function of that shape."""
-    for call in calls:
-        if work.makes(call):
-            for resource in WHERE[call.decider, call.service](place, work):
-                if resource is not None:
-                    yield from _rights(place, call.service, call.method, resource)
+    for call in filter(work.makes, calls):
+        for resource in filter(None, WHERE[call.decider, call.service](place, work)):
+            yield from _rights(place, call.service, call.method, resource)
     yield from _of_its_shape(place)
 
 

@@ -36,7 +36,7 @@ def publish(sqs: SQSClient, queue_url: str, messages: Sequence[Message], *, queu
     if not messages:
         return 0
     if not queue_url:
-        raise SettingsRefused(f"there is nowhere to send to: the setting {queue}_queue_url is empty")
+        raise SettingsRefused(f"there is no queue '{queue}' to send to: set {queue}_queue_url in the pack's settings")
     with ThreadPoolExecutor(AT_ONCE) as threads:
         left = sum(threads.map(lambda call: _send(sqs, queue_url, call), _calls(messages)))
     if left:
