@@ -44,7 +44,12 @@ LEFT JOIN LATERAL (
     SELECT j.timeout_ms FROM signalbox.jobs AS j WHERE j.held_by = w.name AND j.lane = ANY (%(lanes)s)
     ORDER BY j.priority, j.id LIMIT 1
 ) AS held ON true
-WHERE held.timeout_ms IS NOT NULL OR EXISTS (SELECT FROM signalbox.jobs AS j WHERE j.held_by = w.name);
+-- Ordered as well: else the planner, which takes any control for the one that holds most, reads the whole table for it.
+LEFT JOIN LATERAL (
+    SELECT true AS some FROM signalbox.jobs AS j WHERE j.held_by = w.name AND held.timeout_ms IS NULL
+    ORDER BY j.priority, j.id LIMIT 1
+) AS elsewhere ON true
+WHERE held.timeout_ms IS NOT NULL OR elsewhere.some;
 
 -- renew: leases and heartbeats of the jobs at work; answers which of them are still this worker's, and are to be cancelled
 -- A row that somebody has locked is left for the next time: waiting for it would let the other leases run out.
