@@ -587,12 +587,35 @@ BEGIN
     END LOOP;
 END $$;
 
+-- Of these controls those that hold jobs, with the seconds until one may begin, and whether it is short enough. No seconds where
+-- all places are taken; NULL where all of these jobs are of other lanes. In the order of jobs_held, whatever the planner
+-- believes of a table that has just filled: one look at the index for each, however many it holds.
+CREATE FUNCTION signalbox.find_held(controls text[], lanes text[], longest_ms integer)
+RETURNS TABLE (control text, seconds float8, fits boolean) LANGUAGE sql STABLE
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
+    SELECT w.name, CASE WHEN NOT c.paused IS TRUE AND coalesce(signalbox.room_under_cap(c), 1) > 0
+        THEN greatest(0, coalesce(extract(epoch FROM c.next_at - clock_timestamp()), 0))::float8 END,
+        held.timeout_ms <= longest_ms
+    FROM unnest(controls) AS w (name)
+    LEFT JOIN signalbox.job_controls AS c
+        ON c.kind = split_part(w.name, ':', 1) AND c.key = substr(w.name, strpos(w.name, ':') + 1)
+    LEFT JOIN LATERAL (
+        SELECT j.timeout_ms FROM signalbox.jobs AS j WHERE j.held_by = w.name AND j.lane = ANY (lanes)
+        ORDER BY j.priority, j.id LIMIT 1
+    ) AS held ON true
+    LEFT JOIN LATERAL (
+        SELECT true AS some FROM signalbox.jobs AS j WHERE j.held_by = w.name AND held.timeout_ms IS NULL
+        ORDER BY j.priority, j.id LIMIT 1
+    ) AS elsewhere ON true
+    WHERE held.timeout_ms IS NOT NULL OR elsewhere.some;
+$$;
+
 -- The next held jobs of these controls (as held_by has them) are queued, as many as there is room for; answers which. Not
 -- under the controls' locks, which a claim takes for what it begins: those beyond the room are held again by it.
 CREATE FUNCTION signalbox.release_held(
     controls text[], places integer, lanes text[], longest_ms integer, suspects boolean
 ) RETURNS uuid[] LANGUAGE plpgsql
-SET enable_seqscan = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
 DECLARE
     name text;
     room integer;

@@ -32,24 +32,7 @@ FROM (
 ORDER BY priority, turn, send_at LIMIT %(most)s;
 
 -- find_held: of these controls those that hold jobs, with the seconds until one may begin, and whether it is short enough
--- No seconds where all places are taken; NULL where all of these jobs are of other lanes.
-SELECT w.name, CASE WHEN NOT c.paused IS TRUE AND coalesce(signalbox.room_under_cap(c), 1) > 0
-    THEN greatest(0, coalesce(extract(epoch FROM c.next_at - clock_timestamp()), 0))::float8 END,
-    held.timeout_ms <= %(longest_ms)s
-FROM unnest(%(controls)s::text[]) AS w (name)
-LEFT JOIN signalbox.job_controls AS c
-    ON c.kind = split_part(w.name, ':', 1) AND c.key = substr(w.name, strpos(w.name, ':') + 1)
--- In the order of jobs_held: one look at the index for each, however many it holds.
-LEFT JOIN LATERAL (
-    SELECT j.timeout_ms FROM signalbox.jobs AS j WHERE j.held_by = w.name AND j.lane = ANY (%(lanes)s)
-    ORDER BY j.priority, j.id LIMIT 1
-) AS held ON true
--- Ordered as well: else the planner, which takes any control for the one that holds most, reads the whole table for it.
-LEFT JOIN LATERAL (
-    SELECT true AS some FROM signalbox.jobs AS j WHERE j.held_by = w.name AND held.timeout_ms IS NULL
-    ORDER BY j.priority, j.id LIMIT 1
-) AS elsewhere ON true
-WHERE held.timeout_ms IS NOT NULL OR elsewhere.some;
+SELECT control, seconds, fits FROM signalbox.find_held(%(controls)s, %(lanes)s, %(longest_ms)s);
 
 -- renew: leases and heartbeats of the jobs at work; answers which of them are still this worker's, and are to be cancelled
 -- A row that somebody has locked is left for the next time: waiting for it would let the other leases run out.
