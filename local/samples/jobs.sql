@@ -50,22 +50,16 @@ SELECT pg_temp.job_id('2026-01-05 01:31Z', number), 'deliver_notification', 'hig
 FROM generate_series(1, 3) AS number;
 
 -- The one that was at work when the power went: still `running`, its lease run out. rescue_jobs has it tried again.
-WITH lost AS (
-    INSERT INTO signalbox.jobs (
-        id, job_type, lane, status, payload, tenant, attempts, executions, max_attempts, timeout_ms, worker_id,
-        lease_token, lease_expires_at, heartbeat_at, created_at, queued_at, started_at, updated_at
-    )
-    VALUES (
-        pg_temp.job_id('2026-01-05 01:37:50Z', 1), 'deliver_notification', 'normal', 'running',
-        '{"channel": "in_app", "recipients": ["reader-1"], "body": "all is well"}', 'sample', 1, 1, 5, 120000,
-        'sample/lost', gen_random_uuid(), '2026-01-05 01:44:21Z', '2026-01-05 01:37:55Z', '2026-01-05 01:37:50Z',
-        '2026-01-05 01:37:50Z', '2026-01-05 01:37:51Z', '2026-01-05 01:37:55Z'
-    )
-    RETURNING id, lease_token, queued_at, started_at
+INSERT INTO signalbox.jobs (
+    id, job_type, lane, status, payload, tenant, attempts, executions, max_attempts, timeout_ms, worker_id,
+    lease_token, lease_expires_at, heartbeat_at, created_at, queued_at, started_at, updated_at
 )
-INSERT INTO signalbox.job_executions
-    (job_id, attempt_number, job_type, lane, lease_token, worker_id, queued_at, started_at)
-SELECT id, 1, 'deliver_notification', 'normal', lease_token, 'sample/lost', queued_at, started_at FROM lost;
+VALUES (
+    pg_temp.job_id('2026-01-05 01:37:50Z', 1), 'deliver_notification', 'normal', 'running',
+    '{"channel": "in_app", "recipients": ["reader-1"], "body": "all is well"}', 'sample', 1, 1, 5, 120000,
+    'sample/lost', gen_random_uuid(), '2026-01-05 01:44:21Z', '2026-01-05 01:37:55Z', '2026-01-05 01:37:50Z',
+    '2026-01-05 01:37:50Z', '2026-01-05 01:37:51Z', '2026-01-05 01:37:55Z'
+);
 
 -- Two that failed for good an hour ago, in one way: notify_dead_letters tells of them. Four others were settled in
 -- November, and archive_dead_letters moves them to the audit log.

@@ -1,15 +1,8 @@
 -- find_faults: what must never be, with the job or group it is about
-SELECT 'runs without its one open execution' AS what, j.id::text FROM signalbox.jobs AS j
-WHERE j.status = 'running' AND NOT EXISTS (
-    SELECT FROM signalbox.job_executions AS x
-    WHERE x.job_id = j.id AND x.attempt_number = j.executions AND x.lease_token = j.lease_token AND x.status = 'started'
-)
-UNION ALL
-SELECT 'has an execution open that is not its newest', x.job_id::text FROM signalbox.job_executions AS x
-WHERE x.status = 'started' AND NOT EXISTS (
-    SELECT FROM signalbox.jobs AS j
-    WHERE j.id = x.job_id AND j.status = 'running' AND j.lease_token = x.lease_token AND j.executions = x.attempt_number
-)
+SELECT 'has ' || j.executions || ' executions, of which ' || x.ended || ' have ended' AS what, j.id::text
+FROM signalbox.jobs AS j
+CROSS JOIN LATERAL (SELECT count(*) AS ended FROM signalbox.job_executions AS x WHERE x.job_id = j.id) AS x
+WHERE x.ended <> j.executions - (j.status = 'running')::integer
 UNION ALL
 SELECT 'has begun before its time', j.id::text FROM signalbox.jobs AS j
 -- dispatch_jobs goes by its own clock, which may be two seconds ahead.
@@ -24,7 +17,7 @@ FROM signalbox.jobs AS j LEFT JOIN (
     ) AS charged
     FROM (
         SELECT *, coalesce(max(attempt_number) FILTER (WHERE status = 'continued') OVER (PARTITION BY job_id), 0) AS last_piece
-        FROM signalbox.job_executions
+        FROM signalbox.attempts
     ) AS x
     LEFT JOIN signalbox.dead_letter_jobs AS d ON d.original_job_id = x.job_id
     GROUP BY x.job_id
@@ -67,7 +60,7 @@ SELECT 'has begun ' || b.begun || ' jobs in ' || t.seconds || ' s', c.kind || ':
 FROM signalbox.job_controls AS c
 CROSS JOIN LATERAL (SELECT least(60, extract(epoch FROM now() - c.changed_at)) AS seconds) AS t
 CROSS JOIN LATERAL (
-    SELECT count(*) AS begun FROM signalbox.job_executions AS x JOIN signalbox.jobs AS j ON j.id = x.job_id
+    SELECT count(*) AS begun FROM signalbox.attempts AS x JOIN signalbox.jobs AS j ON j.id = x.job_id
     WHERE x.started_at > now() - t.seconds * interval '1 s' AND x.worker_id <> 'signalbox/dependencies'
         AND c.kind || ':' || c.key IN ('type:' || j.job_type, 'lane:' || j.lane, 'tenant:' || j.tenant, 'key:' || j.cap_key)
 ) AS b
@@ -99,4 +92,6 @@ FROM signalbox.jobs WHERE xmin::text::bigint > %(written_by)s ORDER BY id;
 -- list_executions: all that was ever begun for a worker
 SELECT x.job_id::text, x.lease_token::text, x.status, x.worker_id, j.result ->> 'token'
 FROM signalbox.job_executions AS x JOIN signalbox.jobs AS j ON j.id = x.job_id
-WHERE x.worker_id <> 'signalbox/dependencies';
+WHERE x.worker_id <> 'signalbox/dependencies'
+UNION ALL
+SELECT id::text, lease_token::text, 'started', worker_id, NULL FROM signalbox.jobs WHERE status = 'running';

@@ -57,14 +57,7 @@ def running_job(db: psycopg.Connection, *, lease: timedelta = 5 * MINUTE, attemp
         "started_at": now - 10 * MINUTE,
         "queued_at": now - 11 * MINUTE,
     } | columns
-    job_id = insert_job(db, values)
-    db.execute(
-        "INSERT INTO signalbox.job_executions (job_id, attempt_number, job_type, lane, lease_token, worker_id, "
-        "queued_at, started_at) SELECT id, executions, job_type, lane, lease_token, worker_id, queued_at, started_at "
-        "FROM signalbox.jobs WHERE id = %s",
-        (job_id,),
-    )
-    return job_id
+    return insert_job(db, values)
 
 
 def ended_job(db: psycopg.Connection, ended: datetime, status: str = "completed", **columns: Any) -> str:
@@ -93,16 +86,16 @@ def dead_letter(db: psycopg.Connection, job_id: str | None, status: str = "pendi
 
 
 def execution(
-    db: psycopg.Connection, ended: datetime | None, *, ms: int = 0, waited_ms: int | None = None, **columns: Any
+    db: psycopg.Connection, ended: datetime, *, ms: int = 0, waited_ms: int | None = None, **columns: Any
 ) -> str:
-    """An attempt that took so long; without an end it is at work since ten minutes ago."""
-    started = ended - timedelta(milliseconds=ms) if ended else _clock(db) - 10 * MINUTE
+    """An attempt that took so long."""
+    started = ended - timedelta(milliseconds=ms)
     values = {
         "job_id": str(uuid4()),
         "attempt_number": 1,
         "job_type": "do_nothing",
         "lane": "normal",
-        "status": "completed" if ended else "started",
+        "status": "completed",
         "lease_token": uuid4(),
         "worker_id": "worker-1",
         "queued_at": None if waited_ms is None else started - timedelta(milliseconds=waited_ms),

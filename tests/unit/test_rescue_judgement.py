@@ -22,7 +22,6 @@ def lost(**fields: object) -> Lost:
         "job_type": "sign",
         "lane": "normal",
         "tenant": None,
-        "execution": 7,
         "attempt": 1,
         "max_attempts": 3,
         "worker_id": "request/ab12",

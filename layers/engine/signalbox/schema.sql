@@ -587,8 +587,9 @@ BEGIN
         USING ERRCODE = 'check_violation', CONSTRAINT = 'job_transition_known';
 END $$;
 
--- The WHEN keeps the legal transitions free of a function call.
-CREATE TRIGGER job_transition_known BEFORE UPDATE OF status ON signalbox.jobs
+-- The WHEN keeps the legal transitions free of a function call; a trigger before the update would have each row locked first,
+-- by a record in the write-ahead log.
+CREATE TRIGGER job_transition_known AFTER UPDATE OF status ON signalbox.jobs
     FOR EACH ROW WHEN (
         OLD.status <> NEW.status AND (OLD.status || ' ' || NEW.status) NOT IN (
             'pending queued', 'pending cancelled', 'pending paused',
@@ -599,23 +600,23 @@ CREATE TRIGGER job_transition_known BEFORE UPDATE OF status ON signalbox.jobs
         )
     ) EXECUTE FUNCTION signalbox.refuse_transition();
 
--- No foreign key: it would cost each attempt a lock on its job, which the claim holds anyway. Attempts go with their
--- partition, or with their job by prune_jobs. New partitions take their storage options from the default one.
+-- Written once, as the attempt ends; while it is at work, its job's row says all of it. No foreign key: it would cost each
+-- attempt a lock on its job, which its end holds anyway. Attempts go with their partition, or with their job by prune_jobs.
+-- New partitions take their storage options from the default one.
 CREATE TABLE signalbox.job_executions (
     job_id uuid NOT NULL,
     attempt_number integer NOT NULL,
     job_type text NOT NULL,
     lane text NOT NULL,
-    status text NOT NULL DEFAULT 'started',
+    status text NOT NULL,
     lease_token uuid NOT NULL,
     worker_id text NOT NULL,
     execution_node text,
     queued_at timestamptz,
     started_at timestamptz NOT NULL,
-    completed_at timestamptz,
+    completed_at timestamptz NOT NULL,
     duration_ms integer GENERATED ALWAYS AS (
-        CASE WHEN completed_at IS NOT NULL  -- least() passes over null
-            THEN least(floor(extract(epoch FROM completed_at - started_at) * 1000), 2147483647)::integer END
+        least(floor(extract(epoch FROM completed_at - started_at) * 1000), 2147483647)::integer
     ) STORED,
     result jsonb,
     error_code text,
@@ -626,10 +627,8 @@ CREATE TABLE signalbox.job_executions (
     metadata jsonb,
     PRIMARY KEY (job_id, attempt_number),
     CONSTRAINT execution_status_known CHECK (status IN (
-        'started', 'completed', 'failed', 'timeout', 'cancelled', 'continued', 'snoozed', 'throttled',
-        'released', 'lost'
+        'completed', 'failed', 'timeout', 'cancelled', 'continued', 'snoozed', 'throttled', 'released', 'lost'
     )),
-    CONSTRAINT execution_ended_iff_final CHECK ((status = 'started') = (completed_at IS NULL)),
     CONSTRAINT execution_ended_after_start CHECK (completed_at >= started_at)
 ) PARTITION BY RANGE (job_id);
 CREATE TABLE signalbox.job_executions_default PARTITION OF signalbox.job_executions DEFAULT WITH (
@@ -642,9 +641,19 @@ CREATE TABLE signalbox.job_executions_others PARTITION OF signalbox.job_executio
     fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
     autovacuum_analyze_scale_factor = 0.05
 );
-COMMENT ON TABLE signalbox.job_executions IS 'One row an execution, whether it counts as an attempt or not.';
--- Rolling up by the hour; attempts come in the order of their start.
+COMMENT ON TABLE signalbox.job_executions IS 'One row an execution that has ended, whether it counts as an attempt or not.';
+-- Rolling up by the hour; attempts come nearly in the order of their start.
 CREATE INDEX executions_by_time ON signalbox.job_executions USING brin (started_at) WITH (pages_per_range = 32);
+
+CREATE VIEW signalbox.attempts AS
+SELECT job_id, attempt_number, job_type, lane, status, worker_id, execution_node, queued_at, started_at, completed_at,
+    duration_ms, error_code, error_message, error_stack, memory_used_mb, cpu_time_ms, metadata
+FROM signalbox.job_executions
+UNION ALL
+SELECT id, executions, job_type, lane, 'started', worker_id, execution_node, queued_at, started_at, NULL, NULL, NULL, NULL,
+    NULL, NULL, NULL, NULL
+FROM signalbox.jobs WHERE status = 'running';
+COMMENT ON VIEW signalbox.attempts IS 'The executions that have ended, and those at work, which are started.';
 
 CREATE TABLE signalbox.job_dependencies (
     job_id uuid NOT NULL REFERENCES signalbox.jobs ON DELETE CASCADE,
@@ -836,10 +845,10 @@ CREATE FUNCTION signalbox.count_attempts(
     durations integer[], waits integer[], most_memory_mb integer, cpu_ms bigint
 ) LANGUAGE sql STABLE AS $$
 WITH attempts AS (
-    SELECT x.* FROM signalbox.job_executions AS x
+    SELECT x.* FROM signalbox.attempts AS x
     WHERE of_tenant IS NULL AND x.started_at >= since - longest AND x.started_at < until
     UNION ALL
-    SELECT x.* FROM signalbox.jobs AS j JOIN signalbox.job_executions AS x ON x.job_id = j.id
+    SELECT x.* FROM signalbox.jobs AS j JOIN signalbox.attempts AS x ON x.job_id = j.id
     WHERE j.tenant = of_tenant AND j.id >= signalbox.first_id(since)
 ), seen AS MATERIALIZED (
     SELECT moment.starts_at, x.job_type, x.lane, moment.has_ended, x.status, x.duration_ms, x.memory_used_mb, x.cpu_time_ms,
@@ -1132,33 +1141,23 @@ BEGIN
             OR EXISTS (SELECT FROM signalbox.jobs AS j WHERE j.id = ANY (wanted) AND j.status = 'queued');
     END LOOP;
     RETURN QUERY
-    WITH claimed AS (
-        UPDATE signalbox.jobs AS j
-        SET status = 'running', attempts = j.attempts + 1, executions = j.executions + 1, lease_token = token,
-            lease_expires_at = clock_timestamp() + lease, worker_id = by_worker, execution_node = node,
-            started_at = clock_timestamp(), first_started_at = coalesce(j.first_started_at, clock_timestamp()),
-            health_status = 'HEALTHY', send_at = NULL, sends = 0, held_since = NULL, updated_at = clock_timestamp()
-        WHERE j.id = ANY (wanted) AND j.status = 'queued' AND j.timeout_ms <= longest_ms
-            AND (suspects OR (j.error_details ->> 'type') IS DISTINCT FROM 'WorkerLost')
-        -- Not the whole row: what is answered here is put aside, row by row.
-        RETURNING j.id, j.job_type, j.lane, j.priority, j.payload, j.payload_version, j.config, j.cursor, j.tenant, j.job_group,
-            j.correlation_id, j.attempts, j.executions, j.max_attempts, j.timeout_ms, j.queued_at, j.created_at,
-            j.cancel_requested_at, j.started_at, j.throttles, j.throttled_since, j.pieces, j.first_started_at, j.cap_key
-    ), opened AS (
-        INSERT INTO signalbox.job_executions
-            (job_id, attempt_number, job_type, lane, lease_token, worker_id, execution_node, queued_at, started_at)
-        SELECT c.id, c.executions, c.job_type, c.lane, token, by_worker, node, c.queued_at, c.started_at FROM claimed AS c
-    )
-    SELECT c.id, c.job_type, c.lane, c.priority, c.payload, c.payload_version, c.config, c.cursor, c.tenant, c.job_group,
-        c.correlation_id, c.attempts, c.executions, c.max_attempts, c.timeout_ms, c.queued_at, c.created_at, c.cancel_requested_at,
-        c.throttles, c.throttled_since, c.pieces, c.first_started_at, c.cap_key, has_controls AND EXISTS (
+    UPDATE signalbox.jobs AS j
+    SET status = 'running', attempts = j.attempts + 1, executions = j.executions + 1, lease_token = token,
+        lease_expires_at = clock_timestamp() + lease, worker_id = by_worker, execution_node = node,
+        started_at = clock_timestamp(), first_started_at = coalesce(j.first_started_at, clock_timestamp()),
+        health_status = 'HEALTHY', send_at = NULL, sends = 0, held_since = NULL, updated_at = clock_timestamp()
+    WHERE j.id = ANY (wanted) AND j.status = 'queued' AND j.timeout_ms <= longest_ms
+        AND (suspects OR (j.error_details ->> 'type') IS DISTINCT FROM 'WorkerLost')
+    RETURNING j.id, j.job_type, j.lane, j.priority, j.payload, j.payload_version, j.config, j.cursor, j.tenant, j.job_group,
+        j.correlation_id, j.attempts, j.executions, j.max_attempts, j.timeout_ms, j.queued_at, j.created_at,
+        j.cancel_requested_at, j.throttles, j.throttled_since, j.pieces, j.first_started_at, j.cap_key,
+        has_controls AND EXISTS (
             SELECT FROM (
-                VALUES ('type', c.job_type), ('lane', c.lane), ('tenant', c.tenant), ('key', c.cap_key)
+                VALUES ('type', j.job_type), ('lane', j.lane), ('tenant', j.tenant), ('key', j.cap_key)
             ) AS k (kind, key)
             JOIN signalbox.job_controls AS l ON l.kind = k.kind AND l.key = k.key
             WHERE l.max_running IS NOT NULL OR l.rate IS NOT NULL
-        )
-    FROM claimed AS c;
+        );
 END $$;
 COMMENT ON FUNCTION signalbox.claim_jobs IS
     'Begins the queued ones among these jobs: a lease and an attempt each. Leaves those whose time-out is longer, and those whose last worker died, unless suspects are asked for.';
@@ -1450,7 +1449,7 @@ BEGIN
             SELECT * FROM jsonb_to_recordset(ends) AS r (
                 id uuid, token uuid, status text, execution text, counts text, result jsonb, output_files text[], error jsonb, delay_ms bigint,
                 cursor jsonb, began_ms float8, ended_ms float8, cpu_ms float8, memory_mb integer, percent smallint,
-                message text
+                message text, metadata jsonb
             )
             -- Locked in one order: a submit may hold two of them as parents.
             ORDER BY id OFFSET 0
@@ -1458,7 +1457,21 @@ BEGIN
         -- The token as a column, and no word of the status: else the planner takes one of them for the way in, since it
         -- expects a row or none of either, and finds a thousand.
         WHERE j.id = e.id AND j.lease_token = e.token
-        RETURNING j.id, j.status, j.job_group IS NOT NULL AS grouped, j.status = 'pending' AND j.cancel_requested_at IS NOT NULL AS unwanted
+        RETURNING j.id, j.status, j.job_group IS NOT NULL AS grouped,
+            j.status = 'pending' AND j.cancel_requested_at IS NOT NULL AS unwanted,
+            j.executions, j.job_type, j.lane, j.worker_id, j.execution_node, j.queued_at, j.started_at,
+            coalesce(j.started_at + (e.ended_ms - coalesce(e.began_ms, 0)) * interval '1 ms',
+                greatest(moment, j.started_at)) AS ended_at,
+            e.token, e.execution, e.result, e.metadata, e.error, e.memory_mb, e.cpu_ms
+    ), written AS (
+        INSERT INTO signalbox.job_executions (
+            job_id, attempt_number, job_type, lane, status, lease_token, worker_id, execution_node, queued_at, started_at,
+            completed_at, result, error_code, error_message, error_stack, memory_used_mb, cpu_time_ms, metadata
+        )
+        SELECT c.id, c.executions, c.job_type, c.lane, c.execution, c.token, c.worker_id, c.execution_node, c.queued_at,
+            c.started_at, c.ended_at, c.result, c.error ->> 'type', c.error ->> 'message',
+            coalesce(c.error ->> 'stack', c.error ->> 'at'), c.memory_mb, c.cpu_ms, c.metadata
+        FROM changed AS c
     )
     SELECT array_agg(c.id), array_agg(CASE WHEN c.unwanted THEN 'cancelled' ELSE c.status END),
         array_agg(c.id) FILTER (WHERE c.status <> 'pending' OR c.unwanted),
@@ -1473,22 +1486,6 @@ BEGIN
         SET status = 'cancelled', send_at = NULL, completed_at = moment, updated_at = moment
         WHERE j.id = ANY (unwanted);
     END IF;
-    UPDATE signalbox.job_executions AS x
-    SET status = e.execution,
-        started_at = x.started_at + coalesce(e.began_ms, 0) * interval '1 ms',
-        completed_at = coalesce(x.started_at + e.ended_ms * interval '1 ms', greatest(moment, x.started_at)),
-        result = e.result, metadata = e.metadata,
-        error_code = e.error ->> 'type', error_message = e.error ->> 'message',
-        error_stack = coalesce(e.error ->> 'stack', e.error ->> 'at'),
-        memory_used_mb = e.memory_mb, cpu_time_ms = e.cpu_ms
-    FROM (
-        SELECT *, 'started' AS open FROM jsonb_to_recordset(ends) AS r (
-            id uuid, token uuid, number integer, execution text, result jsonb, error jsonb, began_ms float8, ended_ms float8,
-            cpu_ms float8, memory_mb integer, metadata jsonb
-        ) OFFSET 0
-    ) AS e
-    -- A lost lease's attempts have been ended by who took it over.
-    WHERE x.job_id = e.id AND x.attempt_number = e.number AND x.lease_token = e.token AND x.status = e.open;
     IF failures THEN
         PERFORM signalbox.bury_jobs(ends, ended);
     END IF;
@@ -1511,7 +1508,7 @@ COMMENT ON FUNCTION signalbox.end_attempts IS
 -- One job that has completed, as end_attempts would end it, in a third of its time: a transactional job ends by itself, and
 -- what serves a thousand records is dear for one. Answers the jobs that waited for it, and nothing where the lease is lost.
 CREATE FUNCTION signalbox.complete_job(
-    token uuid, job uuid, number integer, began_ms float8, ended_ms float8, cpu_ms float8, memory_mb integer,
+    token uuid, job uuid, began_ms float8, ended_ms float8, cpu_ms float8, memory_mb integer,
     result jsonb, output_files text[]
 ) RETURNS uuid[] LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off  -- as for end_attempts
@@ -1521,24 +1518,31 @@ DECLARE
     moment timestamptz := clock_timestamp();
     grouped boolean;
 BEGIN
-    UPDATE signalbox.jobs AS j
-    SET status = 'completed', lease_token = NULL, lease_expires_at = NULL, heartbeat_at = NULL, health_status = NULL,
-        result = result, output_files = coalesce(output_files, j.output_files), error_details = NULL,
-        progress_percent = 100, send_at = NULL, memory_usage_mb = coalesce(memory_mb, j.memory_usage_mb),
-        cpu_usage_percent = CASE WHEN ended_ms > began_ms
-            THEN 100 * cpu_ms / (ended_ms - began_ms) ELSE j.cpu_usage_percent END,
-        started_at = j.started_at + began_ms * interval '1 ms',
-        completed_at = j.started_at + ended_ms * interval '1 ms',
-        updated_at = greatest(moment, j.started_at + ended_ms * interval '1 ms')
-    WHERE j.id = job AND j.lease_token = token
-    RETURNING j.job_group IS NOT NULL INTO grouped;
+    WITH changed AS (
+        UPDATE signalbox.jobs AS j
+        SET status = 'completed', lease_token = NULL, lease_expires_at = NULL, heartbeat_at = NULL, health_status = NULL,
+            result = result, output_files = coalesce(output_files, j.output_files), error_details = NULL,
+            progress_percent = 100, send_at = NULL, memory_usage_mb = coalesce(memory_mb, j.memory_usage_mb),
+            cpu_usage_percent = CASE WHEN ended_ms > began_ms
+                THEN 100 * cpu_ms / (ended_ms - began_ms) ELSE j.cpu_usage_percent END,
+            started_at = j.started_at + began_ms * interval '1 ms',
+            completed_at = j.started_at + ended_ms * interval '1 ms',
+            updated_at = greatest(moment, j.started_at + ended_ms * interval '1 ms')
+        WHERE j.id = job AND j.lease_token = token
+        RETURNING j.*
+    ), written AS (
+        INSERT INTO signalbox.job_executions (
+            job_id, attempt_number, job_type, lane, status, lease_token, worker_id, execution_node, queued_at, started_at,
+            completed_at, result, memory_used_mb, cpu_time_ms
+        )
+        SELECT c.id, c.executions, c.job_type, c.lane, 'completed', token, c.worker_id, c.execution_node, c.queued_at,
+            c.started_at, c.completed_at, result, memory_mb, cpu_ms
+        FROM changed AS c
+    )
+    SELECT c.job_group IS NOT NULL INTO grouped FROM changed AS c;
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;
-    UPDATE signalbox.job_executions AS x
-    SET status = 'completed', result = result, memory_used_mb = memory_mb, cpu_time_ms = cpu_ms,
-        started_at = x.started_at + began_ms * interval '1 ms', completed_at = x.started_at + ended_ms * interval '1 ms'
-    WHERE x.job_id = job AND x.attempt_number = number AND x.lease_token = token AND x.status = 'started';
     IF grouped OR EXISTS (
         SELECT FROM signalbox.job_dependencies WHERE depends_on_job_id = job AND NOT satisfied
     ) THEN
@@ -1614,7 +1618,7 @@ BEGIN
 END $$;
 
 -- Attempts that have not ended before the instant. By executions_by_time: what has ended since then began an hour before
--- it at the earliest, and in an old partition there are few of them. What is at work, however old, by jobs_watched.
+-- it at the earliest, and in an old partition there are few of them.
 CREATE FUNCTION signalbox.executions_to_keep(which text, before timestamptz, most integer) RETURNS tid[] LANGUAGE plpgsql
 SET enable_seqscan = off AS $$
 DECLARE
@@ -1622,12 +1626,8 @@ DECLARE
 BEGIN
     EXECUTE format($look$
         SELECT coalesce(array_agg(place), '{}') FROM (
-            SELECT ctid AS place FROM signalbox.%1$I
-            WHERE started_at >= $1 - interval '1 hour' AND (completed_at IS NULL OR completed_at >= $1)
-            UNION
-            SELECT x.ctid FROM signalbox.jobs AS j JOIN signalbox.%1$I AS x ON x.job_id = j.id
-            WHERE j.status = 'running' AND x.completed_at IS NULL
-            LIMIT $2
+            SELECT ctid AS place FROM signalbox.%I
+            WHERE started_at >= $1 - interval '1 hour' AND completed_at >= $1 LIMIT $2
         ) AS kept
     $look$, which) INTO kept USING before, most;
     RETURN kept;
@@ -1647,7 +1647,7 @@ BEGIN
         RETURN NULL;
     END IF;
     EXECUTE format('SELECT count(*) FROM signalbox.%I', which) INTO total;
-    -- The parent itself: none may begin or end an attempt while this looks, and who comes now waits, and then finds what
+    -- The parent itself: none may end an attempt while this looks, and who comes now waits, and then finds what
     -- was kept in its new place.
     LOCK TABLE ONLY signalbox.job_executions IN ACCESS EXCLUSIVE MODE;
     kept := signalbox.executions_to_keep(which, before, most_kept + 1);

@@ -161,7 +161,7 @@ def test_a_worker_that_was_rescued_from_brings_nothing(depot: Depot, monkeypatch
         drop(self)
         monkeypatch.setattr(staging.Staging, "drop", drop)
         token = str(depot.job(job_id)["lease_token"])
-        end = {"id": job_id, "token": token, "number": 1, "status": "pending", "execution": "lost", "delay_ms": 0}
+        end = {"id": job_id, "token": token, "status": "pending", "execution": "lost", "delay_ms": 0}
         depot.db.execute("SELECT * FROM signalbox.end_attempts(%s::jsonb)", (json.dumps([end]),))
 
     monkeypatch.setattr(staging.Staging, "drop", lose_the_lease)

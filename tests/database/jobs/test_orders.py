@@ -386,7 +386,7 @@ def test_a_transition_that_the_database_refuses_reads_as_an_error_of_ours(desk: 
     job_id = ended(desk, "completed")
     refused = pytest.raises(TransitionRefused, match=f"job {job_id} is completed: it can't become pending")
     with refused, orders.refusals_in_words():
-        desk.db.execute("UPDATE signalbox.jobs SET status = 'pending', completed_at = NULL")
+        desk.db.execute("UPDATE signalbox.jobs SET status = 'pending', completed_at = NULL, send_at = now()")
 
 
 def ended(desk: OrderDesk, state: str) -> str:

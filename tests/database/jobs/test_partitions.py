@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,7 +13,6 @@ import pytest
 
 from signalbox.jobs.ids import first_id
 from signalbox.partitions import length_of
-from signalbox.worker.lease import Claim
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.job_rows import (
     blocked_job,
@@ -30,7 +29,7 @@ from tests.support.partition_rows import WEEK, partitions_of, past_partition, pl
 from tests.support.sweeps import Sweeps
 
 DAY = timedelta(days=1)
-END = "SELECT signalbox.complete_job(lease_token, id, 1, 0, 1, 1, NULL, NULL, NULL) FROM signalbox.jobs WHERE id = %s"
+END = "SELECT signalbox.complete_job(lease_token, id, 0, 1, 1, NULL, NULL, NULL) FROM signalbox.jobs WHERE id = %s"
 DROP_ALL = (
     "SELECT signalbox.drop_partition('job_executions', name, '{}') FROM signalbox.partitions"
     " WHERE of_table = 'job_executions'"
@@ -95,13 +94,13 @@ def test_a_new_database_has_partitions_for_now_and_for_weeks_ahead(db: psycopg.C
         assert [end for _, end in parts[:-1]] == [start for start, _ in parts[1:]]
 
 
-def test_an_attempt_lies_in_the_partition_of_its_jobs_time(db: psycopg.Connection) -> None:
-    assert place_of(db, running_job(db)) == f"{partitions_of(db, 'job_executions')[0][0]:%Y%m%d}"
+def test_an_attempt_lies_in_the_partition_of_its_jobs_time(db: psycopg.Connection, now: datetime) -> None:
+    assert place_of(db, ended_job(db, now)) == f"{partitions_of(db, 'job_executions')[0][0]:%Y%m%d}"
 
 
 def test_what_no_partition_is_for_is_kept_all_the_same(db: psycopg.Connection, now: datetime) -> None:
     ids = [id_of(now + 90 * DAY), id_of(now - 90 * DAY), f"f{str(uuid4())[1:]}"]
-    assert [place_of(db, running_job(db, id=id_)) for id_ in ids] == ["default", "default", "others"]
+    assert [place_of(db, ended_job(db, now, id=id_)) for id_ in ids] == ["default", "default", "others"]
 
 
 def test_an_id_made_by_the_database_is_like_one_of_ours(db: psycopg.Connection) -> None:
@@ -137,8 +136,10 @@ def test_what_is_still_wanted_survives_its_partition(
     open_letter = ended_job(db, old, "failed")
     dead_letter(db, open_letter)
     waited_for = ended_job(db, old)
-    with_attempts = {running_job(db, id=id_of(old)), ended_job(db, now - DAY, id=id_of(old))}
-    kept = with_attempts | {
+    with_attempt = ended_job(db, now - DAY, id=id_of(old))
+    kept = {
+        with_attempt,
+        running_job(db, id=id_of(old)),
         pending_job(db, now + 300 * DAY, id=id_of(old)),
         queued_job(db, now, id=id_of(old)),
         blocked_job(db, on=waited_for, id=id_of(old)),
@@ -148,22 +149,14 @@ def test_what_is_still_wanted_survives_its_partition(
     # The first with its attempt, and those of two that ended long ago.
     assert sweeps.invoke("prune_jobs", now)["items"] == 4
     assert left(db) == kept
-    assert {place_of(db, job_id) for job_id in with_attempts} == {"default"}
-    assert count(db, "signalbox.job_executions") == 2
+    assert place_of(db, with_attempt) == "default"
+    assert count(db, "signalbox.job_executions") == 1
     assert [start for start, _ in partitions_of(db, "job_executions") if start < old] == []
-
-
-def test_an_attempt_at_work_is_kept_however_long_ago_it_began(
-    db: psycopg.Connection, old: datetime, now: datetime
-) -> None:
-    job_id = running_job(db, id=id_of(old), started_at=old)
-    assert drop(db, old, now) == 0
-    assert place_of(db, job_id) == "default"
 
 
 def test_a_partition_stays_while_too_much_of_it_must(db: psycopg.Connection, old: datetime, now: datetime) -> None:
     ended_job(db, old)
-    running_job(db, id=id_of(old))
+    ended_job(db, now, id=id_of(old))
     values = (name_of(old), now - 30 * DAY)
     assert db.execute("SELECT signalbox.drop_executions(%s, %s, 0)", values).fetchone() == (None,)
     assert count(db, "signalbox.job_executions") == 2
@@ -187,25 +180,17 @@ def test_a_look_with_a_snapshot_older_than_the_lock_is_refused(
         drop(db, old, now)
 
 
-@pytest.mark.parametrize("act", ["claim", "end"])
-def test_who_comes_while_a_partition_goes_finds_the_attempt_in_its_new_place(
-    dsn: str, db: psycopg.Connection, other: psycopg.Connection, old: datetime, now: datetime, act: str
+def test_an_attempt_that_ends_while_its_partition_goes_is_kept(
+    dsn: str, db: psycopg.Connection, other: psycopg.Connection, old: datetime, now: datetime
 ) -> None:
-    waiting, at_work = queued_job(db, now - DAY, id=id_of(old)), running_job(db, id=id_of(old))
+    job_id = running_job(db, id=id_of(old))
     assert drop(other, old, now) == 0
-    acts: dict[str, tuple[str, Callable[[psycopg.Connection], Any]]] = {
-        "claim": (waiting, lambda worker: Claim(str(uuid4()), "tests").begin(worker, [waiting])),
-        "end": (at_work, lambda worker: worker.execute(END, (at_work,))),
-    }
-    job_id, come = acts[act]
     with ThreadPoolExecutor(1) as pool, psycopg.connect(dsn, autocommit=True) as worker:
-        done = pool.submit(come, worker)
+        done = pool.submit(worker.execute, END, (job_id,))
         wait_until_waiting(db)
         other.commit()
         done.result()
     assert place_of(db, job_id) == "default"
-    found = db.execute("SELECT status FROM signalbox.job_executions WHERE job_id = %s", (job_id,)).fetchall()
-    assert found == [("started" if act == "claim" else "completed",)]
 
 
 def test_a_lock_that_is_not_to_be_had_is_left_for_another_night(
@@ -235,7 +220,7 @@ def test_months_without_partitions_lose_nothing_and_are_made_up_for(
 ) -> None:
     db.execute(DROP_ALL)
     past_partition(db, "job_executions", 9)
-    jobs = {ended_job(db, now - 20 * DAY), running_job(db), running_job(db, id=id_of(now - 25 * DAY))}
+    jobs = {ended_job(db, now - 20 * DAY), ended_job(db, now), ended_job(db, now, id=id_of(now - 25 * DAY))}
     assert {place_of(db, job_id) for job_id in jobs} == {"default"}
     sweeps.invoke("prune_jobs", now)
     assert left(db) == jobs
@@ -247,14 +232,14 @@ def test_a_stretch_too_big_to_move_stays_where_it_is(db: psycopg.Connection, now
     db.execute(DROP_ALL)
     db.execute(
         "INSERT INTO signalbox.job_executions"
-        " (job_id, attempt_number, job_type, lane, lease_token, worker_id, started_at)"
-        " SELECT signalbox.new_id(), 1, 'do_nothing', 'normal', gen_random_uuid(), 'tests', now()"
+        " (job_id, attempt_number, job_type, lane, status, lease_token, worker_id, started_at, completed_at)"
+        " SELECT signalbox.new_id(), 1, 'do_nothing', 'normal', 'completed', gen_random_uuid(), 'tests', now(), now()"
         " FROM generate_series(1, 10001)"
     )
     db.execute("SELECT signalbox.make_partitions('job_executions', 7)")
     assert count(db, "signalbox.job_executions_default") == 10_001
     assert partitions_of(db, "job_executions")[0][0] > now
-    assert place_of(db, running_job(db)) == "default"
+    assert place_of(db, ended_job(db, now)) == "default"
 
 
 def test_making_partitions_twice_makes_them_once_and_of_nothing_else(db: psycopg.Connection) -> None:

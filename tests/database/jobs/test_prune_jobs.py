@@ -104,12 +104,10 @@ def test_attempts_may_go_before_their_jobs(
     dsn: str, invokes: InvokeRecorder, db: psycopg.Connection, now: datetime
 ) -> None:
     old, new = ended_job(db, now - 8 * DAY), ended_job(db, now - 6 * DAY)
-    execution(db, None, job_id=running_job(db, id="0190c1e2-0000-7000-8000-000000000000"), attempt_number=2)
     with Sweeps(dsn, invokes, execution_retention_days="7") as sweeps:
         assert sweeps.invoke("prune_jobs", now)["items"] == 1
-    assert {old, new} < jobs_left(db)
+    assert jobs_left(db) == {old, new}
     assert count(db, f"signalbox.job_executions WHERE job_id = '{old}'") == 0
-    assert count(db, "signalbox.job_executions WHERE status = 'started'") == 2
 
 
 def test_what_has_not_ended_stays_however_old_its_id_is(sweeps: Sweeps, db: psycopg.Connection, now: datetime) -> None:

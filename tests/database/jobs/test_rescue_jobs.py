@@ -49,7 +49,7 @@ def dead_letters(db: psycopg.Connection) -> list[dict[str, Any]]:
 def completion(db: psycopg.Connection, job_id: str) -> str:
     """As the worker that has the lease now would write it."""
     token = str(job(db, job_id)["lease_token"])
-    return json.dumps({"id": job_id, "token": token, "number": 1, "status": "completed", "execution": "completed"})
+    return json.dumps({"id": job_id, "token": token, "status": "completed", "execution": "completed"})
 
 
 def test_with_all_workers_alive_nothing_is_taken(sweeps: Sweeps, db: psycopg.Connection) -> None:

@@ -81,7 +81,7 @@ def test_every_end_is_counted_as_what_it_is(sweeps: Sweeps, db: psycopg.Connecti
     ends = ("completed", "failed", "timeout", "cancelled", "continued", "snoozed", "throttled", "released", "lost")
     for status in ends:
         execution(db, NOON + SECOND, status=status)
-    execution(db, None, started_at=NOON)
+    running_job(db, started_at=NOON)
     roll_up(sweeps)
     [row] = metrics(db, "minute")
     assert [row["begun"], row["others"]] == [10, 4]
@@ -137,14 +137,11 @@ def test_an_attempt_whose_start_is_put_right_later_leaves_nothing_behind(
     sweeps: Sweeps, db: psycopg.Connection
 ) -> None:
     """A worker knows only when it records a batch at which moment each of its jobs began."""
-    job_id = execution(db, None, started_at=NOON)
+    job_id = running_job(db, started_at=NOON)
     roll_up(sweeps)
     assert [row["begun"] for row in metrics(db, "minute")] == [1]
-    db.execute(
-        "UPDATE signalbox.job_executions SET started_at = %(at)s, completed_at = %(at)s, status = 'completed' "
-        "WHERE job_id = %(id)s",
-        {"at": NOON + 2 * MINUTE, "id": job_id},
-    )
+    db.execute("DELETE FROM signalbox.jobs")
+    execution(db, NOON + 2 * MINUTE, job_id=job_id)
     roll_up(sweeps, AT + 5 * MINUTE)
     assert [(row["starts_at"], row["begun"]) for row in metrics(db, "minute")] == [(NOON + 2 * MINUTE, 1)]
     assert sums(db, "begun") == {"minute": 1, "hour": 1, "day": 1}
@@ -256,7 +253,7 @@ def test_real_attempts_become_figures(sweeps: Sweeps, db: psycopg.Connection) ->
     """As claim_jobs and end_attempts write them."""
     at_work = running_job(db)
     token = str(job(db, at_work)["lease_token"])
-    end = json.dumps([{"id": at_work, "token": token, "number": 1, "status": "completed", "execution": "completed"}])
+    end = json.dumps([{"id": at_work, "token": token, "status": "completed", "execution": "completed"}])
     db.execute("SELECT signalbox.end_attempts(%s)", (end,))
     roll_up(sweeps, datetime.now(UTC))
     assert sums(db, "completed") == {"minute": 1, "hour": 1, "day": 1}

@@ -264,7 +264,7 @@ def test_statistics_are_of_one_instant(dsn: str, db: psycopg.Connection, monkeyp
             worker.execute(
                 "SELECT signalbox.end_attempts(jsonb_set(%s, '{0,token}', to_jsonb(lease_token)))"
                 " FROM signalbox.jobs WHERE id = %s",
-                (json.dumps([{"id": job_id, "number": 1, "status": "completed", "execution": "completed"}]), job_id),
+                (json.dumps([{"id": job_id, "status": "completed", "execution": "completed"}]), job_id),
             )
         return count_live(*asked)
 

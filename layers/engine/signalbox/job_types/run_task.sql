@@ -1,5 +1,5 @@
 -- read_due: when the job first became due, which stays the same however often it is tried
-SELECT queued_at FROM signalbox.job_executions WHERE job_id = %(job_id)s ORDER BY attempt_number LIMIT 1;
+SELECT queued_at FROM signalbox.attempts WHERE job_id = %(job_id)s ORDER BY attempt_number LIMIT 1;
 
 -- read_skipped: whether a skipped run was begun at all, and else whether its slot has no need of it
 SELECT r.ran, EXISTS (

@@ -24,7 +24,7 @@ WHERE d.id = %(id)s::uuid;
 -- list_executions: what its job went through, also since
 SELECT x.attempt_number, x.status, x.worker_id, x.started_at, x.completed_at, x.duration_ms, x.error_code,
     x.error_message, x.error_stack, x.memory_used_mb
-FROM signalbox.dead_letter_jobs AS d JOIN signalbox.job_executions AS x ON x.job_id = d.original_job_id
+FROM signalbox.dead_letter_jobs AS d JOIN signalbox.attempts AS x ON x.job_id = d.original_job_id
 WHERE d.id = %(id)s::uuid
 ORDER BY x.attempt_number;
 

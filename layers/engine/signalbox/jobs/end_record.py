@@ -6,11 +6,11 @@ from signalbox.jobs.job import Job
 from signalbox.jobs.verdict import Verdict, as_json
 
 
-def end_record(job_id: str, token: str, number: int, verdict: Verdict, measured: str = "") -> str:
+def end_record(job_id: str, token: str, verdict: Verdict, measured: str = "") -> str:
     """One element of the array; `measured` are members of it, each with a comma behind."""
-    return f'{{"id":"{job_id}","token":"{token}","number":{number},{measured}{as_json(verdict)[1:]}'
+    return f'{{"id":"{job_id}","token":"{token}",{measured}{as_json(verdict)[1:]}'
 
 
 def record_of(job: Job, verdict: Verdict, measured: str = "") -> str:
     """The same for a claimed job."""
-    return end_record(job.id, job.token, job.execution, verdict, measured)
+    return end_record(job.id, job.token, verdict, measured)

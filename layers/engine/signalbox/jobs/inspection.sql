@@ -9,7 +9,7 @@ FROM signalbox.jobs AS j WHERE id = %(id)s;
 -- list_attempts: the newest, newest first
 SELECT attempt_number, status, lane, worker_id, execution_node, queued_at, started_at, completed_at, duration_ms,
     error_code, error_message, error_stack, memory_used_mb, cpu_time_ms, metadata
-FROM signalbox.job_executions WHERE job_id = %(id)s ORDER BY attempt_number DESC LIMIT 100;
+FROM signalbox.attempts WHERE job_id = %(id)s ORDER BY attempt_number DESC LIMIT 100;
 
 -- list_parents: what it waits for, or waited for
 SELECT d.depends_on_job_id::text AS id, p.job_type, p.status, d.dependency_type, d.on_failure, d.satisfied

@@ -42,7 +42,6 @@ class Lost:
     job_type: str
     lane: str
     tenant: str | None
-    execution: int
     attempt: int
     max_attempts: int
     worker_id: str
@@ -151,7 +150,7 @@ class Rescue:
 
     def _end(self, jobs: Sequence[Lost]) -> None:
         verdicts = {job.id: judge(self.context.catalogue, job) for job in jobs}
-        ends = [end_record(job.id, job.token, job.execution, verdicts[job.id]) for job in jobs]
+        ends = [end_record(job.id, job.token, verdicts[job.id]) for job in jobs]
         rows = self.context.db.execute(SQL["end"], {"ends": f"[{','.join(ends)}]"}).fetchall()
         became = {id_: status for id_, status, follows in rows if not follows}
         followers = [id_ for id_, _, follows in rows if follows]

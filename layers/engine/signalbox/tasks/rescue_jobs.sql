@@ -1,6 +1,6 @@
 -- list_lost: a batch of the running jobs whose lease has run out, by the clock that gave it
 -- What somebody has locked is at work just now.
-SELECT id::text, job_type, lane, tenant, executions, attempts, max_attempts, worker_id, lease_token::text,
+SELECT id::text, job_type, lane, tenant, attempts, max_attempts, worker_id, lease_token::text,
     cancel_requested_at IS NOT NULL AS unwanted
 FROM signalbox.jobs
 WHERE status = 'running' AND lease_expires_at <= clock_timestamp() AND id > %(after)s::uuid

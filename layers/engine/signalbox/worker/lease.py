@@ -162,7 +162,6 @@ def complete(db: Connection, job: Job, verdict: Verdict, cost: Cost) -> list[Cha
     values = {
         "token": job.token,
         "job": job.id,
-        "number": job.execution,
         "result": None if verdict.result is None else json.dumps(verdict.result),
         "output_files": None if verdict.output_files is None else list(verdict.output_files),
         **cost._asdict(),

@@ -55,7 +55,7 @@ SELECT coalesce(id::text, ''), status, follows FROM signalbox.end_attempts(%(end
 -- complete: end one job that has completed, and commit the transaction at once; refused where its lease is another's
 SELECT coalesce(
     signalbox.complete_job(
-        %(token)s, %(job)s, %(number)s, %(began_ms)s, %(ended_ms)s, %(cpu_ms)s, %(memory_mb)s, %(result)s,
+        %(token)s, %(job)s, %(began_ms)s, %(ended_ms)s, %(cpu_ms)s, %(memory_mb)s, %(result)s,
         %(output_files)s
     ),
     signalbox.refuse_lost_lease(%(job)s)
