@@ -111,8 +111,8 @@ build: $(READY) ## build functions and layers for Lambda, without Docker
 	@MAKELEVEL=0 SAM_CLI_TELEMETRY=0 PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/sam build
 
 requirements: $(READY) ## pin all requirements anew, with hashes
-	@$(PIN) requirements.in -o requirements.txt
-	@for layer in layers/*/requirements.in; do $(PIN) -c requirements.txt $$layer -o $${layer%.in}.txt; done
+	@$(PIN) requirements.in layers/*/requirements.in -o requirements.txt
+	@$(PIN) -c requirements.txt layers/*/requirements.in -o layers/dependencies/requirements.txt
 	@$(PIN) tests/support/lambda_runtime/requirements.in -o tests/support/lambda_runtime/requirements.txt
 	@$(PIN) bench/peers.in -o bench/peers.txt
 	@$(PIN) checks/requirements.in -o checks/requirements.txt

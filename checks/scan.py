@@ -19,24 +19,24 @@ from local.transform import read_template
 ROOT = Path(__file__).parent.parent
 
 
-TEMPLATES = ("template.yaml", "stacks/aurora.yaml")
+TEMPLATES = [path for pattern in ("*", "stacks/*", "layers/*/*") for path in sorted(ROOT.glob(f"{pattern}.yaml"))]
 
 
 def main(checkov: str) -> int:
     """Print what is found in each template; 1 if anything is."""
-    return max(_scanned(checkov, name) for name in TEMPLATES)
+    return max(_scanned(checkov, template) for template in TEMPLATES)
 
 
-def _scanned(checkov: str, name: str) -> int:
+def _scanned(checkov: str, template: Path) -> int:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "template.json")
-        path.write_text(json.dumps(read_template(ROOT / name)), "utf-8")
+        path.write_text(json.dumps(read_template(template)), "utf-8")
         told = scan(checkov, path)
     findings = list(judge(told))
     for line in findings:
         print(line)
     print(
-        f"checkov: {name}: {{passed}} passed, {{failed}} failed, {{skipped}} passed over".format(
+        f"checkov: {template.relative_to(ROOT)}: {{passed}} passed, {{failed}} failed, {{skipped}} passed over".format(
             **told.get("summary", told)
         )
     )

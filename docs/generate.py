@@ -97,22 +97,27 @@ def commands() -> str:
 
 
 def alarms() -> str:
-    """One row an alarm, as the template has it."""
-    resources = read_template(DOCS.parent / "template.yaml")["Resources"].values()
-    rows = [_alarm(one) for one in resources if one["Type"] == "AWS::CloudWatch::Alarm"]
+    """One row an alarm, as the templates have it."""
+    root = DOCS.parent
+    rows = [
+        _alarm(one, "" if path.parent == root else f"the pack `{path.parent.name}`")
+        for path in (root / "template.yaml", *sorted(root.glob("layers/*/template.yaml")))
+        for one in read_template(path)["Resources"].values()
+        if one["Type"] == "AWS::CloudWatch::Alarm"
+    ]
     head = "| alarm | severity | rings when | looking at | only with |\n" + "| --- " * 5 + "|"
     return "\n".join([head, *rows])
 
 
-def _alarm(resource: Mapping[str, Any]) -> str:
+def _alarm(resource: Mapping[str, Any], pack: str) -> str:
     given = resource["Properties"]
-    name = given["AlarmName"]["Fn::Sub"].removeprefix("${AWS::StackName}-")
+    name = given["AlarmName"]["Fn::Sub"].partition("}-")[2]
     severity, when, _ = given["AlarmDescription"]["Fn::Sub"][0].split(". ")
     periods = int(given["EvaluationPeriods"])
     needed, period = int(given.get("DatapointsToAlarm", periods)), timedelta(seconds=_period(given))
     looked_at = _span(periods * period) if needed in (1, periods) else f"{needed} of {periods} × {_span(period)}"
-    condition = f"`{resource['Condition']}`" if "Condition" in resource else ""
-    return f"| [`{name}`](runbook.md#{name}) | {severity.lower()} | {when} | {looked_at} | {condition} |"
+    only = f"`{resource['Condition']}`" if "Condition" in resource else pack
+    return f"| [`{name}`](runbook.md#{name}) | {severity.lower()} | {when} | {looked_at} | {only} |"
 
 
 def _period(alarm: Mapping[str, Any]) -> int:

@@ -20,11 +20,11 @@ class Decided:
         self._template, self._parameters = template, parameters
         self._functions: Mapping[str, Callable[[Any], bool]] = {
             "Condition": self.holds,
-            "Fn::Equals": lambda sides: self._text(sides[0]) == self._text(sides[1]),
+            "Fn::Equals": lambda sides: self.text(sides[0]) == self.text(sides[1]),
             "Fn::Not": lambda given: not self._decide(given[0]),
             "Fn::And": lambda given: all(map(self._decide, given)),
             "Fn::Or": lambda given: any(map(self._decide, given)),
-            "Fn::EachMemberEquals": lambda sides: {*self._text(sides[0]).split(",")} == {self._text(sides[1])},
+            "Fn::EachMemberEquals": lambda sides: {*self.text(sides[0]).split(",")} == {self.text(sides[1])},
         }
 
     def holds(self, condition: str) -> bool:
@@ -48,17 +48,22 @@ class Decided:
             if "Condition" not in resource or self.holds(resource["Condition"])
         }
 
-    def _decide(self, given: Mapping[str, Any]) -> bool:
-        [(function, argument)] = given.items()
-        return self._functions[function](argument)
+    def knows(self, given: Any) -> bool:
+        """Whether this is a value, or one of the parameters."""
+        return not isinstance(given, dict) or given.get("Ref") in self._parameters
 
-    def _text(self, given: Any) -> str:
+    def text(self, given: Any) -> str:
+        """What a value comes to, as far as the parameters say."""
         if isinstance(given, dict) and "Ref" in given:
             return str(self._parameters.get(given["Ref"], given["Ref"]))
         if isinstance(given, dict) and "Fn::Join" in given:
             separator, parts = given["Fn::Join"]
-            return separator.join(map(self._text, parts)) if isinstance(parts, list) else self._text(parts)
+            return separator.join(map(self.text, parts)) if isinstance(parts, list) else self.text(parts)
         return str(given)
+
+    def _decide(self, given: Mapping[str, Any]) -> bool:
+        [(function, argument)] = given.items()
+        return self._functions[function](argument)
 
     def _settle(self, value: Any) -> Any:
         """The value with each Fn::If replaced by its branch, and without what comes to no value."""

@@ -34,6 +34,7 @@ RegistryOf = Callable[[Sequence[str]], Registry]
 Resources = Mapping[str, Any]
 _TEMPLATE, _QUESTIONS = "{}.template", "{}.questions.template"
 _VARIABLE = re.compile(r"<[\w.-]+>")
+NESTED = "AWS::CloudFormation::Stack"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +44,18 @@ class Plan:
     stack: str
     template: transform.Template
     parameters: Mapping[str, str]
-    artifacts: Sequence[Artifact]
+    artifacts: Sequence[Artifact] = ()
+    nested: Sequence[Plan] = ()  # the stacks among its resources: their logical ids for names
 
     @property
     def resources(self) -> Resources:
         """Those that these parameters make."""
         return Decided(self.template, self.parameters).resources()
+
+    @property
+    def all_resources(self) -> Resources:
+        """With those of nested stacks."""
+        return {name: resource for plan in (self, *self.nested) for name, resource in plan.resources.items()}
 
 
 def plan(path: Path, stack: str, given: Mapping[str, str], registry_of: RegistryOf) -> Plan:
@@ -59,10 +66,24 @@ def plan(path: Path, stack: str, given: Mapping[str, str], registry_of: Registry
         raise ParameterRefused("; ".join(faults))
     parameters = transform.parameters_of(template, given)
     _refuse(iter(Decided(template, parameters).refusals()))
-    planned = Plan(stack, transform.transform(template, parameters), parameters, tuple(artifacts.values()))
-    _refuse(_unknown_tasks(planned.resources, registry_of(packs_run(planned.resources))))
-    _refuse(_unreadable_schedules(planned.resources))
+    nested = tuple(_nested(Decided(template, {**parameters, "AWS::StackName": stack}), path.parent))
+    planned = Plan(stack, transform.transform(template, parameters), parameters, tuple(artifacts.values()), nested)
+    _refuse(_unknown_tasks(planned.all_resources, registry_of(packs_run(planned.resources))))
+    _refuse(_unreadable_schedules(planned.all_resources))
     return planned
+
+
+def _nested(outer: Decided, folder: Path) -> Iterator[Plan]:
+    """The stacks that are made beside it. What is known of their parameters before is checked before."""
+    for name, resource in outer.resources().items():
+        if resource["Type"] == NESTED:
+            template = transform.read_template(folder / resource["Properties"]["TemplateURL"])
+            given = resource["Properties"].get("Parameters", {})
+            known = {key: outer.text(value) for key, value in given.items() if outer.knows(value)}
+            if faults := faults_of(template.get("Parameters") or {}, known):
+                raise ParameterRefused(f"{name}: {'; '.join(faults)}")
+            texts = {key: outer.text(value) for key, value in given.items()}
+            yield Plan(name, template, transform.parameters_of(template, texts))
 
 
 def deploy(plan: Plan, endpoint: str) -> list[CustomResource]:
@@ -71,14 +92,22 @@ def deploy(plan: Plan, endpoint: str) -> list[CustomResource]:
     cloudformation: CloudFormationClient = client("cloudformation", endpoint)
     try:
         _create(cloudformation, plan)
-        _require_complete(cloudformation, plan)
-        outputs = _outputs(cloudformation, plan.stack)
-        completion.complete(endpoint, plan.template, outputs)
-        _forget_questions(cloudformation, plan)
+        outputs = _complete(cloudformation, endpoint, plan, plan.stack)
     except (ClientError, BotoCoreError) as error:
         raise DeployFailed(f"stack {plan.stack} can't be created: {_message(error)}") from None
     found = completion.custom_resources(plan.resources, outputs)
     return [CustomResource(plan.stack, name, kind, properties) for name, kind, properties in found]
+
+
+def _complete(cloudformation: CloudFormationClient, endpoint: str, plan: Plan, name: str) -> dict[str, str]:
+    """What moto has left out of it, and of the stacks in it; gives its outputs, with the answers to the questions."""
+    made = _require_complete(cloudformation, plan, name)
+    outputs = _outputs(cloudformation, name)
+    completion.complete(endpoint, plan.template, outputs)
+    for nested in plan.nested:
+        _complete(cloudformation, endpoint, nested, made[nested.stack])
+    _forget_questions(cloudformation, plan, name)
+    return outputs
 
 
 def packs_run(resources: Resources) -> list[str]:
@@ -146,11 +175,12 @@ def _task_of(target: Mapping[str, Any]) -> str | None:
 
 def _upload(plan: Plan, endpoint: str) -> None:
     # The templates too, since one in the call itself may have 51,200 bytes only.
-    content = {
-        **{artifact.key: artifact.content for artifact in plan.artifacts},
-        _QUESTIONS.format(plan.stack): json.dumps(completion.with_questions(plan.template)).encode(),
-        _TEMPLATE.format(plan.stack): json.dumps(plan.template).encode(),
-    }
+    content = {artifact.key: artifact.content for artifact in plan.artifacts}
+    for nested in plan.nested:
+        plan.template["Resources"][nested.stack]["Properties"]["TemplateURL"] = _url(_QUESTIONS.format(nested.stack))
+    for one in (plan, *plan.nested):
+        content[_QUESTIONS.format(one.stack)] = json.dumps(completion.with_questions(one.template)).encode()
+        content[_TEMPLATE.format(one.stack)] = json.dumps(one.template).encode()
     s3: S3Client = client("s3", endpoint)
     s3.create_bucket(Bucket=BUCKET)
     for key, body in content.items():
@@ -161,10 +191,10 @@ def _url(key: str) -> str:
     return f"https://{BUCKET}.s3.amazonaws.com/{key}"
 
 
-def _forget_questions(cloudformation: CloudFormationClient, plan: Plan) -> None:
+def _forget_questions(cloudformation: CloudFormationClient, plan: Plan, name: str) -> None:
     """Leave the stack with the outputs that its own template has."""
     cloudformation.update_stack(
-        StackName=plan.stack,
+        StackName=name,
         TemplateURL=_url(_TEMPLATE.format(plan.stack)),
         Parameters=[{"ParameterKey": name, "UsePreviousValue": True} for name in plan.parameters],
     )
@@ -179,14 +209,15 @@ def _create(cloudformation: CloudFormationClient, plan: Plan) -> None:
     )
 
 
-def _require_complete(cloudformation: CloudFormationClient, plan: Plan) -> None:
-    status = cloudformation.describe_stacks(StackName=plan.stack)["Stacks"][0]["StackStatus"]
+def _require_complete(cloudformation: CloudFormationClient, plan: Plan, stack: str) -> dict[str, str]:
+    """The physical names of what was made, by logical ones."""
+    status = cloudformation.describe_stacks(StackName=stack)["Stacks"][0]["StackStatus"]
     if status != "CREATE_COMPLETE":
-        raise DeployFailed(f"stack {plan.stack} is in state {status} after its creation")
+        raise DeployFailed(f"stack {stack} is in state {status} after its creation")
     # moto lists what it has skipped, too: as entries without a name.
     made = {
-        resource.get("LogicalResourceId")
-        for resource in cloudformation.describe_stack_resources(StackName=plan.stack)["StackResources"]
+        resource.get("LogicalResourceId", ""): resource.get("PhysicalResourceId", "")
+        for resource in cloudformation.describe_stack_resources(StackName=stack)["StackResources"]
     }
     missing = [
         f"{name} ({resource['Type']})"
@@ -197,6 +228,7 @@ def _require_complete(cloudformation: CloudFormationClient, plan: Plan) -> None:
         raise DeployFailed(
             f"moto's CloudFormation does not make {', '.join(missing)}: add a completion to local/completion.py"
         )
+    return made
 
 
 def _outputs(cloudformation: CloudFormationClient, stack: str) -> dict[str, str]:

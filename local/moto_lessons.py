@@ -26,6 +26,7 @@ def teach_moto() -> None:
     _name_the_failing_resource()
     _read_json_as_json()
     _leave_custom_resources_to_the_laptop()
+    _tell_what_nested_stacks_put_out()
 
 
 def _invoke_without_docker() -> None:
@@ -99,6 +100,16 @@ def _leave_custom_resources_to_the_laptop() -> None:
         return resource
 
     model.create_from_cloudformation_json = remember
+
+
+def _tell_what_nested_stacks_put_out() -> None:
+    """moto's stacks have no attributes: !GetAtt Nested.Outputs.Name fails."""
+    models: Any = import_module("moto.cloudformation.models")
+
+    def attribute(stack: Any, name: str) -> Any:
+        return stack.output_map[name.removeprefix("Outputs.")].value
+
+    models.Stack.get_cfn_attribute = attribute
 
 
 def _read_json_as_json() -> None:

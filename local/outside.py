@@ -51,21 +51,14 @@ class Outside:
         return {"FORECASTS_RUNPOD_BASE_URL": self._runpod.url, "FORECASTS_STRIPE_BASE_URL": self._stripe.url}
 
     def furnish(self, stack: str, moto: str) -> dict[str, str]:
-        """Make what is there before the stack; gives the parameters that name it."""
+        """Make what is there before the stack; gives the parameters that say so."""
         s3: S3Client = client("s3", moto)
         for bucket in (*GFS, GOES, MRMS):
             # They are read unsigned, which the stand-in, too, allows only where everybody may.
             s3.create_bucket(Bucket=bucket, ACL="public-read")
         mirrors = [{"kind": "s3", "bucket": bucket} for bucket in GFS]
-        return {
-            "RunPodEndpointId": self._runpod.endpoint,
-            "RunPodSecretArn": _keep(moto, f"{stack}-runpod", runpod.KEY),
-            "StripeSecretArn": _keep(moto, f"{stack}-stripe", stripe.KEY),
-            "StripePrices": json.dumps(PRICES),
-            "ForecastsSettings": json.dumps({"gfs_mirrors": mirrors}),
-        }
-
-
-def _keep(moto: str, name: str, key: str) -> str:
-    secrets: SecretsManagerClient = client("secretsmanager", moto)
-    return secrets.create_secret(Name=name, SecretString=json.dumps({"api_key": key}))["ARN"]
+        secrets: SecretsManagerClient = client("secretsmanager", moto)
+        for name, key in (("runpod", runpod.KEY), ("stripe", stripe.KEY)):
+            secrets.create_secret(Name=f"{stack}/forecasts/{name}", SecretString=json.dumps({"api_key": key}))
+        settings = {"gfs_mirrors": mirrors, "runpod_endpoint_id": self._runpod.endpoint, "stripe_prices": PRICES}
+        return {"ForecastsSettings": json.dumps(settings)}

@@ -41,14 +41,17 @@ def package_function(folder: Path) -> Artifact:
 
 
 def package_layer(folder: Path) -> Artifact:
-    """Each Python package in the layer's folder, with its SQL, below `python/` as Lambda wants it.
+    """Each Python package in the layer's folder, with its SQL, below `python/` as Lambda wants it; of the folder of all
+    layers the packs' packages.
 
     The layer of third-party dependencies has none and stays empty: on the laptop they are installed beside the
     interpreter that runs the functions, for its system and version rather than for Lambda's.
     """
     _require_folder(folder)
-    packages = sorted(path.parent for path in folder.glob("*/__init__.py"))
-    return _zip((f"python/{path.relative_to(folder)}", path) for package in packages for path in _files(package))
+    packages = sorted(path.parent for pattern in ("*/__init__.py", "*/*/pack.py") for path in folder.glob(pattern))
+    return _zip(
+        (f"python/{path.relative_to(package.parent)}", path) for package in packages for path in _files(package)
+    )
 
 
 def _require_folder(folder: Path) -> None:

@@ -78,10 +78,16 @@ class Target:
         return sorted(resource["PhysicalResourceId"] for resource in self.resources("AWS::Lambda::Function"))
 
     def resources(self, kind: str) -> Iterator[StackResourceSummaryTypeDef]:
-        """What CloudFormation made of that kind."""
+        """What CloudFormation made of that kind, in the stacks of packs as well."""
         cloudformation: CloudFormationClient = self.client("cloudformation")
-        for page in cloudformation.get_paginator("list_stack_resources").paginate(StackName=self.stack):
-            yield from (found for found in page["StackResourceSummaries"] if found.get("ResourceType") == kind)
+        stacks = [self.stack]
+        for stack in stacks:
+            for page in cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack):
+                for found in page["StackResourceSummaries"]:
+                    if found.get("ResourceType") == kind:
+                        yield found
+                    elif found.get("ResourceType") == "AWS::CloudFormation::Stack":
+                        stacks.append(found["PhysicalResourceId"])
 
 
 def choose_target(args: Namespace) -> Target:

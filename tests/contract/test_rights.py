@@ -19,16 +19,14 @@ from signalbox.packs import load_packs, registry_of
 from tests.rights.recorder import LIST, Call, listed
 from tests.rights.stack import Place
 from tests.rights.wants import WHERE, Work, wanted
-from tests.support.template import FUNCTION, PACKS, ROOT, VARIANTS, Template, source, text
+from tests.support.template import FUNCTION, PACKS, ROOT, VARIANTS, Template, source, spread, text
 
 # What brings rights and takes them away: all combinations of each line, with the other lines all on and all off. Rights
 # of different lines stand in statements of their own.
 CHOICES: Sequence[Mapping[str, Sequence[str]]] = (
     {
         "pack": ("ForecastsPack",),
-        "runpod": ("RunPodSecretArn", "RunPodEndpointId"),
-        "stripe": ("StripeSecretArn",),
-        "keys": ("DatabaseSecretKeyArn", "ForecastsSecretsKeyArn"),
+        "keys": ("DatabaseSecretKeyArn",),
         "roles": ("WriterSecretArn", "ReaderSecretArn"),
         "log-ins": ("WriterSecretArn", "ReaderSecretArn", "MakeLogIns"),
     },
@@ -74,7 +72,7 @@ def transformed() -> dict[str, Any]:
 
 def deployed_with(given: Mapping[str, str]) -> tuple[Template, dict[str, str]]:
     parameters = parameters_of(transformed(), given)
-    return Template(Decided(transformed(), parameters).resources()), parameters
+    return Template(spread(Decided(transformed(), parameters))), parameters
 
 
 def differences(template: Template, parameters: Mapping[str, str]) -> Iterator[str]:

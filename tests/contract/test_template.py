@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import fields
+from graphlib import TopologicalSorter
+from typing import Any
 
 import pytest
 
-from forecasts.settings import ForecastSettings
+from local.deploy import NESTED
+from local.transform import read_template
 from signalbox.database import CONNECT_PATIENCE_SECONDS
 from signalbox.packs import registry_of
 from signalbox.settings import Settings
@@ -21,17 +25,15 @@ from tests.support.template import (
     RULE,
     VARIANTS,
     deployed,
+    listed,
     packs_of,
     referred,
     source,
-    statements,
     text,
 )
 
 # After so many invocations in one chain, Lambda takes it for a mistake and stops it.
 LAMBDAS_LIMIT = 16
-PACK_ACCESS = {"RunPodAccess", "ForecastsAccess"}
-ENGINE_ACCESS = {"NetworkAccess", "TaskAccess", "LaneAccess", "FileAccess", "DeliveryAccess", "ReaderAccess"}
 WITHOUT_PACKS = {"DeadLetterFunction"}
 # What AWS takes for a name.
 LONGEST_NAMES = (
@@ -42,8 +44,8 @@ LONGEST_NAMES = (
 POWERTOOLS = {"POWERTOOLS_SERVICE_NAME", "POWERTOOLS_METRICS_NAMESPACE", "POWERTOOLS_LOG_LEVEL"}
 
 
-# Beside those that the code of the pack reads: the one that holds several of them.
-TOGETHER = "FORECASTS_SETTINGS"
+# What packs read beside the engine's: the account, for the names of their buckets, and their own settings.
+OF_PACKS = {"SIGNALBOX_ACCOUNT", "FORECASTS_SETTINGS"}
 
 each_variant = pytest.mark.parametrize("variant", VARIANTS)
 
@@ -85,8 +87,9 @@ def test_each_parameter_stands_in_one_group() -> None:
 
 
 def test_no_bucket_has_a_name_that_another_account_could_have_taken() -> None:
-    assert deployed().of(BUCKET)
-    assert [name for name, bucket in deployed().of(BUCKET).items() if "BucketName" in bucket] == []
+    names = [text(bucket["BucketName"]) for bucket in deployed().of(BUCKET).values() if "BucketName" in bucket]
+    assert names
+    assert [name for name in names if not name.endswith("-${AWS::AccountId}-${AWS::Region}")] == []
 
 
 def test_each_function_has_a_folder_and_each_folder_a_function() -> None:
@@ -95,10 +98,8 @@ def test_each_function_has_a_folder_and_each_folder_a_function() -> None:
     assert _sources("AWS::Serverless::Function", "CodeUri") == folders
 
 
-def test_each_layer_has_a_folder_and_each_folder_a_layer() -> None:
-    folders = {f"layers/{path.name}" for path in ROOT.glob("layers/*") if path.is_dir()}
-
-    assert _sources("AWS::Serverless::LayerVersion", "ContentUri") == folders
+def test_the_engine_its_dependencies_and_all_packs_together_are_a_layer_each() -> None:
+    assert _sources("AWS::Serverless::LayerVersion", "ContentUri") == {"layers/engine", "layers/dependencies", "layers"}
 
 
 def test_a_function_that_waits_for_a_database_to_wake_up_has_time_left_to_work() -> None:
@@ -110,20 +111,17 @@ def test_a_function_that_waits_for_a_database_to_wake_up_has_time_left_to_work()
 
 @each_variant
 def test_the_settings_read_each_variable_that_a_function_is_given(variant: str) -> None:
-    known = {f"SIGNALBOX_{field.name.upper()}" for field in fields(Settings)}
-    known |= {f"FORECASTS_{field.upper()}" for field in ForecastSettings.model_fields} | {TOGETHER}
+    known = {f"SIGNALBOX_{field.name.upper()}" for field in fields(Settings)} | OF_PACKS
 
     for name, function in deployed(variant).of(FUNCTION).items():
         assert set(function["Environment"]["Variables"]) - known == POWERTOOLS, name
 
 
 @each_variant
-def test_a_function_that_is_told_to_run_a_pack_has_its_layer_and_no_other_has(variant: str) -> None:
+def test_each_function_is_told_which_packs_to_run_but_for_the_one_that_runs_nothing(variant: str) -> None:
     for name, function in deployed(variant).of(FUNCTION).items():
-        told = [pack for pack in function["Environment"]["Variables"].get("SIGNALBOX_PACKS", "").split(",") if pack]
-        layers = [layer["Ref"].lower() for layer in function["Layers"]]
-        attached = [pack for pack in PACKS if any(layer.startswith(f"{pack}layer") for layer in layers)]
-        assert told == attached == ([] if name in WITHOUT_PACKS else packs_of(variant)), name
+        told = [pack for pack in function["Environment"]["Variables"]["SIGNALBOX_PACKS"].split(",") if pack]
+        assert told == ([] if name in WITHOUT_PACKS else packs_of(variant)), name
 
 
 @each_variant
@@ -132,48 +130,45 @@ def test_each_deploy_asks_the_migrator(variant: str) -> None:
     assert (name, referred(properties["ServiceToken"])) == ("Migrations", "MigratorFunction")
 
 
-@pytest.mark.parametrize(
-    ("function", "allowed"),
-    [
-        ("ArchiverFunction", {"ForecastsAccess"}),
-        ("PollerFunction", {"RunPodAccess"}),
-        ("WorkerFunction", {"ForecastsAccess"}),  # a job may be a task
-        ("WorkerHeavyFunction", {"ForecastsAccess"}),
-        ("DeadLetterFunction", set()),
-    ],
-)
-def test_a_function_has_only_those_of_the_packs_permissions_that_its_tasks_need(
-    function: str, allowed: set[str]
-) -> None:
-    policies = deployed().of("AWS::IAM::Role")[f"{function}Role"]["ManagedPolicyArns"]
-    granted = {policy["Ref"] for policy in policies if isinstance(policy, dict) and "Ref" in policy}
-
-    assert granted - ENGINE_ACCESS == allowed | {"DatabaseAccess"}
-    assert not PACK_ACCESS & {
-        policy.get("Ref")
-        for policy in deployed("engine").of("AWS::IAM::Role")[f"{function}Role"]["ManagedPolicyArns"]
-        if isinstance(policy, dict)
-    }
-
-
 def test_with_everything_switched_on_there_is_room_for_more_packs() -> None:
-    """AWS takes ten managed policies a role, five layers and 4 KB of environment a function, 500 resources."""
-    roles = deployed().of("AWS::IAM::Role").values()
-    functions = deployed().of(FUNCTION).values()
-    assert max(len(role["ManagedPolicyArns"]) for role in roles) <= 8
+    """AWS takes ten managed policies a role, five layers and 4 KB of environment a function, 500 resources a stack."""
+    policies, functions = deployed().of("AWS::IAM::ManagedPolicy").values(), deployed().of(FUNCTION).values()
+    for name, role in deployed().of("AWS::IAM::Role").items():
+        attached = [policy for policy in policies if {"Ref": name} in policy.get("Roles", [])]
+        assert len(role["ManagedPolicyArns"]) + len(attached) <= 8, name
     assert max(len(function["Layers"]) for function in functions) <= 4
     assert max(len(json.dumps(function["Environment"]["Variables"])) for function in functions) <= 3 * 1024
     assert len(deployed().resources) <= 400
 
 
-def test_a_secret_that_is_not_given_is_not_asked_for() -> None:
-    policies = deployed("forecasts").of("AWS::IAM::ManagedPolicy")
-    resources = [
-        statement["Resource"] for policy in policies.values() for statement in statements(policy["PolicyDocument"])
-    ]
+def test_nothing_waits_for_itself_in_whichever_stack_it_stands() -> None:
+    """Each thing of a pack waits for what the pack's stack waits for, and is there only with the whole of it."""
+    resources = source()["Resources"]
+    needs = {name: set(_needs(resource)) & resources.keys() for name, resource in resources.items()}
+    for pack, stack in [(name, one) for name, one in resources.items() if one["Type"] == NESTED]:
+        inner = read_template(ROOT / stack["Properties"]["TemplateURL"])["Resources"]
+        needs |= {
+            f"{pack}.{name}": {f"{pack}.{one}" for one in {*_needs(resource)} & inner.keys()}
+            for name, resource in inner.items()
+        }
+        begins, ends = needs[pack], {f"{pack}.{name}" for name in inner}
+        needs |= {name: needs[name] | begins for name in ends}
+        needs[pack] = ends
+    assert list(TopologicalSorter(needs).static_order())
 
-    assert {"Ref": "RunPodSecretArn"} not in resources
-    assert {"Ref": "StripeSecretArn"} not in resources
+
+@pytest.mark.parametrize(
+    ("resource", "needs"),
+    [
+        ({"DependsOn": "A"}, {"A"}),
+        ({"DependsOn": ["A", "B"]}, {"A", "B"}),
+        ({"Properties": {"X": [{"Ref": "A"}], "Y": {"Fn::GetAtt": ["B", "Arn"]}}}, {"A", "B"}),
+        ({"Properties": {"X": {"Fn::Sub": "${A}-${B.Arn}-${!C}"}}}, {"A", "B"}),
+        ({"Properties": {"X": {"Fn::Sub": ["${A}-${D}", {"D": {"Ref": "B"}}]}}}, {"A", "B", "D"}),
+    ],
+)
+def test_what_a_resource_waits_for_is_seen_however_it_is_written(resource: Any, needs: set[str]) -> None:
+    assert set(_needs(resource)) == needs
 
 
 def test_a_function_whose_continuations_outnumber_lambdas_limit_may_loop() -> None:
@@ -182,6 +177,23 @@ def test_a_function_whose_continuations_outnumber_lambdas_limit_may_loop() -> No
     assert Settings(stack="any").max_continuations > LAMBDAS_LIMIT
     for name in {task.function for task in registry_of(PACKS)}:
         assert functions[f"${{AWS::StackName}}-{name}"].get("RecursiveLoop") == "Allow", name
+
+
+def _needs(value: Any) -> Iterator[str]:
+    """The logical ids that it names, parameters among them."""
+    match value:
+        case {"Ref": str(name)} | {"Fn::GetAtt": [str(name), *_]}:
+            yield name
+        case {"Fn::Sub": str(pattern)}:
+            yield from re.findall(r"\$\{(\w+)", pattern)
+        case {"Fn::Sub": [pattern, given]}:
+            yield from (*_needs({"Fn::Sub": pattern}), *_needs(given))
+        case dict():
+            if waits := value.get("DependsOn"):
+                yield from listed(waits)
+            yield from (name for part in value.values() for name in _needs(part))
+        case list():
+            yield from (name for part in value for name in _needs(part))
 
 
 def _sources(kind: str, key: str) -> set[str]:

@@ -202,17 +202,17 @@ def test_the_demo_shows_what_happened_and_leaves_nothing(scratch: Signalbox, fol
 
 
 def test_a_run_that_fails_makes_the_demo_fail_and_programs_are_told(scratch: Signalbox, folder: Path) -> None:
-    ran = scratch("demo", "--json", "--parameter", "StripePrices={none}")
+    ran = scratch("demo", "--json", "--parameter", "ForecastsSettings={none}")
     assert ran.code == 1
     answer = json.loads(ran.out)
     assert (answer["at"], len(answer["fired"])) == (AT.isoformat(), 31)
     assert {"job_type", "slot", "status", "items", "duration_ms"} <= answer["runs"][0].keys()
     failed = {run["error"]["type"] for run in answer["runs"] if run["status"] == "failed"}
-    assert failed == {"SettingsRefused", "WorkerLost"}  # the latter is the sample's own
+    assert failed == {"SettingsRefused", "PollFailed", "WorkerLost"}  # the latter is the sample's own
     failures = answer["failures"]
     assert any("sync_stripe for 2026-01-05T00:00Z failed: SettingsRefused" in failure for failure in failures)
     assert "function archiver failed with SettingsRefused: 48 invocations" in failures
-    assert "16 events ended among the dead letters" in failures
+    assert "17 events ended among the dead letters" in failures
     assert [len(one["executions"]) for one in answer["jobs"]] == [1, 2, 2]
     assert "sync_stripe for 2026-01-05T00:00Z failed" in ran.err
     assert_nothing_left(folder)

@@ -15,7 +15,7 @@ from tests.support.deployed import SECRET, Deployed, deploy_to, moto
 from tests.support.small_project import write_small_project
 from tests.support.template import ROOT, VARIANTS
 from tests.support.template import deployed as transformed
-from tests.support.watched import dashboard
+from tests.support.watched import dashboards
 
 GIVEN = {"DatabaseSecretArn": SECRET}
 
@@ -42,22 +42,24 @@ def incomplete(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
 
 
 def test_each_resource_of_the_template_is_made_by_moto_or_on_the_list(completed: Deployed, variant: str) -> None:
-    answer = completed.client("cloudformation").describe_stack_resources(StackName="signalbox")
-    made = {resource.get("LogicalResourceId") for resource in answer["StackResources"]}
+    cloudformation = completed.client("cloudformation")
+    made = {
+        resource.get("LogicalResourceId")
+        for stack in cloudformation.describe_stacks()["Stacks"]
+        for resource in cloudformation.describe_stack_resources(StackName=stack["StackName"])["StackResources"]
+    }
     resources = transformed(variant).resources
     missing = {name: resource["Type"] for name, resource in resources.items() if name not in made}
     assert missing
     assert [kind for kind in missing.values() if not is_completed(kind)] == []
 
 
-def test_each_function_has_its_settings_and_those_that_rules_invoke_a_destination(
-    completed: Deployed, variant: str
-) -> None:
+def test_each_function_has_its_settings_and_those_that_rules_invoke_a_destination(completed: Deployed) -> None:
     lambda_ = completed.client("lambda")
     queue = "arn:aws:sqs:us-east-1:123456789012:signalbox-failed-invocations"
     for name in ("archiver", "poller", "migrator", "worker", "worker-heavy", "dead-letter"):
         function = lambda_.get_function_configuration(FunctionName=f"signalbox-{name}")
-        assert len(function["Layers"]) == (2 if variant == "engine" or name == "dead-letter" else 3)
+        assert len(function["Layers"]) == 3
         assert function["LoggingConfig"]["LogGroup"] == f"/aws/lambda/signalbox-{name}"
     for name in ("archiver", "poller"):
         config = lambda_.get_function_event_invoke_config(FunctionName=f"signalbox-{name}")
@@ -70,7 +72,7 @@ def test_the_dashboard_is_made_and_the_operators_topic_is_what_tasks_are_told(
 ) -> None:
     body = completed.client("cloudwatch").get_dashboard(DashboardName="signalbox")["DashboardBody"]
     widgets = json.loads(body)["widgets"]
-    assert len(widgets) == len(dashboard("pack" if "ForecastsPack" in VARIANTS[variant] else "least"))
+    assert len(widgets) == len(dashboards("least")["${AWS::StackName}"])
     assert "${" not in body, "every reference has been resolved"
     archiver = completed.client("lambda").get_function_configuration(FunctionName="signalbox-archiver")
     told = archiver["Environment"]["Variables"]["SIGNALBOX_OPERATORS_TOPIC_ARN"]

@@ -269,7 +269,7 @@ def test_the_functions_learn_from_the_deployment_all_but_where_the_services_are(
         found = lambda_.get_function_configuration(FunctionName=f"signalbox-{function}")
         variables = found["Environment"]["Variables"]
         assert [name for name in variables if name.endswith(("_BASE_URL", "ENDPOINT_URL"))] == []
-        assert variables["FORECASTS_RUNPOD_SECRET_ARN"].startswith("arn:aws:secretsmanager:")
+        assert json.loads(variables["FORECASTS_SETTINGS"])["runpod_endpoint_id"]
 
 
 def test_the_migrator_knows_the_packs_schema(told: Told) -> None:

@@ -211,7 +211,7 @@ def _fail_outside(laptop: JobsLaptop) -> None:
     for task in ("sync_stripe", "reconcile_forecasts"):
         _invoke(laptop.state, "archiver", {"task": task, "force": True})
     for name in ("runpod", "stripe"):
-        secrets.put_secret_value(SecretId=f"{laptop.state.stack}-{name}", SecretString=SECRETS["a wrong key"])
+        secrets.put_secret_value(SecretId=f"{laptop.state.stack}/forecasts/{name}", SecretString=SECRETS["a wrong key"])
     forecast_run(laptop.db, datetime.now(UTC) - timedelta(hours=14), external_id="unknown too")
     marker = PAYLOADS["a param that is refused"]
     for payload in (

@@ -38,6 +38,10 @@ UNTAUGHT = {
         json.loads = None
         print(Stack.parse_template('{"Resources": {}}') == {"Resources": {}})
     """,
+    "a nested stack has outputs": """
+        from moto.cloudformation.models import Stack
+        print(not hasattr(Stack, "get_cfn_attribute"))
+    """,
 }
 
 

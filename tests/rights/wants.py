@@ -8,26 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from typing import TYPE_CHECKING
 
 from signalbox.jobs.job_type import JobType, Lane
 from signalbox.registry import Task
 from tests.rights.actions import ON_BUCKETS, actions_of, keys_for
 from tests.rights.stack import Place, Right
-from tests.support.template import MAPPING, QUEUE, referred
+from tests.support.template import BUCKET, MAPPING, QUEUE, referred
 
 if TYPE_CHECKING:
     from tests.rights.recorder import Call
 
 FUNCTIONS = "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:${AWS::StackName}-"
-WEBHOOKS = "arn:${AWS::Partition}:secretsmanager:${AWS::Region}:${AWS::AccountId}:secret:${AWS::StackName}/webhooks/*"
+SECRETS = "arn:${AWS::Partition}:secretsmanager:${AWS::Region}:${AWS::AccountId}:secret:${AWS::StackName}/"
+KEY_OF_A_SECRET = "arn:${AWS::Partition}:kms:${AWS::Region}:${AWS::AccountId}:key/*"
 TEXT_MESSAGES = "all but arn:${AWS::Partition}:sns:*:*:*"
 # The parameters with the keys of secrets that are not the stack's.
 KEYS = {
     "SIGNALBOX_DATABASE_SECRET_ARN": "DatabaseSecretKeyArn",
     "SIGNALBOX_READER_SECRET_ARN": "DatabaseSecretKeyArn",
-    "FORECASTS_RUNPOD_SECRET_ARN": "ForecastsSecretsKeyArn",
-    "FORECASTS_STRIPE_SECRET_ARN": "ForecastsSecretsKeyArn",
 }
 CONFIG = "AWS::Lambda::EventInvokeConfig"
 READING = {"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}
@@ -65,10 +65,26 @@ def told(*variables: str) -> Where:
     return lambda place, _: [place.told(variable) for variable in variables]
 
 
-def lanes(place: Place, _: Work) -> list[str]:
-    """Sent to by name."""
-    names = {place.spelled(queue["QueueName"]): id_ for id_, queue in place.template.of(QUEUE).items()}
-    return [f"{names[f'${{AWS::StackName}}-{lane}']}.Arn" for lane in Lane]
+def named(kind: str, field: str, *names: str) -> Where:
+    """What the code finds by its name, or by a pattern of it."""
+
+    def find(place: Place, _: Work) -> list[str]:
+        has = {id_: place.spelled(one.get(field, "")) for id_, one in place.template.of(kind).items()}
+        return [
+            f"{id_}.Arn" for name in names for id_, full in has.items() if fnmatch(full, f"${{AWS::StackName}}-{name}")
+        ]
+
+    return find
+
+
+def secret_of_the_pack(pack: str, secret: str) -> Where:
+    """The poller, which needs but one, may read but this one."""
+
+    def find(place: Place, work: Work) -> list[str | None]:
+        arn = f"{SECRETS}{pack}/{secret}-*" if work.function == "poller" else f"{SECRETS}{pack}/*"
+        return [arn if pack in str(place.told("SIGNALBOX_PACKS")) else None]
+
+    return find
 
 
 def queues_of_its_own(place: Place) -> list[str]:
@@ -106,8 +122,8 @@ WHERE: Mapping[tuple[str, str], Where] = {
     ("signalbox.login", "secretsmanager"): told(
         "SIGNALBOX_WRITER_LOGIN_SECRET_ARN", "SIGNALBOX_READER_LOGIN_SECRET_ARN"
     ),
-    ("signalbox.webhooks.signing_key", "secretsmanager"): lambda *_: [WEBHOOKS],
-    ("signalbox.jobs.lanes", "sqs"): lanes,
+    ("signalbox.webhooks.signing_key", "secretsmanager"): lambda *_: [f"{SECRETS}webhooks/*"],
+    ("signalbox.jobs.lanes", "sqs"): named(QUEUE, "QueueName", *Lane),
     ("signalbox.worker.visibility", "sqs"): lambda place, _: queues_of_its_own(place),
     ("signalbox.jobs.events", "events"): told("SIGNALBOX_EVENT_BUS"),
     ("signalbox.archive", "s3"): archive,
@@ -121,13 +137,13 @@ WHERE: Mapping[tuple[str, str], Where] = {
     ("signalbox.job_types.deliver_notification", "sesv2"): identity,
     ("signalbox.job_types.import_table", "s3"): told("SIGNALBOX_JOBS_BUCKET"),
     ("signalbox.job_types.export_table", "s3"): told("SIGNALBOX_JOBS_BUCKET"),
-    ("forecasts.runpod", "secretsmanager"): told("FORECASTS_RUNPOD_SECRET_ARN"),
-    ("forecasts.tasks.sync_stripe", "secretsmanager"): told("FORECASTS_STRIPE_SECRET_ARN"),
-    ("forecasts.tasks.archive_watchpoints", "sqs"): told("FORECASTS_EVALUATIONS_QUEUE_URL"),
-    ("forecasts.tasks.requeue_deferred", "sqs"): told("FORECASTS_NOTIFICATIONS_QUEUE_URL"),
-    ("forecasts.tasks.trigger_digests", "sqs"): told("FORECASTS_NOTIFICATIONS_QUEUE_URL"),
-    ("forecasts.tasks.transition_forecasts", "s3"): told("FORECASTS_FORECAST_BUCKET"),
-    ("signalbox.aws.cold_storage", "s3"): told("FORECASTS_ARCHIVE_BUCKET"),
+    ("forecasts.runpod", "secretsmanager"): secret_of_the_pack("forecasts", "runpod"),
+    ("forecasts.tasks.sync_stripe", "secretsmanager"): secret_of_the_pack("forecasts", "stripe"),
+    ("forecasts.tasks.archive_watchpoints", "sqs"): named(QUEUE, "QueueName", "evaluations"),
+    ("forecasts.tasks.requeue_deferred", "sqs"): named(QUEUE, "QueueName", "notifications"),
+    ("forecasts.tasks.trigger_digests", "sqs"): named(QUEUE, "QueueName", "notifications"),
+    ("forecasts.tasks.transition_forecasts", "s3"): named(BUCKET, "BucketName", "forecasts-*"),
+    ("signalbox.aws.cold_storage", "s3"): named(BUCKET, "BucketName", "archive-*"),
 }
 
 
@@ -160,6 +176,8 @@ def _keys(place: Place, resource: str) -> Iterator[tuple[str, str]]:
     for variable, parameter in KEYS.items():
         if (key := place.given(parameter)) and place.told(variable) == resource:
             yield key, "secretsmanager"
+    if resource.startswith(SECRETS) and not resource.startswith(f"{SECRETS}webhooks/"):
+        yield KEY_OF_A_SECRET, "secretsmanager"
 
 
 def _of_its_shape(place: Place) -> Iterator[Right]:

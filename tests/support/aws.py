@@ -36,8 +36,8 @@ class Aws:
     def settings(self) -> dict[str, str]:
         """The variables by which the pack finds them."""
         return {
-            "FORECASTS_NOTIFICATIONS_QUEUE_URL": self.notifications,
-            "FORECASTS_EVALUATIONS_QUEUE_URL": self.evaluations,
+            "FORECASTS_NOTIFICATIONS_QUEUE": self.notifications.rpartition("/")[2],
+            "FORECASTS_EVALUATIONS_QUEUE": self.evaluations.rpartition("/")[2],
             "FORECASTS_FORECAST_BUCKET": self.forecast_bucket,
             "FORECASTS_ARCHIVE_BUCKET": self.archive_bucket,
         }

@@ -1,5 +1,5 @@
-"""A stand-in for SQS's SendMessageBatch over a socket: keeps what it takes, refuses on request, and lets a test act
-between the moment it has taken messages and its answer.
+"""A stand-in for SQS over a socket, for GetQueueUrl and SendMessageBatch: keeps what it takes, refuses on request, and
+lets a test act between the moment it has taken messages and its answer.
 """
 
 from __future__ import annotations
@@ -27,8 +27,11 @@ class QueueStandIn(StandIn):
         super().__init__()
 
     def _answer(self, request: Request) -> Response:
+        asked = json.loads(request.body)
+        if "QueueName" in asked:
+            return Response(200, json.dumps({"QueueUrl": f"{self.url}/1/{asked['QueueName']}"}).encode(), JSON)
         self.calls += 1
-        entries = json.loads(request.body)["Entries"]
+        entries = asked["Entries"]
         if self.takes is not None and len(self.sent) + len(entries) > self.takes:
             # A client error, which the AWS client does not try again.
             return Response(400, b'{"__type": "com.amazonaws.sqs#QueueDoesNotExist", "message": "gone"}', JSON)

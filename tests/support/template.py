@@ -5,6 +5,7 @@ Nothing here is deployed and nothing is asked of AWS: it is the laptop's own rea
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from local.conditions import Decided
+from local.deploy import NESTED
 from local.transform import package, parameters_of, read_template, transform
 
 ROOT = Path(__file__).parents[2]
@@ -40,11 +42,7 @@ VARIANTS: Mapping[str, Mapping[str, str]] = {
         "SubnetIds": "subnet-1",
         "SecurityGroupIds": "sg-1",
         "ForecastsPack": "on",
-        "ForecastsSecretsKeyArn": KEY,
-        "RunPodEndpointId": "endpoint",
-        "RunPodSecretArn": f"{SECRET}-runpod",
-        "StripeSecretArn": f"{SECRET}-stripe",
-        "StripePrices": '{"price_1": "pro"}',
+        "ForecastsSettings": '{"runpod_endpoint_id": "endpoint"}',
         "PruneArchiveBucket": "pruned",
         "OperatorsTopicArn": f"{TOPIC}:operators",
         "NotificationsTopicArn": f"{TOPIC}:notifications",
@@ -103,8 +101,41 @@ def deployed_with(given: Mapping[str, str]) -> Template:
     template = source()
     package(template, ROOT)
     parameters = parameters_of(template, given)
-    resources = Decided(transform(template, parameters), parameters).resources()
-    return Template(resources)
+    return Template(spread(Decided(transform(template, parameters), parameters)))
+
+
+def spread(stack: Decided) -> dict[str, Any]:
+    """The resources of a stack with those of the stacks in it, where each parameter of these is what it is given."""
+    resources = stack.resources()
+    for nested in [one["Properties"] for one in resources.values() if one["Type"] == NESTED]:
+        template, given = read_template(ROOT / nested["TemplateURL"]), nested["Parameters"]
+        inner = Decided(template, {name: stack.text(value) for name, value in given.items()}).resources()
+        assert not set(inner) & set(resources), "logical ids are told apart by no more than themselves in tests"
+        resources |= {name: _filled(resource, given) for name, resource in inner.items()}
+    return resources
+
+
+def _filled(value: Any, given: Mapping[str, Any]) -> Any:
+    match value:
+        case {"Ref": str(name)} if name in given:
+            return given[name]
+        case {"Fn::Sub": str(pattern)}:
+            return {"Fn::Sub": re.sub(r"\$\{(\w+)\}", lambda found: _named(found[0], given.get(found[1])), pattern)}
+        case dict():
+            return {name: _filled(part, given) for name, part in value.items()}
+        case list():
+            return [_filled(part, given) for part in value]
+    return value
+
+
+def _named(as_it_is: str, value: Any) -> str:
+    """A parameter in a Sub."""
+    match value:
+        case {"Ref": name}:
+            return f"${{{name}}}"
+        case {"Fn::GetAtt": [name, attribute]}:
+            return f"${{{name}.{attribute}}}"
+    return as_it_is if value is None else str(value)
 
 
 def database(**given: str) -> Template:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from local.conditions import Decided
 from local.transform import package, parameters_of, transform
-from tests.support.template import ALARM, ROOT, SECRET, Template, source
+from tests.support.template import ALARM, ROOT, SECRET, Template, source, spread
 
 PREFIX = "${AWS::StackName}-"
 EXISTING = {"DatabaseSecretArn": SECRET}
@@ -65,7 +65,7 @@ def watched(combination: str = "all") -> Template:
     template = source()
     package(template, ROOT)
     parameters = parameters_of(template, COMBINATIONS[combination])
-    return Template(Decided(transform(template, parameters), parameters).resources())
+    return Template(spread(Decided(transform(template, parameters), parameters)))
 
 
 def alarms(combination: str = "all") -> dict[str, Alarm]:
@@ -81,11 +81,12 @@ def alarms(combination: str = "all") -> dict[str, Alarm]:
     return {alarm.name: alarm for alarm in found}
 
 
-def dashboard(combination: str = "all") -> list[dict[str, Any]]:
-    """The widgets."""
-    [found] = watched(combination).of("AWS::CloudWatch::Dashboard").values()
-    widgets: list[dict[str, Any]] = json.loads(substituted(found["DashboardBody"]))["widgets"]
-    return widgets
+def dashboards(combination: str = "all") -> dict[str, list[dict[str, Any]]]:
+    """The widgets of each, by its name."""
+    found = watched(combination).of("AWS::CloudWatch::Dashboard").values()
+    return {
+        substituted(one["DashboardName"]): json.loads(substituted(one["DashboardBody"]))["widgets"] for one in found
+    }
 
 
 def shown(widgets: list[dict[str, Any]]) -> Iterator[Metric]:

@@ -50,3 +50,12 @@ def test_what_is_wrong_is_named(environ: dict[str, str], faults: list[str]) -> N
     with pytest.raises(SettingsRefused) as refused:
         read_settings(environ)
     assert [fault for fault in faults if fault not in str(refused.value)] == []
+
+
+def test_what_the_packs_template_makes_is_found_by_its_name() -> None:
+    read = read_settings({"SIGNALBOX_STACK": "prod", "SIGNALBOX_ACCOUNT": "123456789012", "AWS_REGION": "eu-west-1"})
+    assert (read.evaluations_queue, read.forecast_bucket) == (
+        "prod-evaluations",
+        "prod-forecasts-123456789012-eu-west-1",
+    )
+    assert read.runpod_secret == "prod/forecasts/runpod"

@@ -202,7 +202,7 @@ def test_a_status_that_is_none_leaves_the_job_alone() -> None:
 
 
 def test_a_wrong_key_is_named_by_its_setting_and_never_shown(stand_in: RunPodStandIn) -> None:
-    with pytest.raises(RunPodDenied, match="FORECASTS_RUNPOD_SECRET_ARN") as caught:
+    with pytest.raises(RunPodDenied, match="FORECASTS_RUNPOD_SECRET") as caught:
         Asked(f"{stand_in.url}/laptop", key="rpa_secret").runpod.status("j")
     assert "rpa_secret" not in str(caught.value)
 

@@ -11,22 +11,22 @@ if TYPE_CHECKING:
     from mypy_boto3_secretsmanager import SecretsManagerClient
 
 
-def read_api_key(secretsmanager: SecretsManagerClient, secret_arn: str) -> str:
+def read_api_key(secretsmanager: SecretsManagerClient, name: str) -> str:
     """Read anew for each run, so that a rotated key needs no deploy. It is never logged."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
-        secret = secretsmanager.get_secret_value(SecretId=secret_arn).get("SecretString", "").strip()
+        secret = secretsmanager.get_secret_value(SecretId=name).get("SecretString", "").strip()
     except (BotoCoreError, ClientError) as error:
-        raise Unavailable(f"secret {secret_arn} can't be read: {error}") from None
-    key = _field(secret, secret_arn) if secret.startswith("{") else secret
+        raise Unavailable(f"secret {name} can't be read: {error}") from None
+    key = _field(secret, name) if secret.startswith("{") else secret
     if not key:
-        raise SettingsRefused(f"secret {secret_arn} holds no key: store it as text, or as JSON with api_key")
+        raise SettingsRefused(f"secret {name} holds no key: store it as text, or as JSON with api_key")
     return key
 
 
-def _field(secret: str, secret_arn: str) -> str:
+def _field(secret: str, name: str) -> str:
     try:
         return str(json.loads(secret).get("api_key") or "")
     except ValueError:
-        raise SettingsRefused(f"secret {secret_arn} begins like JSON and is none") from None
+        raise SettingsRefused(f"secret {name} begins like JSON and is none") from None

@@ -104,7 +104,7 @@ class RunPod:
             answer = self._web.send(method, f"{self._url}/{path}", body, self._headers)
             if answer.status in (401, 403):
                 raise RunPodDenied(
-                    f"RunPod does not take the key in the secret FORECASTS_RUNPOD_SECRET_ARN ({answer.words}): "
+                    f"RunPod does not take the key in the secret FORECASTS_RUNPOD_SECRET ({answer.words}): "
                     "put a valid one in"
                 )
             if not answer.passing:
@@ -130,11 +130,9 @@ class RunPod:
 def open_runpod(context: Context) -> RunPod:
     """A client with the stack's endpoint and key. Raises before anything is written where there is none."""
     given = settings()
-    missing = [name for name in ("runpod_endpoint_id", "runpod_secret_arn") if not getattr(given, name)]
-    if missing:
-        names = " and ".join(f"FORECASTS_{name.upper()}" for name in missing)
-        raise SettingsRefused(f"the pack forecasts knows no RunPod endpoint: set {names}")
-    key = read_api_key(context.clients.secretsmanager, given.runpod_secret_arn)
+    if not given.runpod_endpoint_id:
+        raise SettingsRefused("the pack forecasts knows no RunPod endpoint: set FORECASTS_RUNPOD_ENDPOINT_ID")
+    key = read_api_key(context.clients.secretsmanager, given.runpod_secret)
     url = f"{given.runpod_base_url.rstrip('/')}/{given.runpod_endpoint_id}"
     return RunPod(Web(given.runpod_timeout_seconds), url, key, context.budget, context.log)
 

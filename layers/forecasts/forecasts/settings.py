@@ -9,7 +9,7 @@ from datetime import timedelta
 from functools import cache
 from typing import Annotated, Any, Literal, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
 from signalbox.batches.safety_share import SafetyShare
 from signalbox.errors import SettingsRefused
@@ -18,16 +18,26 @@ _PREFIX = "FORECASTS_"
 Days = Annotated[int, Field(ge=1, le=3650)]
 
 
+def _of_this_stack(name: str, info: ValidationInfo) -> str:
+    for part, value in (info.context or {}).items():
+        name = name.replace(f"{{{part}}}", value)
+    return name
+
+
+# What the pack's template makes, or a person has stored for it, found by its name.
+Name = Annotated[str, AfterValidator(_of_this_stack), Field(validate_default=True)]
+
+
 class ForecastSettings(BaseModel):
     """Each field is the variable FORECASTS_<FIELD>; those with structure are JSON."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     # Where messages go, and what is stored where.
-    notifications_queue_url: str = ""
-    evaluations_queue_url: str = ""
-    forecast_bucket: str = ""
-    archive_bucket: str = ""
+    notifications_queue: Name = "{stack}-notifications"
+    evaluations_queue: Name = "{stack}-evaluations"
+    forecast_bucket: Name = "{stack}-forecasts-{account}-{region}"
+    archive_bucket: Name = "{stack}-archive-{account}-{region}"
 
     # Upstream data. A mirror is {"kind": "s3", "bucket": …} (with "endpoint" where that is not AWS) or
     # {"kind": "https", "url": …}, a tree of index pages: the first that answers serves.
@@ -53,7 +63,7 @@ class ForecastSettings(BaseModel):
     # RunPod.
     runpod_base_url: str = "https://api.runpod.ai/v2"
     runpod_endpoint_id: str = ""
-    runpod_secret_arn: str = ""
+    runpod_secret: Name = "{stack}/forecasts/runpod"  # noqa: S105 - its name
     runpod_timeout_seconds: float = Field(10, gt=0, le=60)
     timeout_nowcast_minutes: int = Field(20, ge=1)
     timeout_medium_range_minutes: int = Field(180, ge=1)
@@ -61,8 +71,8 @@ class ForecastSettings(BaseModel):
 
     # Stripe.
     stripe_base_url: str = "https://api.stripe.com"
-    stripe_secret_arn: str = ""
-    stripe_prices: dict[str, str] = Field(default_factory=dict)  # price id or lookup key → plan
+    stripe_secret: Name = "{stack}/forecasts/stripe"  # noqa: S105 - its name
+    stripe_prices: dict[str, str] = Field(default_factory=dict)  # price id or lookup key → plan; none: no Stripe
     stripe_staleness_hours: int = Field(24, ge=1)
     stripe_limit: int = Field(500, ge=1)
     stripe_timeout_seconds: float = Field(8, gt=0, le=60)
@@ -102,12 +112,6 @@ class ForecastSettings(BaseModel):
         """What a cleanup may delete in one run."""
         return SafetyShare(self.safety_share, self.safety_floor)
 
-    def required(self, field: str) -> str:
-        """A setting that a task can't do without."""
-        if not (value := str(getattr(self, field))):
-            raise SettingsRefused(f"the pack forecasts has no {field}: set {_PREFIX}{field.upper()}")
-        return value
-
     def timeout_of(self, model: str) -> timedelta:
         minutes = self.timeout_nowcast_minutes if model == "nowcast" else self.timeout_medium_range_minutes
         return timedelta(minutes=minutes)
@@ -128,12 +132,17 @@ def read_settings(environ: Mapping[str, str]) -> ForecastSettings:
             except ValueError:
                 faults.append(f"{name} is not JSON")
     try:
-        settings = ForecastSettings.model_validate(given)
+        settings = ForecastSettings.model_validate(given, context=_stack(environ))
     except ValidationError as error:
         faults += [f"{_PREFIX}{str(fault['loc'][0]).upper()}: {fault['msg']}" for fault in error.errors()]
     if faults:
         raise SettingsRefused("the pack forecasts is set up wrongly: " + "; ".join(faults))
     return settings
+
+
+def _stack(environ: Mapping[str, str]) -> dict[str, str]:
+    variables = {"stack": "SIGNALBOX_STACK", "account": "SIGNALBOX_ACCOUNT", "region": "AWS_REGION"}
+    return {part: environ[variable] for part, variable in variables.items() if variable in environ}
 
 
 def _has_structure(field: str) -> bool:

@@ -106,9 +106,7 @@ def _translated(error: Any) -> Exception:
     import stripe
 
     if isinstance(error, stripe.AuthenticationError | stripe.PermissionError):
-        return StripeRefused(
-            "Stripe does not take the key that FORECASTS_STRIPE_SECRET_ARN names: put a valid one there"
-        )
+        return StripeRefused("Stripe does not take the key that FORECASTS_STRIPE_SECRET names: put a valid one there")
     if isinstance(error, stripe.InvalidRequestError | stripe.IdempotencyError):
         return OrganizationRefused(f"Stripe refuses ({error.code or type(error).__name__}): {error.user_message}")
     status = f"status {error.http_status}" if error.http_status else "no answer"

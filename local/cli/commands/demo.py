@@ -34,7 +34,7 @@ from local.stack import ROOT, Options, up_attached
 EXAMPLES = (
     Example("demo", "see a stack at work; a `signalbox up` beside it is not disturbed"),
     Example("demo --json", "what happened, for programs"),
-    Example("demo --parameter StripePrices={none}", "see how a failure looks"),
+    Example("demo --parameter ForecastsSettings={none}", "see how a failure looks"),
 )
 # When most rules are due at once. The sample data are made for it.
 AT = datetime(2026, 1, 5, 2, 30, tzinfo=UTC)

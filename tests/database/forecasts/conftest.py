@@ -67,7 +67,7 @@ def runpod(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunPodStandIn]
     for name, value in {
         "FORECASTS_RUNPOD_BASE_URL": stand_in.url,
         "FORECASTS_RUNPOD_ENDPOINT_ID": stand_in.endpoint,
-        "FORECASTS_RUNPOD_SECRET_ARN": secret["ARN"],
+        "FORECASTS_RUNPOD_SECRET": secret["Name"],
     }.items():
         monkeypatch.setenv(name, value)
     settings.cache_clear()
@@ -80,7 +80,4 @@ def queue(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Iterator[QueueStandIn]:
     """Queues that a test may let fail, in the place of the stand-in's."""
     with QueueStandIn() as queue:
         monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", queue.url)
-        for name in ("NOTIFICATIONS", "EVALUATIONS"):
-            monkeypatch.setenv(f"FORECASTS_{name}_QUEUE_URL", f"{queue.url}/000000000000/{name.lower()}")
-        settings.cache_clear()
         yield queue

@@ -13,14 +13,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from forecasts.settings import settings
 from forecasts.tasks import archive_audit_logs
 from local.lambda_service.http_server import Request
 from local.stand_ins.faults import Fault
-from signalbox.errors import ArchiveRefused, ArchiveUnavailable, SettingsRefused
+from signalbox.errors import ArchiveRefused, ArchiveUnavailable
 from tests.support.aws import Aws
 from tests.support.contexts import context_of
-from tests.support.ledger_rows import count, runs_of
+from tests.support.ledger_rows import count
 from tests.support.lost_session import lose_session
 from tests.support.s3_front import S3Front
 from tests.support.stage import NOON, Stage
@@ -341,18 +340,6 @@ def test_a_run_without_time_leaves_the_rest_to_a_continuation(stage: Stage, aws:
     assert stage.invoke(TASK, seconds=10)["more"] is True  # no more than the margin
     assert [answer["items"] for answer in stage.deliver()] == [3]
     assert archived_ids(aws) == [1, 2, 3]
-
-
-def test_without_a_bucket_nothing_is_touched(
-    stage: Stage, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("FORECASTS_ARCHIVE_BUCKET")
-    settings.cache_clear()
-    log(db, NOON - 2 * YEAR)
-    with pytest.raises(SettingsRefused, match="FORECASTS_ARCHIVE_BUCKET"):
-        stage.invoke(TASK)
-    assert (ids(db), archives(db)) == ([1], [])
-    assert [row["status"] for row in runs_of(db, TASK)] == ["failed"]
 
 
 def test_a_run_for_a_past_day_moves_what_that_day_would_have(stage: Stage, aws: Aws, db: psycopg.Connection) -> None:

@@ -491,11 +491,11 @@ def test_a_wrong_key_leaves_the_runs_to_a_later_poll(world: World, aws: Aws) -> 
     world.files.add_cycle(SIX)
     secrets = world.stage.engine.tools.clients.secretsmanager
     arn = secrets.create_secret(Name=f"wrong-{id(world)}", SecretString="rpa_wrong")["ARN"]
-    right = settings().runpod_secret_arn
-    world.set(runpod_secret_arn=arn)
+    right = settings().runpod_secret
+    world.set(runpod_secret=arn)
     with pytest.raises(RunPodDenied):
         world.poll()
-    world.set(runpod_secret_arn=right)
+    world.set(runpod_secret=right)
     assert world.poll()["items"] == 1
 
 

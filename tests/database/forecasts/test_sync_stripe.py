@@ -37,7 +37,7 @@ def stripe(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Iterator[StripeStandIn]
         Name=f"stripe-{aws.forecast_bucket}", SecretString=json.dumps({"api_key": KEY})
     )
     for name, value in {
-        "SECRET_ARN": secret["ARN"],
+        "SECRET": secret["Name"],
         "BASE_URL": stand_in.url,
         "PRICES": '{"price_pro": "pro", "starter_monthly": "starter"}',
         "TIMEOUT_SECONDS": "1",
@@ -138,7 +138,7 @@ def test_with_nobody_to_compare_stripe_is_not_even_asked(
 def test_a_stack_without_a_stripe_account_skips(stage: Stage, db: psycopg.Connection) -> None:
     rows.organization(db)
     answer = sync(stage)
-    assert (answer["status"], "FORECASTS_STRIPE_SECRET_ARN" in answer["reason"]) == ("skipped", True)
+    assert (answer["status"], "FORECASTS_STRIPE_PRICES" in answer["reason"]) == ("skipped", True)
 
 
 @pytest.mark.parametrize(("age", "stale"), [(DAY - SECOND, False), (DAY, True), (DAY + SECOND, True)])
@@ -242,7 +242,7 @@ def test_a_key_that_stripe_does_not_take_fails_the_run_at_once_and_is_not_told(
     for _ in range(3):
         subscriber(db, stripe)
     secrets = boto3.client("secretsmanager", endpoint_url=aws.endpoint)
-    secrets.put_secret_value(SecretId=settings().stripe_secret_arn, SecretString="sk_test_of_yesterday")
+    secrets.put_secret_value(SecretId=settings().stripe_secret, SecretString="sk_test_of_yesterday")
     with pytest.raises(StripeRefused) as refused:
         sync(stage)
     assert len(stripe.requests) == 1

@@ -10,12 +10,11 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from forecasts.settings import settings
 from forecasts.tasks.transition_forecasts import SQL
 from local.lambda_service.http_server import Request
 from local.stand_ins.faults import Fault
 from signalbox.aws.s3_folder import Folder
-from signalbox.errors import FolderKept, FolderRefused, SettingsRefused
+from signalbox.errors import FolderKept, FolderRefused
 from tests.support import forecast_rows as rows
 from tests.support.aws import Aws
 from tests.support.ledger_rows import runs_of
@@ -301,15 +300,6 @@ def test_a_run_for_a_past_day_deletes_what_that_day_would_have(stage: Stage, aws
     then, since = complete(db, "runs/1/", 93 * DAY), complete(db, "runs/2/", 91 * DAY)
     stage.invoke(TASK, reference_time=(NOON - 2 * DAY).isoformat())
     assert (status(db, then), status(db, since)) == ("deleted", "complete")
-
-
-def test_without_a_bucket_nothing_is_done(
-    stage: Stage, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("FORECASTS_FORECAST_BUCKET")
-    settings.cache_clear()
-    with pytest.raises(SettingsRefused, match="FORECASTS_FORECAST_BUCKET"):
-        stage.invoke(TASK)
 
 
 def test_more_runs_than_a_page_go_past_those_that_stay(stage: Stage, aws: Aws, db: psycopg.Connection) -> None:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
-from signalbox.errors import SettingsRefused, Unavailable
+from signalbox.clients import Clients
+from signalbox.errors import Unavailable
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -31,17 +33,27 @@ class Message(Protocol):
     def group(self) -> str: ...
 
 
-def publish(sqs: SQSClient, queue_url: str, messages: Sequence[Message], *, queue: str) -> int:
-    """Sends all of them, or raises; answers how many that was."""
+def publish(clients: Clients, queue: str, messages: Sequence[Message]) -> int:
+    """Sends all of them to the queue of this name, or raises; answers how many that was."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
     if not messages:
         return 0
-    if not queue_url:
-        raise SettingsRefused(f"there is no queue '{queue}' to send to: set {queue}_queue_url in the pack's settings")
+    try:
+        url = queue_url(clients, queue)
+    except (BotoCoreError, ClientError) as error:
+        raise Unavailable(f"queue {queue} can't be found: {error}") from None
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        left = sum(threads.map(lambda call: _send(sqs, queue_url, call), _calls(messages)))
+        left = sum(threads.map(lambda call: _send(clients.sqs, url, call), _calls(messages)))
     if left:
         raise Unavailable(f"{left} of {len(messages)} messages could not be sent to queue '{queue}': they go out again")
     return len(messages)
+
+
+@cache
+def queue_url(clients: Clients, name: str) -> str:
+    """Asked once an execution environment, so that the template needs no variable for each."""
+    return clients.sqs.get_queue_url(QueueName=name)["QueueUrl"]
 
 
 def _calls(messages: Sequence[Message]) -> Iterator[list[dict[str, Any]]]:

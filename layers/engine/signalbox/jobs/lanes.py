@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from signalbox.aws.sqs import queue_url
 from signalbox.clients import Clients
 from signalbox.errors import Unavailable
 
@@ -100,9 +100,3 @@ def _entry(place: int, notice: Notice) -> dict[str, Any]:
         "MessageGroupId": notice.group,
         "DelaySeconds": min(max(0, notice.delay_seconds), LONGEST_DELAY_SECONDS),
     }
-
-
-@cache
-def queue_url(clients: Clients, name: str) -> str:
-    """Asked once an execution environment, so that the template needs no variable for each."""
-    return clients.sqs.get_queue_url(QueueName=name)["QueueUrl"]

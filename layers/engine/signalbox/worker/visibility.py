@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from signalbox.aws.sqs import queue_url
 from signalbox.clients import Clients
-from signalbox.jobs.lanes import AT_ONCE, CALL, queue_url
+from signalbox.jobs.lanes import AT_ONCE, CALL
 from signalbox.log import Logger
 
 FIRST_SECONDS, LONGEST_SECONDS = 30, 900

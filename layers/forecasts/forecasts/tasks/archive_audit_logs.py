@@ -32,7 +32,7 @@ class Plan:
 
 def archive_audit_logs(context: Context) -> Done:
     """Items are the records moved."""
-    bucket = settings().required("archive_bucket")
+    bucket = settings().archive_bucket
     storage = ColdStorage(context.clients.s3, bucket, settings().archive_storage_class)
     items = 0
     while not context.budget.spent:

@@ -39,6 +39,6 @@ def _archive_page(context: Context, after: Key, size: int) -> Page[Key]:
     with context.db.transaction():
         archived = context.db.execute(SQL["archive"], values).fetchall()
         summaries = [GenerateSummary(watchpoint_id=id_, tile_id=tile_id) for id_, tile_id, _ in archived]
-        publish(context.clients.sqs, settings().evaluations_queue_url, summaries, queue="evaluations")
+        publish(context.clients, settings().evaluations_queue, summaries)
     last = max(((end, id_) for id_, _, end in archived), default=after)
     return Page(found=len(archived), done=len(archived), last=last)

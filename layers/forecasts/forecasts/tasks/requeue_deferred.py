@@ -85,7 +85,7 @@ def _requeue_page(context: Context, resume: Callable[[Delivery], datetime], afte
         taken = [Delivery(*row) for row in context.db.execute(SQL["take"], values).fetchall()]
         page = sort_out(taken, resume, context.now)
         _put_back(context, page.later | page.unreadable)
-        publish(context.clients.sqs, settings().notifications_queue_url, page.messages, queue="notifications")
+        publish(context.clients, settings().notifications_queue, page.messages)
     _report(context, page)
     last = max(((delivery.retry_at, delivery.id) for delivery in taken), default=after)
     return Page(found=len(taken), done=len(page.messages), last=last)

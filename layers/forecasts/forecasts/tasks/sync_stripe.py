@@ -61,8 +61,8 @@ class Tally:
 
 def sync_stripe(context: Context) -> Done | Skipped:
     """Items are the organisations compared."""
-    if not settings().stripe_secret_arn:
-        return Skipped("no Stripe account is configured: FORECASTS_STRIPE_SECRET_ARN is not set")
+    if not settings().stripe_prices:
+        return Skipped("no Stripe account is configured: FORECASTS_STRIPE_PRICES names no plan")
     organizations = _stale(context)
     if not organizations:
         return Done()
@@ -85,7 +85,7 @@ def _stale(context: Context) -> list[Organization]:
 
 def _connect(context: Context) -> Stripe:
     given = settings()
-    key = read_api_key(context.clients.secretsmanager, given.stripe_secret_arn)
+    key = read_api_key(context.clients.secretsmanager, given.stripe_secret)
     return Stripe.at(given.stripe_base_url, key, given.stripe_timeout_seconds)
 
 

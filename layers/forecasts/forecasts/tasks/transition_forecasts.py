@@ -51,7 +51,7 @@ class Tally:
 
 def transition_forecasts(context: Context) -> Done:
     """Items are the runs whose data is gone."""
-    bucket, tally = settings().required("forecast_bucket"), Tally()
+    bucket, tally = settings().forecast_bucket, Tally()
     for run in _due(context):
         if context.budget.spent or not _take(context, bucket, run, tally):
             return Done(tally.deleted, more=True, detail=_detail(tally))

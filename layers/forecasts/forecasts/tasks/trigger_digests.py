@@ -85,7 +85,7 @@ def _trigger_page(context: Context, after: Key, size: int) -> Page[Key]:
     with context.db.transaction():
         due = [Organization(*row) for row in context.db.execute(SQL["list_due"], values).fetchall()]
         page = plan(due, context.now)
-        publish(context.clients.sqs, settings().notifications_queue_url, page.digests, queue="notifications")
+        publish(context.clients, settings().notifications_queue, page.digests)
         context.db.execute(SQL["plan_next"], {"ids": list(page.next_due), "dues": list(page.next_due.values())})
     _report(context, page.skipped)
     last = max(((organization.due_at, organization.id) for organization in due), default=after)
