@@ -15,6 +15,7 @@ PIN := $(UV) compile -q --upgrade --universal --python-version 3.11 --generate-h
 # A file's tests stay together, since what they share (a stack of the laptop, AWS's stand-in) takes seconds to start; and
 # in their order, so that those of the last files are quick and no worker ends long after the others.
 SPREAD := -n auto --dist loadfile --no-loadscope-reorder
+DATABASE_TESTS = $(wildcard tests/database tests/properties layers/*/tests/database layers/*/tests/properties)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
@@ -48,11 +49,11 @@ test: $(READY) ## run every test
 
 # The oldest that a wheel brings; SIGNALBOX_TEST_DATABASE names any other server, 14 or later.
 test-16: $(READY) ## run the tests that need only a database on PostgreSQL 16
-	@SIGNALBOX_TEST_POSTGRES=16 $(BIN)/python -m pytest $(SPREAD) tests/database tests/properties tests/flow/test_slot_races.py
+	@SIGNALBOX_TEST_POSTGRES=16 $(BIN)/python -m pytest $(SPREAD) $(DATABASE_TESTS) tests/flow/test_slot_races.py
 
 # Needs a C compiler, for a clock that is shifted for Python and PostgreSQL alike.
 test-at: $(READY) ## run the tests as if it were another instant: make test-at AT=2028-02-29T12:00Z
-	@$(BIN)/python -m tests.clock $(or $(AT),next) $(SPREAD) tests/unit tests/database tests/properties
+	@$(BIN)/python -m tests.clock $(or $(AT),next) $(SPREAD) tests/unit layers/*/tests/unit $(DATABASE_TESTS)
 
 # One that fails is printed with its last steps, and fails again by its number: make simulate SEED=17
 simulate: $(READY) ## simulate workers, sweeps and operators with faults, by the seed: make simulate SEED=1 SEEDS=1000
@@ -71,6 +72,7 @@ lint: $(READY) ## lint the code
 
 types: $(READY) ## check the types, strictly
 	@$(BIN)/mypy
+	@for tests in layers/*/tests; do $(BIN)/mypy $$tests; done
 
 template: $(READY) ## lint the template
 	@SAM_CLI_TELEMETRY=0 $(BIN)/sam validate --lint --region us-east-1
@@ -92,7 +94,7 @@ $(CHECKS_READY): $(READY) checks/requirements.txt
 	@touch $@
 
 calls: $(READY) ## list anew which calls of AWS the code makes, by the tests that lead to them
-	@SIGNALBOX_RECORD_CALLS=1 $(BIN)/python -m pytest -q $(SPREAD) tests/database
+	@SIGNALBOX_RECORD_CALLS=1 $(BIN)/python -m pytest -q $(SPREAD) tests/database layers/*/tests/database
 
 docs: $(READY) ## write the generated parts of the documents anew
 	@$(BIN)/python -m docs.generate

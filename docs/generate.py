@@ -11,11 +11,10 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from forecasts import messages
-from forecasts.tasks import TASKS as FORECASTS_TASKS
 from local.cli.command import COMMANDS
 from local.transform import read_template
 from signalbox import backfills, ledger
@@ -33,13 +32,9 @@ def tasks() -> str:
     return _table(registry_of([]))
 
 
-def forecasts_tasks() -> str:
-    return _table(FORECASTS_TASKS)
-
-
-def forecasts_messages() -> str:
-    """One row a message, as its model has it."""
-    models = sorted(messages.Message.__subclasses__(), key=lambda model: model.__name__)
+def messages_of(module: Any) -> str:
+    """One row a message of a pack, as its model has it."""
+    models = sorted(module.Message.__subclasses__(), key=lambda model: model.__name__)
     rows = []
     for model in models:
         fields = ", ".join(f"`{_field(model, name)}`" for name in model.model_fields)
@@ -47,7 +42,7 @@ def forecasts_messages() -> str:
     return "\n".join(["| message | | fields | group |", "| --- " * 4 + "|", *rows])
 
 
-def _field(model: type[messages.Message], name: str) -> str:
+def _field(model: Any, name: str) -> str:
     """With its value, where it has one."""
     default = model.model_fields[name].default
     return name if model.model_fields[name].is_required() else f"{name}: {json.dumps(default)}"
@@ -129,8 +124,6 @@ def _period(alarm: Mapping[str, Any]) -> int:
 PARTS: dict[str, Callable[[], str]] = {
     "tasks": tasks,
     "alarms": alarms,
-    "forecasts_tasks": forecasts_tasks,
-    "forecasts_messages": forecasts_messages,
     "runs": runs,
     "backfills": backfill,
     "jobs": jobs,
@@ -139,17 +132,31 @@ PARTS: dict[str, Callable[[], str]] = {
 }
 
 
-def filled(text: str) -> str:
+PAGES = sorted([*DOCS.glob("*.md"), *DOCS.parent.glob("layers/*/README.md")])
+
+
+def parts_of(page: Path) -> Mapping[str, Callable[[], str]]:
+    """What is generated for a page: a pack's own has parts of that pack."""
+    if page.parent == DOCS:
+        return PARTS
+    pack = page.parent.name
+    return {
+        "tasks": lambda: _table(import_module(f"{pack}.tasks").TASKS),
+        "messages": lambda: messages_of(import_module(f"{pack}.messages")),
+    }
+
+
+def filled(page: Path) -> str:
     """The document with its generated parts as the code has them now."""
-    return _PART.sub(lambda part: f"{part[1]}{PARTS[part[2]]()}\n{part[3]}", text)
+    parts = parts_of(page)
+    return _PART.sub(lambda part: f"{part[1]}{parts[part[2]]()}\n{part[3]}", page.read_text("utf-8"))
 
 
 def main() -> int:
-    for path in sorted(DOCS.glob("*.md")):
-        text = path.read_text("utf-8")
-        if text != filled(text):
-            path.write_text(filled(text), "utf-8")
-            print(f"{path.name}: written")
+    for page in PAGES:
+        if page.read_text("utf-8") != filled(page):
+            page.write_text(filled(page), "utf-8")
+            print(f"{page.name}: written")
     return 0
 
 

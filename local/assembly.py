@@ -24,7 +24,7 @@ from local.lambda_service.front import Front, PortBusy
 from local.lambda_service.service import LambdaService
 from local.lambda_service.settings import ServiceSettings
 from local.log_ins import LogIns, make_log_ins
-from local.outside import ON, SWITCH, Outside
+from local.packs import Outside
 from local.rules.delivery import Deliveries
 from local.rules.destination import Destinations
 from local.rules.firing import Firing
@@ -118,10 +118,8 @@ def _store_log_ins(options: Options, grounds: Grounds, log_ins: LogIns) -> dict[
 def _parameters(options: Options, grounds: Grounds, outside: Outside, secrets: Mapping[str, str]) -> Mapping[str, str]:
     """What on AWS is there before the stack, as far as the template asks for it, unless the person says otherwise."""
     declared = read_template(options.template).get("Parameters") or {}
-    own = dict(secrets)
-    if SWITCH in declared and options.parameters.get(SWITCH, ON) == ON:
-        own |= {SWITCH: ON, **outside.furnish(options.stack, grounds.moto)}
-    return {**own, **options.parameters}
+    furnished = outside.furnish(options.stack, grounds.moto, declared, options.parameters)
+    return {**secrets, **furnished, **options.parameters}
 
 
 def _service(

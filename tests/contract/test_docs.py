@@ -15,14 +15,17 @@ from signalbox.packs import registry_of
 from tests.support.emitted import emitted
 from tests.support.template import ROOT
 
-DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCUMENTS = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted(ROOT.glob("layers/*/README.md")),
+]
 each_document = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 
 
-@each_document
-def test_the_generated_parts_are_as_the_code_has_them(path: Path) -> None:
-    text = path.read_text("utf-8")
-    assert text == generate.filled(text), "run `make docs`"
+@pytest.mark.parametrize("page", generate.PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_generated_parts_are_as_the_code_has_them(page: Path) -> None:
+    assert page.read_text("utf-8") == generate.filled(page), "run `make docs`"
 
 
 def test_the_documents_name_every_task() -> None:
@@ -33,7 +36,7 @@ def test_the_documents_name_every_task() -> None:
 def test_the_documents_name_every_setting_and_parameter() -> None:
     settings = (ROOT / "docs" / "settings.md").read_text("utf-8")
     read = re.findall(r'reader\.\w+\("([A-Z_]+)"', (ROOT / "layers/engine/signalbox/settings.py").read_text("utf-8"))
-    parameters = re.findall(r"^  (\w+):$", _section("Parameters"), re.MULTILINE)
+    parameters = re.findall(r"^  (\w+):", _section("Parameters"), re.MULTILINE)
     wanted = [f"SIGNALBOX_{name}" for name in read] + parameters
     assert len(wanted) > 20
     assert [name for name in wanted if f"`{name}`" not in settings] == []

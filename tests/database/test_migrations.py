@@ -16,7 +16,7 @@ from signalbox.errors import MigrationRefused, MigratorBusy, PayloadRefused, Sch
 from signalbox.invocation import Invocation
 from signalbox.migrator import Migrator
 from signalbox.packs import ENGINE, Pack
-from tests.conftest import new_database
+from tests.fixtures import new_database
 from tests.support.catalogue import catalogue
 from tests.support.schema import make_schema
 from tests.support.stage import NOON, as_url

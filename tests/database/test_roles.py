@@ -17,7 +17,7 @@ from signalbox.errors import MigrationRefused
 from signalbox.login import LogIn
 from signalbox.packs import ENGINE, Pack
 from signalbox.roles import Roles, find_roles
-from tests.conftest import new_database
+from tests.fixtures import new_database
 from tests.support.log_ins import log_in
 from tests.support.schema import make_schema
 

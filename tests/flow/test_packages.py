@@ -22,11 +22,11 @@ from local.lambda_service.catalogue import Catalogue
 from local.lambda_service.clients import connect
 from local.lambda_service.environment_variables import Sandbox, variables_of
 from local.lambda_service.settings import ServiceSettings
-from local.outside import Outside
-from local.samples.forecasts import load_forecasts_story
+from samples.forecasts import load_story
 from signalbox.packs import registry_of
-from tests.conftest import new_database
+from stand_ins.forecasts import Outside
 from tests.contract.test_late_imports import ENGINE, FORECASTS
+from tests.fixtures import new_database
 from tests.support.build import Built, layers_of
 from tests.support.deployed import deploy_to, moto
 from tests.support.events import EVENTS, function_of
@@ -98,7 +98,7 @@ def world(server: str, built_here: Built, tmp_path_factory: pytest.TempPathFacto
         assert migrator.fault_of(MIGRATE) is None
         migrator.close()
         state = State(STACK, endpoint, dsn, settings.region, None, 0, "", outside.addresses)
-        assert load_forecasts_story(state, AT)
+        assert load_story(state, AT)
         yield world
     outside.stop()
 

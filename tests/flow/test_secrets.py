@@ -18,8 +18,8 @@ from psycopg.conninfo import conninfo_to_dict
 from local.aws import client
 from local.home import State
 from local.stack import Options, down, up
-from local.stand_ins import runpod, stripe
 from signalbox.jobs.submission import NewJob
+from stand_ins import runpod, stripe
 from tests.support.command_line import Signalbox
 from tests.support.forecast_rows import forecast_run, organization
 from tests.support.jobs_laptop import JobsLaptop, jobs_laptop

@@ -1,4 +1,4 @@
-"""The hooks of pytest that hold the calls of each run against the list; tests/conftest.py takes them up."""
+"""The hooks of pytest that hold the calls of each run against the list; tests/fixtures.py takes them up."""
 
 from __future__ import annotations
 

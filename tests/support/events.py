@@ -1,4 +1,6 @@
-"""The payloads of events/, by their file's name: what the docs show and what the laptop is tried with."""
+"""The payloads of events/ and of each pack, by their files' names: what the docs show and what the laptop is tried
+with.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from signalbox.registry import Registry
 from tests.support.template import ROOT
 
 EVENTS: dict[str, dict[str, Any]] = {
-    path.stem: json.loads(path.read_text()) for path in sorted(ROOT.glob("events/*.json"))
+    path.stem: json.loads(path.read_text())
+    for folder in (ROOT, *sorted(ROOT.glob("layers/*")))
+    for path in sorted(folder.glob("events/*.json"))
 }
 
 

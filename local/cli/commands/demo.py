@@ -28,7 +28,7 @@ from local.cli.table import table
 from local.cli.target import Target
 from local.cli.terminal import console, print_json, print_lines, say, width_of
 from local.home import State
-from local.samples.forecasts import load_forecasts_story
+from local.packs import load_stories
 from local.stack import ROOT, Options, up_attached
 
 EXAMPLES = (
@@ -99,7 +99,7 @@ def run(args: Namespace) -> int:
 def _load_samples(state: State) -> Before:
     import psycopg
 
-    load_forecasts_story(state, AT)
+    load_stories(state, AT)
     with psycopg.connect(state.database, autocommit=True) as connection:
         for sample in _SAMPLES:
             connection.execute(sample.read_bytes())

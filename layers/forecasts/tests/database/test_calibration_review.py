@@ -11,7 +11,7 @@ import pytest
 
 from forecasts.settings import settings
 from local.stand_ins.faults import Fault
-from local.stand_ins.runpod import RunPodStandIn
+from stand_ins.runpod import RunPodStandIn
 from tests.support.calibration_rows import candidate, coefficients, samples, verified_run
 from tests.support.stage import NOON, Stage
 

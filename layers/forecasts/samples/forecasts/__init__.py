@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from local.aws import client
 from local.home import State
-from local.samples.forecasts.platform import load_platform
-from local.samples.forecasts.services import tell_runpod, tell_stripe
-from local.samples.forecasts.upstream import publish_upstream, store_forecasts
+from samples.forecasts.platform import load_platform
+from samples.forecasts.services import tell_runpod, tell_stripe
+from samples.forecasts.upstream import publish_upstream, store_forecasts
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
 
 
-def load_forecasts_story(stack: State, at: datetime) -> bool:
+def load_story(stack: State, at: datetime) -> bool:
     """Loads all of it; False, and nothing done, in a stack without the pack."""
     bucket = _outputs(stack).get("ForecastBucketName")
     if bucket is None:

@@ -15,8 +15,8 @@ from forecasts.errors import MirrorFailed, RunPodDenied, RunPodUnavailable, Trig
 from forecasts.inference import InferencePayload
 from forecasts.settings import settings
 from local.stand_ins.faults import Fault
-from local.stand_ins.runpod import RunPodStandIn
 from signalbox.errors import SettingsRefused
+from stand_ins.runpod import RunPodStandIn
 from tests.support import forecast_rows as rows
 from tests.support.aws import Aws
 from tests.support.canary_rows import canary, expecting, mismatches

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl
 
 from local.lambda_service.http_server import HttpServer, Request, Response
 from local.stand_ins.faults import Fault, Faults
-from local.stand_ins.stripe_account import Account, page
+from stand_ins.stripe_account import Account, page
 
 KEY = "sk_test_laptop"
 _CONTROL = "/_stand_in/"

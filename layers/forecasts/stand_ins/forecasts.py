@@ -10,16 +10,14 @@ import json
 from typing import TYPE_CHECKING
 
 from local.aws import client
-from local.stand_ins import runpod, stripe
-from local.stand_ins.runpod import RunPodStandIn
-from local.stand_ins.stripe import StripeStandIn
+from stand_ins import runpod, stripe
+from stand_ins.runpod import RunPodStandIn
+from stand_ins.stripe import StripeStandIn
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_secretsmanager import SecretsManagerClient
 
-# The parameter of the template that asks for all this, and what it is on the laptop unless somebody says otherwise.
-SWITCH, ON = "ForecastsPack", "on"
 # GFS lies in two places, as it does in the world: one may fail.
 GFS = ("noaa-gfs-bdp-pds", "global-forecast-system")
 GOES, MRMS = "noaa-goes19", "noaa-mrms-pds"

@@ -17,7 +17,7 @@ from forecasts.runpod import JobState
 from forecasts.settings import settings
 from forecasts.tasks.reconcile_forecasts import Step, decide, reconcile_forecasts
 from local.stand_ins.faults import Fault
-from local.stand_ins.runpod import RunPodStandIn
+from stand_ins.runpod import RunPodStandIn
 from tests.support.contexts import context_of
 from tests.support.forecast_rows import forecast_run
 from tests.support.stage import NOON, Stage

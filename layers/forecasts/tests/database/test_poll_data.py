@@ -21,8 +21,8 @@ from forecasts.settings import settings
 from forecasts.sources.gfs import MOST_LISTED
 from forecasts.tasks.poll_data import LONGEST, since_of
 from local.stand_ins.faults import Fault
-from local.stand_ins.runpod import RunPodStandIn
 from signalbox.errors import ParamsRefused, SettingsRefused
+from stand_ins.runpod import RunPodStandIn
 from tests.support.aws import Aws
 from tests.support.forecast_rows import forecast_run
 from tests.support.ledger_rows import abandoned_run

@@ -15,10 +15,10 @@ from forecasts.inference import InferencePayload
 from forecasts.runpod import JobState, RunPod
 from local.lambda_service.http_server import HttpServer, Response
 from local.stand_ins.faults import Fault
-from local.stand_ins.runpod import KEY, RunPodStandIn
 from signalbox.budget import Budget
 from signalbox.http.client import Web
 from signalbox.log import make_logger
+from stand_ins.runpod import KEY, RunPodStandIn
 
 TIME_OUT = timedelta(minutes=20)
 PAYLOAD = InferencePayload(

@@ -10,9 +10,9 @@ import pytest
 from forecasts.pack import PACK
 from forecasts.settings import settings
 from local.moto_process import MotoProcess
-from local.stand_ins.runpod import KEY, RunPodStandIn
 from signalbox.packs import ENGINE
-from tests.conftest import new_database
+from stand_ins.runpod import KEY, RunPodStandIn
+from tests.fixtures import new_database
 from tests.support.aws import Aws, shared_client, speak_to
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.queue_stand_in import QueueStandIn

@@ -16,9 +16,9 @@ from forecasts.runpod import RunPod, open_runpod
 from forecasts.settings import settings
 from forecasts.tasks.update_calibration import update_calibration
 from local.stand_ins.faults import Fault
-from local.stand_ins.runpod import RunPodStandIn
 from signalbox.context import Context, Done
 from signalbox.errors import SettingsRefused
+from stand_ins.runpod import RunPodStandIn
 from tests.support.calibration_rows import coefficients, samples, verified_run
 from tests.support.contexts import context_of
 from tests.support.ledger_rows import count, runs_of

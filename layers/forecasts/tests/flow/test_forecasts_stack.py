@@ -14,8 +14,8 @@ import urllib3
 
 from local.aws import client
 from local.home import State
-from local.samples.forecasts import load_forecasts_story
 from local.stack import Options, down, up
+from samples.forecasts import load_story
 from signalbox.packs import registry_of
 from tests.support.events import EVENTS, function_of
 from tests.support.laptop import control, quiet
@@ -41,7 +41,7 @@ class Told:
 def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
     home = tmp_path_factory.mktemp("forecasts")
     state = up(Options(home=home, port=0, clock=False, durable=False), quiet)
-    assert load_forecasts_story(state, AT)
+    assert load_story(state, AT)
     fired = control(state, "POST", "tick", at=AT.isoformat(), rules=None)["fired"]
     assert control(state, "GET", "idle?timeout=120")["idle"] is True
     yield Told(state, fired, drained(state, "notifications"), drained(state, "evaluations"))

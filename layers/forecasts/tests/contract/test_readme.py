@@ -1,4 +1,4 @@
-"""docs/forecasts.md says of the pack what its code has: every task, setting, table and metric."""
+"""The README says of the pack what its code has: every task, setting, table and metric."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from signalbox.registry import Task
 from tests.support.template import ROOT
 
 PACK = ROOT / "layers/forecasts/forecasts"
-PAGE = (ROOT / "docs/forecasts.md").read_text("utf-8")
+PAGE = (ROOT / "layers/forecasts/README.md").read_text("utf-8")
 FLOW = re.compile(r"\b[A-Z]+-\d{3}\b")
 # Given to a count as one of two, so that the name does not follow the parenthesis.
 METRIC = re.compile(r'\b[A-Z][a-z]+(?:[A-Z][a-z]+)+\b(?=")')

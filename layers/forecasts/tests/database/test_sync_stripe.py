@@ -17,9 +17,9 @@ import pytest
 from forecasts.errors import StripeRefused, StripeUnavailable
 from forecasts.settings import settings
 from local.stand_ins.faults import Fault
-from local.stand_ins.stripe import KEY, StripeStandIn
 from signalbox.errors import Unavailable
 from signalbox.registry import Overlap, Registry
+from stand_ins.stripe import KEY, StripeStandIn
 from tests.support import forecast_rows as rows
 from tests.support.aws import Aws
 from tests.support.invoke_recorder import InvokeRecorder

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from itertools import product
 from typing import TYPE_CHECKING
 
-from local.outside import GFS, GOES, MRMS
+from stand_ins.forecasts import GFS, GOES, MRMS
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -1,0 +1,51 @@
+"""A pack is one folder, and what names it beside that is a line here and there."""
+
+from __future__ import annotations
+
+import tomllib
+from configparser import ConfigParser
+
+import pytest
+
+from tests.support.template import PACKS, ROOT, source
+
+each_pack = pytest.mark.parametrize("pack", PACKS)
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]
+
+
+@each_pack
+def test_a_pack_has_its_template_its_page_its_events_its_stand_ins_its_sample_and_its_tests(pack: str) -> None:
+    wanted = {pack, "template.yaml", "README.md", "events", "stand_ins", "samples", "tests"}
+    assert wanted <= {path.name for path in (ROOT / "layers" / pack).iterdir()}
+
+
+@each_pack
+def test_the_tools_know_where_its_package_lies(pack: str) -> None:
+    folder, package = f"layers/{pack}", f"layers/{pack}/{pack}"
+    wheel = PROJECT["hatch"]["build"]["targets"]["wheel"]
+    assert folder in wheel["dev-mode-dirs"]
+    assert package in wheel["packages"]
+    assert package in PROJECT["mypy"]["files"]
+    assert folder in PROJECT["mypy"]["mypy_path"]
+    assert folder in PROJECT["pytest"]["ini_options"]["pythonpath"]
+
+
+@each_pack
+def test_a_pack_imports_no_other_and_no_laptop(pack: str) -> None:
+    rules = ConfigParser()
+    rules.read(ROOT / ".importlinter")
+    assert pack in rules["importlinter"]["root_packages"].split()
+    assert f"({pack})" in rules["importlinter:contract:direction"]["layers"]
+
+
+@each_pack
+def test_the_root_names_a_pack_in_few_lines_and_gives_each_the_same(pack: str) -> None:
+    text = (ROOT / "template.yaml").read_text("utf-8")
+    naming = [line for line in text.splitlines() if pack in line.lower() and "Outputs." not in line]
+    assert len(naming) <= 15
+    given = [
+        one["Properties"]["Parameters"].keys()
+        for one in source()["Resources"].values()
+        if "Parameters" in one["Properties"]
+    ]
+    assert {len(keys) for keys in given} == {12}
