@@ -26,7 +26,6 @@ from tests.support.template import FUNCTION, PACKS, ROOT, VARIANTS, Template, so
 CHOICES: Sequence[Mapping[str, Sequence[str]]] = (
     {
         "pack": ("ForecastsPack",),
-        "keys": ("DatabaseSecretKeyArn",),
         "roles": ("WriterSecretArn", "ReaderSecretArn"),
         "log-ins": ("WriterSecretArn", "ReaderSecretArn", "MakeLogIns"),
     },

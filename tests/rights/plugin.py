@@ -51,4 +51,4 @@ def pytest_testnodedown(node: Any) -> None:
 
 def _is_whole(config: pytest.Config) -> bool:
     some = config.option.keyword or config.option.markexpr or config.option.collectonly
-    return config.args == config.getini("testpaths") and not some
+    return config.args_source == pytest.Config.ArgsSource.TESTPATHS and not some

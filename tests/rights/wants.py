@@ -22,13 +22,8 @@ if TYPE_CHECKING:
 
 FUNCTIONS = "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:${AWS::StackName}-"
 SECRETS = "arn:${AWS::Partition}:secretsmanager:${AWS::Region}:${AWS::AccountId}:secret:${AWS::StackName}/"
-KEY_OF_A_SECRET = "arn:${AWS::Partition}:kms:${AWS::Region}:${AWS::AccountId}:key/*"
+KEY_OF_A_SECRET = "arn:${AWS::Partition}:kms:${AWS::Region}:*:key/*"
 TEXT_MESSAGES = "all but arn:${AWS::Partition}:sns:*:*:*"
-# The parameters with the keys of secrets that are not the stack's.
-KEYS = {
-    "SIGNALBOX_DATABASE_SECRET_ARN": "DatabaseSecretKeyArn",
-    "SIGNALBOX_READER_SECRET_ARN": "DatabaseSecretKeyArn",
-}
 CONFIG = "AWS::Lambda::EventInvokeConfig"
 READING = {"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}
 IN_A_NETWORK = {
@@ -173,10 +168,8 @@ def _keys(place: Place, resource: str) -> Iterator[tuple[str, str]]:
     for rule in rules:
         if key := rule["ServerSideEncryptionByDefault"].get("KMSMasterKeyID"):
             yield place.arn(key), "s3"
-    for variable, parameter in KEYS.items():
-        if (key := place.given(parameter)) and place.told(variable) == resource:
-            yield key, "secretsmanager"
-    if resource.startswith(SECRETS) and not resource.startswith(f"{SECRETS}webhooks/"):
+    # The keys of webhooks stay under Secrets Manager's own.
+    if ":secretsmanager:" in resource and not resource.startswith(f"{SECRETS}webhooks/"):
         yield KEY_OF_A_SECRET, "secretsmanager"
 
 

@@ -24,7 +24,6 @@ FUNCTION, RULE, QUEUE, BUCKET = "AWS::Lambda::Function", "AWS::Events::Rule", "A
 ALARM, MAPPING, ROLE = "AWS::CloudWatch::Alarm", "AWS::Lambda::EventSourceMapping", "AWS::IAM::Role"
 LOG_GROUP, SECRET_KIND, TOPIC_KIND = "AWS::Logs::LogGroup", "AWS::SecretsManager::Secret", "AWS::SNS::Topic"
 SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:database"
-KEY = "arn:aws:kms:us-east-1:123456789012:key/one"
 TOPIC = "arn:aws:sns:us-east-1:123456789012"
 CERTIFICATES = "arn:aws:lambda:us-east-1:123456789012:layer:rds-certificates:1"
 
@@ -35,7 +34,6 @@ VARIANTS: Mapping[str, Mapping[str, str]] = {
     "forecasts": {"DatabaseSecretArn": SECRET, "ForecastsPack": "on"},
     "everything": {
         "DatabaseSecretArn": SECRET,
-        "DatabaseSecretKeyArn": KEY,
         "WriterSecretArn": f"{SECRET}-writer",
         "ReaderSecretArn": f"{SECRET}-reader",
         "MakeLogIns": "on",
