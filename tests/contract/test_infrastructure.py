@@ -60,7 +60,6 @@ def test_in_a_network_every_function_has_its_subnets_and_groups() -> None:
     [
         ({}, ""),
         ({"CaBundleLayerArn": CERTIFICATES}, "/opt/certificates/rds.pem"),
-        ({"CaBundleLayerArn": CERTIFICATES, "CaBundle": "/opt/other.pem"}, {"Ref": "CaBundle"}),
     ],
 )
 def test_the_certificates_are_the_layers_unless_others_are_named(given: dict[str, str], bundle: Any) -> None:

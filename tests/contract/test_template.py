@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import fields
 from graphlib import TopologicalSorter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -90,6 +91,14 @@ def test_no_bucket_has_a_name_that_another_account_could_have_taken() -> None:
     names = [text(bucket["BucketName"]) for bucket in deployed().of(BUCKET).values() if "BucketName" in bucket]
     assert names
     assert [name for name in names if not name.endswith("-${AWS::AccountId}-${AWS::Region}")] == []
+
+
+@pytest.mark.parametrize("path", [ROOT / "template.yaml", *ROOT.glob("layers/*/template.yaml")], ids=str)
+def test_an_anchor_is_used_in_its_own_section_and_nowhere_else(path: Path) -> None:
+    sections = re.split(r"^(?=  # ---- |\w+:$)", path.read_text("utf-8"), flags=re.MULTILINE)
+    for section in sections:
+        named = set(re.findall(r"(?<=[ \[{]&)[a-z][\w-]*", section))
+        assert set(re.findall(r"(?<=[ \[{]\*)[a-z][\w-]*", section)) == named, section.partition("\n")[0]
 
 
 def test_each_function_has_a_folder_and_each_folder_a_function() -> None:

@@ -1,4 +1,4 @@
-"""Migrations: forward only, one at a time, each whole or not at all, and equal to the schema that we show people."""
+"""Migrations: forward only, one at a time, each whole or not at all."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from signalbox.errors import MigrationRefused, MigratorBusy, PayloadRefused, Sch
 from signalbox.invocation import Invocation
 from signalbox.migrator import Migrator
 from signalbox.packs import ENGINE, Pack
-from tests.fixtures import new_database
 from tests.support.catalogue import catalogue
-from tests.support.schema import make_schema
 from tests.support.stage import NOON, as_url
 
 NUMBERS = "-- serves: 1\nCREATE TABLE numbers.numbers (n int);\n"
@@ -35,16 +33,6 @@ def numbers(tmp_path: Path) -> Pack:
 def empty(empty_dsn: str) -> Iterator[psycopg.Connection]:
     with psycopg.connect(empty_dsn, autocommit=True) as connection:
         yield connection
-
-
-def test_the_migrations_together_make_the_schema_that_stands_in_the_repository(
-    empty: psycopg.Connection, server: str
-) -> None:
-    # Not a copy of the template, which may be of yesterday: partitions are named for the day on which they are made.
-    with new_database(server) as migrated, psycopg.connect(migrated, autocommit=True) as db:
-        make_schema(migrated, [ENGINE])
-        empty.execute((Path(migrations.__file__).parent / "schema.sql").read_bytes())
-        assert catalogue(empty) == catalogue(db)
 
 
 def test_a_plan_changes_nothing(empty: psycopg.Connection, numbers: Pack) -> None:

@@ -56,7 +56,9 @@ def test_each_setting_is_there_with_its_default() -> None:
 
 
 def test_each_table_is_there() -> None:
-    tables = re.findall(r"^CREATE TABLE forecasts\.(\w+)", (PACK / "schema.sql").read_text("utf-8"), re.MULTILINE)
+    tables = re.findall(
+        r"^CREATE TABLE forecasts\.(\w+)", (PACK / "migrations/0001_tables.sql").read_text("utf-8"), re.MULTILINE
+    )
     assert set(rows("Tables")) == set(tables)
 
 
