@@ -72,7 +72,7 @@ lint: $(READY) ## lint the code
 
 types: $(READY) ## check the types, strictly
 	@$(BIN)/mypy
-	@for tests in layers/*/tests; do $(BIN)/mypy $$tests; done
+	@for tests in layers/*/tests; do $(BIN)/mypy $$tests || exit 1; done
 
 template: $(READY) ## lint the template
 	@SAM_CLI_TELEMETRY=0 $(BIN)/sam validate --lint --region us-east-1

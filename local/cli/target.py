@@ -79,15 +79,15 @@ class Target:
 
     def resources(self, kind: str) -> Iterator[StackResourceSummaryTypeDef]:
         """What CloudFormation made of that kind, in the stacks of packs as well."""
+        yield from (found for found in self._all_resources(self.stack) if found.get("ResourceType") == kind)
+
+    def _all_resources(self, stack: str) -> Iterator[StackResourceSummaryTypeDef]:
         cloudformation: CloudFormationClient = self.client("cloudformation")
-        stacks = [self.stack]
-        for stack in stacks:
-            for page in cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack):
-                for found in page["StackResourceSummaries"]:
-                    if found.get("ResourceType") == kind:
-                        yield found
-                    elif found.get("ResourceType") == "AWS::CloudFormation::Stack":
-                        stacks.append(found["PhysicalResourceId"])
+        for page in cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack):
+            for found in page["StackResourceSummaries"]:
+                yield found
+                if found.get("ResourceType") == "AWS::CloudFormation::Stack":
+                    yield from self._all_resources(found["PhysicalResourceId"])
 
 
 def choose_target(args: Namespace) -> Target:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from importlib import import_module
 
 import pytest
+from samcli.cli.types import CfnParameterOverridesType
 
 from forecasts.settings import ForecastSettings, read_settings
 from forecasts.tasks import TASKS
@@ -53,6 +55,15 @@ def test_the_sections_come_in_the_order_of_the_registry() -> None:
 def test_each_setting_is_there_with_its_default() -> None:
     told = {name: cells[0] for name, cells in rows("Settings").items()}
     assert told == {f"FORECASTS_{field.upper()}": default_of(field) for field in ForecastSettings.model_fields}
+
+
+def test_the_command_that_deploys_it_gives_settings_as_sam_and_the_pack_read_them() -> None:
+    found = re.search(r"sam deploy --parameter-overrides ((?:.+\\\n)*.+)", section("Deploy it"))
+    assert found is not None
+    given = CfnParameterOverridesType().convert(tuple(shlex.split(found[1].replace("\\\n", " "))), None, None)
+    assert {"ForecastsPack", "ForecastsSettings"} <= set(given)
+    read = read_settings({"FORECASTS_SETTINGS": given["ForecastsSettings"]})
+    assert (read.runpod_endpoint_id, read.stripe_prices) == ("abc123", {"price_1PqR": "pro"})
 
 
 def test_each_table_is_there() -> None:
