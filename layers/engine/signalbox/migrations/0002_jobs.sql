@@ -1088,7 +1088,9 @@ BEGIN
             completed_at = j.started_at + ended_ms * interval '1 ms',
             updated_at = greatest(moment, j.started_at + ended_ms * interval '1 ms')
         WHERE j.id = job AND j.lease_token = token
-        RETURNING j.*
+        -- Not the whole row, which would be put aside with its payload.
+        RETURNING j.id, j.executions, j.job_type, j.lane, j.worker_id, j.execution_node, j.queued_at, j.started_at,
+            j.completed_at, j.job_group
     ), written AS (
         INSERT INTO signalbox.job_executions (
             job_id, attempt_number, job_type, lane, status, lease_token, worker_id, execution_node, queued_at, started_at,
