@@ -200,7 +200,7 @@ def test_the_output_is_what_the_application_takes(template: Template) -> None:
     assert list(faults_of(application["Parameters"], given)) == []
     assert Decided(application, parameters_of(application, given)).refusals() == []
     assert deployed_with(given).of("Custom::SignalboxMigrations")
-    assert set(given) <= set(VARIANTS["everything"]) | {"DatabaseHost", "DatabaseName"}
+    assert set(given) <= set(VARIANTS["everything"]) | {"DatabaseHost"}
 
 
 def test_an_application_of_the_name_before_takes_its_alarms(template: Template) -> None:

@@ -166,7 +166,7 @@ def test_a_secret_may_be_a_dsn_or_what_rds_writes(secret: str, expected: dict[st
 
 
 def test_a_secret_that_rds_manages_takes_its_host_from_the_settings() -> None:
-    settings = Settings(stack="s", database_secret_arn=ARN, database_host="h", database_port=1, database_name="n")
+    settings = Settings(stack="s", database_secret_arn=ARN, database_host="h:1/n")
     assert conninfo_to_dict(dsn_of(json.dumps({"username": "u", "password": "p"}), settings)) == {
         "host": "h", "port": "1", "dbname": "n", "user": "u", "password": "p",
     }  # fmt: skip

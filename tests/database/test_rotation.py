@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 from uuid import uuid4
 
 import boto3
@@ -58,7 +59,7 @@ class Vault:
         return {
             "SIGNALBOX_STACK": "signalbox",
             "SIGNALBOX_DATABASE_SECRET_ARN": self.arn,
-            "SIGNALBOX_DATABASE_HOST": str(info["host"]),
+            "SIGNALBOX_DATABASE_HOST": quote(str(info["host"]), safe=""),
             **more,
         }
 

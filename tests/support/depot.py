@@ -26,7 +26,7 @@ class Depot(Workshop):
         self.s3 = boto3.client("s3", endpoint_url=endpoint, config=Config(s3={"addressing_style": "path"}))
         self.bucket = self.engine.tools.settings.jobs_bucket or ""
         self.s3.create_bucket(Bucket=self.bucket)
-        self.other_bucket = stage.engine.tools.settings.transfer_buckets[-1]
+        self.other_bucket = stage.engine.tools.settings.file_transfers.buckets[-1]
 
     def put(self, content: bytes | str, key: str = "") -> str:
         key = key or f"in/{uuid.uuid4().hex}"

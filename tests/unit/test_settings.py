@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from signalbox.errors import SettingsRefused
 from signalbox.packs import load_packs
-from signalbox.settings import Settings
+from signalbox.settings import FileTransfers, Settings
 
 LEAST = {"SIGNALBOX_STACK": "s", "SIGNALBOX_DATABASE_URL": "postgresql:///x"}
 
 
 def test_the_least_that_a_function_needs_is_a_stack_and_a_database() -> None:
-    settings = Settings.read(LEAST | {"SIGNALBOX_PACKS": "", "SIGNALBOX_DATABASE_PORT": " "})
+    settings = Settings.read(LEAST | {"SIGNALBOX_PACKS": "", "SIGNALBOX_DATABASE_HOST": " "})
     assert settings == Settings(stack="s", database_url="postgresql:///x")
 
 
@@ -25,9 +26,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         {
             "SIGNALBOX_STACK": "s",
             "SIGNALBOX_DATABASE_SECRET_ARN": "arn",
-            "SIGNALBOX_DATABASE_HOST": "h",
-            "SIGNALBOX_DATABASE_PORT": "6543",
-            "SIGNALBOX_DATABASE_NAME": "n",
+            "SIGNALBOX_DATABASE_HOST": "h:6543/n",
             "SIGNALBOX_CA_BUNDLE": str(bundle),
             "SIGNALBOX_PACKS": "forecasts, passports",
             "SIGNALBOX_DISABLED_TASKS": "poll_data,sweep_runs",
@@ -39,9 +38,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
     assert settings == Settings(
         stack="s",
         database_secret_arn="arn",
-        database_host="h",
-        database_port=6543,
-        database_name="n",
+        database_host="h:6543/n",
         ca_bundle=str(bundle),
         packs=("forecasts", "passports"),
         disabled_tasks=frozenset({"poll_data", "sweep_runs"}),
@@ -55,7 +52,8 @@ def test_all_faults_are_listed_together() -> None:
     with pytest.raises(SettingsRefused) as caught:
         Settings.read(
             {
-                "SIGNALBOX_DATABASE_PORT": "70000",
+                "SIGNALBOX_DATABASE_HOST": "h/n/m",
+                "SIGNALBOX_WORKER_SLOTS": "70000",
                 "SIGNALBOX_CA_BUNDLE": "/nowhere.pem",
                 "SIGNALBOX_PACKS": "fore casts",
                 "SIGNALBOX_MAX_CONTINUATIONS": "-1",
@@ -63,7 +61,8 @@ def test_all_faults_are_listed_together() -> None:
         )
     for words in (
         "SIGNALBOX_STACK is not set",
-        "SIGNALBOX_DATABASE_PORT is '70000', not a whole number from 1 to 65535",
+        "SIGNALBOX_DATABASE_HOST is not host, host:port or host:port/name",
+        "SIGNALBOX_WORKER_SLOTS is '70000', not a whole number from 1 to 400",
         "SIGNALBOX_CA_BUNDLE names '/nowhere.pem', where there is no file",
         "SIGNALBOX_PACKS holds 'fore casts', which is no name",
         "SIGNALBOX_MAX_CONTINUATIONS is '-1'",
@@ -83,7 +82,19 @@ def test_which_changes_of_jobs_are_told_is_one_of_three() -> None:
     assert Settings.read(LEAST | {"SIGNALBOX_JOB_EVENTS": "ends"}).job_events == "ends"
 
 
-def test_the_buckets_that_jobs_may_use_are_names() -> None:
-    with pytest.raises(SettingsRefused, match="SIGNALBOX_TRANSFER_BUCKETS holds 's3://a', which is no bucket's name"):
-        Settings.read(LEAST | {"SIGNALBOX_TRANSFER_BUCKETS": "s3://a"})
-    assert Settings.read(LEAST | {"SIGNALBOX_TRANSFER_BUCKETS": "in.acme, out"}).transfer_buckets == ("in.acme", "out")
+def test_what_files_may_be_imported_and_exported_is_listed_by_its_use() -> None:
+    settings = Settings.read(LEAST | {"SIGNALBOX_FILE_TRANSFERS": "import:a.*, export:b.c, bucket:in.acme,bucket:out"})
+    assert settings.file_transfers == FileTransfers(("a.*",), ("b.c",), ("in.acme", "out"))
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("bucket:s3://a", "holds 'bucket:s3://a', which names no bucket"),
+        ("export:a", "holds 'export:a', which names neither schema.table nor schema.*"),
+        ("a.b", "holds 'a.b', which begins with none of import:, export: and bucket:"),
+    ],
+)
+def test_a_wrong_entry_of_the_file_transfers_is_named(value: str, said: str) -> None:
+    with pytest.raises(SettingsRefused, match=re.escape(said)):
+        Settings.read(LEAST | {"SIGNALBOX_FILE_TRANSFERS": value})

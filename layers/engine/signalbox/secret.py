@@ -76,19 +76,17 @@ def _fields(secret: str, settings: Settings) -> dict[str, Any]:
 
 
 def _assemble(fields: dict[str, Any], settings: Settings) -> str:
-    from psycopg.conninfo import make_conninfo
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-    host = fields.get("host") or settings.database_host
     missing = [name for name in ("username", "password") if not fields.get(name)]
-    if not host:
+    if not (fields.get("host") or settings.database_host):
         missing.append("host (or the setting SIGNALBOX_DATABASE_HOST)")
     if missing:
         raise SettingsRefused(f"secret {settings.database_secret_arn} lacks {', '.join(missing)}")
+    named = {key: fields[key] for key in ("host", "port", "dbname") if fields.get(key)}
     return make_conninfo(
         "",
-        host=host,
-        port=fields.get("port") or settings.database_port,
-        dbname=fields.get("dbname") or settings.database_name,
+        **({"dbname": "postgres"} | conninfo_to_dict(f"postgresql://{settings.database_host or ''}") | named),
         user=fields["username"],
         password=fields["password"],
     )

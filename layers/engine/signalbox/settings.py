@@ -12,10 +12,20 @@ from signalbox.errors import SettingsRefused
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _DSN = re.compile(r"postgres(ql)?://")
+_HOST = re.compile(r"([\w.%-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[^\s/?]+)?$")
 _PORT = re.compile(r"[0-9]{1,5}")
 _TABLE = re.compile(r"[a-z_][a-z0-9_]*\.([a-z_][a-z0-9_]*|\*)")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _TOPIC = re.compile(r"arn:[^:]+:sns:[^:]+:\d{12}:[\w-]+(\.fifo)?$")
+
+
+@dataclass(frozen=True, slots=True)
+class FileTransfers:
+    """What import_table and export_table may use beside the stack's own bucket."""
+
+    import_tables: tuple[str, ...] = ()  # schema.table, or schema.*
+    export_tables: tuple[str, ...] = ()  # of tables and views
+    buckets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +39,7 @@ class Settings:
     reader_secret_arn: str | None = None  # of the log-in for what only reads; None: the one log-in does that, too
     writer_login_secret_arn: str | None = None  # of the log-ins that the migrator is to make
     reader_login_secret_arn: str | None = None
-    database_host: str | None = None  # for secrets that hold only user and password
-    database_port: int = 5432
-    database_name: str = "postgres"
+    database_host: str | None = None  # host[:port][/name], for secrets that hold only user and password
     ca_bundle: str | None = None
     database_error_details: bool = False  # whether its errors are kept and logged with what they quote of rows
     packs: tuple[str, ...] = ()
@@ -42,9 +50,7 @@ class Settings:
     notifications_topic_arn: str | None = None  # of SNS, for jobs that notify people
     sender_address: str | None = None  # that their mail comes from
     jobs_bucket: str | None = None  # of the files that jobs read and write
-    transfer_buckets: tuple[str, ...] = ()  # beside it, that import_table may read and export_table write
-    import_tables: tuple[str, ...] = ()  # that import_table may fill: schema.table, or schema.*
-    export_tables: tuple[str, ...] = ()  # tables and views that export_table may read
+    file_transfers: FileTransfers = FileTransfers()
     webhook_allow_http: bool = False  # for receivers on the laptop and in tests
     webhook_ports: tuple[range, ...] = (range(443, 444), range(8443, 8444))
     webhook_allowed_networks: tuple[IPv4Network | IPv6Network, ...] = ()  # beside the public internet
@@ -73,9 +79,7 @@ class Settings:
             reader_secret_arn=reader.text("READER_SECRET_ARN"),
             writer_login_secret_arn=reader.text("WRITER_LOGIN_SECRET_ARN"),
             reader_login_secret_arn=reader.text("READER_LOGIN_SECRET_ARN"),
-            database_host=reader.text("DATABASE_HOST"),
-            database_port=reader.number("DATABASE_PORT", 5432, 1, 65535),
-            database_name=reader.text("DATABASE_NAME") or "postgres",
+            database_host=reader.matching("DATABASE_HOST", _HOST, "host, host:port or host:port/name"),
             ca_bundle=reader.file("CA_BUNDLE"),
             database_error_details=reader.flag("DATABASE_ERROR_DETAILS"),
             packs=reader.names("PACKS"),
@@ -86,9 +90,7 @@ class Settings:
             notifications_topic_arn=reader.matching("NOTIFICATIONS_TOPIC_ARN", _TOPIC, "the ARN of a topic of SNS"),
             sender_address=reader.text("SENDER_ADDRESS"),
             jobs_bucket=reader.text("JOBS_BUCKET"),
-            transfer_buckets=reader.buckets("TRANSFER_BUCKETS"),
-            import_tables=reader.tables("IMPORT_TABLES", closed="signalbox"),
-            export_tables=reader.tables("EXPORT_TABLES"),
+            file_transfers=reader.transfers("FILE_TRANSFERS"),
             webhook_allow_http=reader.flag("WEBHOOK_ALLOW_HTTP"),
             webhook_ports=reader.ports("WEBHOOK_PORTS", "443,8443"),
             webhook_allowed_networks=reader.networks("WEBHOOK_ALLOWED_NETWORKS"),
@@ -195,18 +197,19 @@ class _Reader:
     def _values(self, name: str, default: str = "") -> list[str]:
         return [value.strip() for value in (self.text(name) or default).split(",") if value.strip()]
 
-    def buckets(self, name: str) -> tuple[str, ...]:
-        values = self._values(name)
-        for value in values:
-            if not _BUCKET.fullmatch(value):
-                self.miss(f"SIGNALBOX_{name} holds '{value}', which is no bucket's name")
-        return tuple(values)
-
-    def tables(self, name: str, closed: str | None = None) -> tuple[str, ...]:
-        values = tuple(value.strip() for value in (self.text(name) or "").split(",") if value.strip())
-        for value in values:
-            if not _TABLE.fullmatch(value):
-                self.miss(f"SIGNALBOX_{name} holds '{value}', which is neither schema.table nor schema.*")
-            elif value.partition(".")[0] == closed:
-                self.miss(f"SIGNALBOX_{name} holds '{value}': schema {closed} is the engine's own")
-        return values
+    def transfers(self, name: str) -> FileTransfers:
+        """Entries such as import:sales.*, export:sales.orders and bucket:partner-files."""
+        open_to: dict[str, list[str]] = {"import": [], "export": [], "bucket": []}
+        for entry in self._values(name):
+            use, _, value = entry.partition(":")
+            if use not in open_to:
+                self.miss(f"SIGNALBOX_{name} holds '{entry}', which begins with none of import:, export: and bucket:")
+            elif use == "bucket" and not _BUCKET.fullmatch(value):
+                self.miss(f"SIGNALBOX_{name} holds '{entry}', which names no bucket")
+            elif use != "bucket" and not _TABLE.fullmatch(value):
+                self.miss(f"SIGNALBOX_{name} holds '{entry}', which names neither schema.table nor schema.*")
+            elif use == "import" and value.startswith("signalbox."):
+                self.miss(f"SIGNALBOX_{name} holds '{entry}': schema signalbox is the engine's own")
+            else:
+                open_to[use].append(value)
+        return FileTransfers(*map(tuple, open_to.values()))

@@ -79,10 +79,7 @@ def depot(
     """The engine's own job types, with S3 behind a front."""
     with S3Front(moto) as front:
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3", front.url)
-        tables = {"import_tables": "public.*", "export_tables": "public.*"}
         bucket = f"jobs-{uuid4().hex[:12]}"
-        others = f"not-created-yet,other-{bucket}"
-        with Stage(
-            writer, invokes, jobs_bucket=bucket, transfer_buckets=others, reader_url=as_url(reader), **tables
-        ) as stage:
+        transfers = f"import:public.*,export:public.*,bucket:not-created-yet,bucket:other-{bucket}"
+        with Stage(writer, invokes, jobs_bucket=bucket, file_transfers=transfers, reader_url=as_url(reader)) as stage:
             yield Depot(stage, db, moto, front)

@@ -241,12 +241,15 @@ def test_a_payload_that_makes_no_sense_is_refused_when_it_is_submitted(
 @pytest.mark.parametrize(
     ("payload", "said"),
     [
-        ({"table": "signalbox.jobs"}, "SIGNALBOX_EXPORT_TABLES"),
+        ({"table": "signalbox.jobs"}, "SIGNALBOX_FILE_TRANSFERS"),
         ({"table": "public.nothing"}, "there is no table"),
         ({"columns": ["nme"]}, "did you mean 'name'"),
         ({"where": {"id; --": 1}}, "no column 'id; --'"),
         ({"bucket": "not-created-yet"}, "404"),
-        ({"bucket": "audit-archive"}, "bucket 'audit-archive' is not open to jobs in this stack: SIGNALBOX_TRANSFER_"),
+        (
+            {"bucket": "audit-archive"},
+            "bucket 'audit-archive' is not open to jobs in this stack: SIGNALBOX_FILE_TRANSFERS",
+        ),
         ({"where": {"id": "x"}}, "invalid input syntax"),
     ],
 )

@@ -479,11 +479,14 @@ def test_a_payload_that_makes_no_sense_is_refused_when_it_is_submitted(
     ("payload", "said"),
     [
         ({"table": "public.peple"}, "there is no table public.peple"),
-        ({"table": "signalbox.jobs"}, "SIGNALBOX_IMPORT_TABLES"),
-        ({"table": "pg_catalog.pg_class"}, "SIGNALBOX_IMPORT_TABLES"),
+        ({"table": "signalbox.jobs"}, "SIGNALBOX_FILE_TRANSFERS"),
+        ({"table": "pg_catalog.pg_class"}, "SIGNALBOX_FILE_TRANSFERS"),
         ({"key": "not/there"}, "S3 answers 404: there is no such object"),
         ({"bucket": "not-created-yet"}, "404"),
-        ({"bucket": "audit-archive"}, "bucket 'audit-archive' is not open to jobs in this stack: SIGNALBOX_TRANSFER_"),
+        (
+            {"bucket": "audit-archive"},
+            "bucket 'audit-archive' is not open to jobs in this stack: SIGNALBOX_FILE_TRANSFERS",
+        ),
         ({"columns": {"nme": "name"}}, "no column 'nme'; did you mean 'name'?"),
         ({"columns": {"name": "nam"}}, "no field 'nam'; did you mean 'name'?"),
     ],
@@ -527,7 +530,7 @@ def test_names_are_only_ever_names(depot: Depot) -> None:
 def test_the_engines_own_tables_are_never_open_to_imports() -> None:
     environ = {"SIGNALBOX_STACK": "s", "SIGNALBOX_DATABASE_URL": "postgresql:///"}
     with pytest.raises(SettingsRefused, match=r"signalbox is the engine's own.*neither schema.table"):
-        Settings.read(environ | {"SIGNALBOX_IMPORT_TABLES": "signalbox.jobs, people, app.*"})
+        Settings.read(environ | {"SIGNALBOX_FILE_TRANSFERS": "import:signalbox.jobs, import:people, import:app.*"})
 
 
 # ---- when S3 fails

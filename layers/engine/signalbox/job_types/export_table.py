@@ -167,7 +167,7 @@ def export_table(context: JobContext) -> Outcome:
 def _begin(context: JobContext) -> Export:
     payload: ExportTable = context.payload
     bucket = find_bucket(context.tools.settings, payload.bucket)
-    table = find_table(context.reading, payload.table, context.tools.settings.export_tables, "export")
+    table = find_table(context.reading, payload.table, context.tools.settings.file_transfers.export_tables, "export")
     table.check_columns([*(payload.columns or ()), *payload.where])
     if payload.rows_per_file is not None and not table.key:
         raise Permanent(f"{payload.table} has no primary key to make files of so many rows by: leave rows_per_file out")

@@ -101,7 +101,7 @@ def import_table(context: JobContext) -> Outcome:
     payload: ImportTable = context.payload
     db = context.db
     prepare(db, context.budget)
-    table = find_table(db, payload.table, context.tools.settings.import_tables, "import")
+    table = find_table(db, payload.table, context.tools.settings.file_transfers.import_tables, "import")
     source, progress = _find_source(context)
     chunk = _Chunk(context, source, progress)
     records = chunk.records()

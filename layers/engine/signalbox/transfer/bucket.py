@@ -14,9 +14,9 @@ def find_bucket(settings: Settings, named: str | None) -> str:
     bucket = named or settings.jobs_bucket
     if bucket is None:
         raise Permanent("no bucket: the payload names none, and the stack has none of its own (SIGNALBOX_JOBS_BUCKET)")
-    if bucket != settings.jobs_bucket and bucket not in settings.transfer_buckets:
+    if bucket != settings.jobs_bucket and bucket not in settings.file_transfers.buckets:
         raise Permanent(
-            f"bucket '{bucket}' is not open to jobs in this stack: SIGNALBOX_TRANSFER_BUCKETS lists those that are, "
+            f"bucket '{bucket}' is not open to jobs in this stack: SIGNALBOX_FILE_TRANSFERS lists those that are, "
             f"beside the stack's own {settings.jobs_bucket}"
         )
     return bucket

@@ -50,8 +50,9 @@ def find_table(db: Connection, table: str, allowed: Iterable[str], use: Literal[
     """Raises Permanent where there is no such table, or the stack does not list it."""
     schema, _, name = table.partition(".")
     if not {table, f"{schema}.*"} & set(allowed):
-        variable = f"SIGNALBOX_{use.upper()}_TABLES"
-        raise Permanent(f"table {table} is not open to {use}s in this stack: {variable} lists those that are")
+        raise Permanent(
+            f"table {table} is not open to {use}s in this stack: SIGNALBOX_FILE_TRANSFERS lists those that are"
+        )
     values = {"schema": schema, "name": name, "kinds": _KINDS[use]}
     rows = db.execute(SQL["read_columns"], values).fetchall()
     if not rows:
