@@ -12,7 +12,7 @@ from bench.packages import built, folder, laid_out
 from bench.ratio import Ratio, alternate, timed
 
 ROUNDS = 15
-IMPORTS = "import sys; sys.path[:0] = sys.argv[1:]; import signalbox.engine, signalbox.tasks.sweep_runs"
+IMPORTS = "import sys; sys.path[:0] = sys.argv[1:]; import signalbox.app, signalbox.tasks.sweep_runs"
 
 
 def measure(_: str) -> list[Ratio]:

@@ -14,8 +14,8 @@ from datetime import timedelta
 from bench.job_plant import MOST_RECORDS, JobPlant, events_of, job_plant
 from bench.job_types import AT_ONCE
 from bench.ratio import Ratio, alternate, timed
-from signalbox.jobs.audit import Orderer
-from signalbox.jobs.controls import Cap, Controlled, set_cap
+from signalbox.operate.audit import Orderer
+from signalbox.operate.caps import Cap, Controlled, set_cap
 from signalbox.worker.lease import Claim
 
 CAPS = {1: 100, 10: 1_000, 100: 10_000}  # jobs for each

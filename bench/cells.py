@@ -30,14 +30,14 @@ from bench.job_plant import as_url, own_database, start_worker
 from bench.job_types import BENCH_JOB_TYPES, OF_A_HOST
 from bench.peer import HERE, INTERPRETER
 from bench.ratio import Ratio
-from local.aws import client
-from local.postgres import EmbeddedPostgres
-from signalbox import migrations
-from signalbox.database import Connection
 from signalbox.errors import Unavailable
 from signalbox.invocation import Invocation
-from signalbox.jobs.submission import NewJob, submit
-from signalbox.packs import ENGINE
+from signalbox.migrate import migrations
+from signalbox.packs.pack import ENGINE
+from signalbox.postgres.connection import Connection
+from signalbox.submit.insert import NewJob, submit
+from signalbox_laptop.aws import client
+from signalbox_laptop.postgres.embedded import EmbeddedPostgres
 from tests.support.answer_cutter import AnswerCutter
 from tests.support.job_crowd import JobCrowd
 from tests.support.lane_stand_in import LaneStandIn

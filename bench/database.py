@@ -9,9 +9,9 @@ from tempfile import TemporaryDirectory
 
 import psycopg
 
-from local.postgres import EmbeddedPostgres
-from signalbox import migrations
-from signalbox.packs import ENGINE
+from signalbox.migrate import migrations
+from signalbox.packs.pack import ENGINE
+from signalbox_laptop.postgres.embedded import EmbeddedPostgres
 
 
 @contextmanager

@@ -21,8 +21,8 @@ from bench.ratio import Ratio, timed
 from bench.run import NEWEST, empty_engine
 from bench.transactional import BATCH as BATCH_OF_TRIPS
 from bench.transactional import count_trips
-from signalbox.database import Connection
 from signalbox.invocation import Invocation
+from signalbox.postgres.connection import Connection
 from signalbox.tasks import dispatch_jobs
 
 JOBS, LONE, RUNS, BATCH = 4_000, 400, 20, 1_000

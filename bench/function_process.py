@@ -13,9 +13,9 @@ from queue import SimpleQueue
 from typing import Any
 
 from bench.packages import built
-from local.lambda_service.artefacts import Artefact
-from local.lambda_service.invocation import Invocation
-from local.lambda_service.runtime_api import Offer, Ready, Responded, RuntimeApi, Signal
+from signalbox_laptop.lambda_runtime.invocation import Invocation
+from signalbox_laptop.lambda_runtime.packages import Artefact
+from signalbox_laptop.lambda_runtime.runtime_api import Offer, Ready, Responded, RuntimeApi, Signal
 
 
 @dataclass(frozen=True, slots=True)

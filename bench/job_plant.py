@@ -17,13 +17,13 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from bench.job_types import BENCH_JOB_TYPES
 from bench.lane import Lane
-from signalbox import migrations
-from signalbox.database import Connection
-from signalbox.engine import Engine
+from signalbox.app import Engine
 from signalbox.invocation import Invocation
-from signalbox.jobs.catalogue import Catalogue
-from signalbox.jobs.submission import NewJob, submit
-from signalbox.packs import ENGINE
+from signalbox.migrate import migrations
+from signalbox.packs.pack import ENGINE
+from signalbox.packs.registries import Catalogue
+from signalbox.postgres.connection import Connection
+from signalbox.submit.insert import NewJob, submit
 
 MOST_RECORDS = 10_000  # of an event
 SWEEP_SECONDS = 60.0

@@ -8,9 +8,9 @@ from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
 
-from local.conditions import Decided
-from local.lambda_service.artefacts import Artefact
-from local.transform import package, parameters_of, read_template, transform
+from signalbox_laptop.deploy.conditions import Decided
+from signalbox_laptop.deploy.template import package, parameters_of, read_template, transform
+from signalbox_laptop.lambda_runtime.packages import Artefact
 from tests.support.build import ROOT, Built, build, layers_of
 
 _SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:database"

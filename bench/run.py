@@ -15,11 +15,11 @@ from itertools import count
 from types import ModuleType
 
 from bench.ratio import Ratio, alternate, timed
-from signalbox.context import Context, Done
-from signalbox.database import Connection
-from signalbox.engine import Engine
+from signalbox.app import Engine
 from signalbox.invocation import Invocation
-from signalbox.registry import Task
+from signalbox.ledger.context import Context, Done
+from signalbox.packs.task import Task
+from signalbox.postgres.connection import Connection
 
 ROUNDS = 500
 NEWEST = datetime(2026, 1, 1, tzinfo=UTC)

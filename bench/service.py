@@ -18,12 +18,12 @@ from typing import Any
 import psycopg
 
 from bench.ratio import Ratio
-from local.aws import client
-from local.home import State
-from local.stack import Options, down, up
-from signalbox.jobs.catalogue import Catalogue
-from signalbox.jobs.submission import NewJob, submit
-from signalbox.packs import ENGINE
+from signalbox.packs.pack import ENGINE
+from signalbox.packs.registries import Catalogue
+from signalbox.submit.insert import NewJob, submit
+from signalbox_laptop.aws import client
+from signalbox_laptop.home import State
+from signalbox_laptop.up import Options, down, up
 
 CALLS, JOBS = 100, 400
 PATIENCE_SECONDS = 120.0

@@ -22,10 +22,10 @@ from bench.function_process import Start
 from bench.job_plant import events_of
 from bench.packages import folder, laid_out
 from bench.ratio import Ratio, alternate
-from local.lambda_service.artefacts import Artefact
-from signalbox.jobs.catalogue import Catalogue
-from signalbox.jobs.submission import NewJob, submit
-from signalbox.packs import ENGINE
+from signalbox.packs.pack import ENGINE
+from signalbox.packs.registries import Catalogue
+from signalbox.submit.insert import NewJob, submit
+from signalbox_laptop.lambda_runtime.packages import Artefact
 
 ROUNDS = 25
 FUNCTIONS = ("ArchiverFunction", "PollerFunction", "WorkerFunction", "DeadLetterFunction")
@@ -139,6 +139,6 @@ def _write_pack(pack: Path, name: str, tasks: int) -> None:
         for number in range(tasks)
     )
     (pack / "pack.py").write_text(
-        "from pathlib import Path\nfrom signalbox.packs import Pack\nfrom signalbox.registry import Task\n\n"
+        "from pathlib import Path\nfrom signalbox.packs.pack import Pack\nfrom signalbox.packs.task import Task\n\n"
         f"PACK = Pack('{name}', (\n{rows}), Path(__file__).parent / 'migrations')\n"
     )

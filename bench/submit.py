@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from bench.job_plant import JobPlant, job_plant, start_worker
 from bench.ratio import Ratio, alternate, timed
 from bench.round_trips import count_round_trips
-from signalbox.jobs.submission import SQL, NewJob, submit
+from signalbox.submit.insert import SQL, NewJob, submit
 
 JOBS, ROUNDS = 100_000, 5
 

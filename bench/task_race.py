@@ -27,8 +27,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from bench.ratio import Ratio
 from forecasts.pack import PACK
-from signalbox import migrations
-from signalbox.packs import ENGINE
+from signalbox.migrate import migrations
+from signalbox.packs.pack import ENGINE
 
 ROUNDS = 4
 
@@ -132,7 +132,7 @@ def _run_apart(dsn: str, race: Race) -> Measured:
 
 
 def _run(outbox: Any, url: str, task: str, now: datetime) -> None:
-    from signalbox.engine import Engine
+    from signalbox.app import Engine
     from signalbox.invocation import Invocation
 
     os.environ["AWS_DEFAULT_REGION"] = "us-east-1"

@@ -13,7 +13,7 @@ from bench.job_plant import JobPlant, events_of, job_plant, start_worker
 from bench.job_types.insert_row import INSERT
 from bench.ratio import Ratio, alternate, timed
 from bench.round_trips import count_round_trips
-from signalbox.database import Connection
+from signalbox.postgres.connection import Connection
 
 JOBS, BATCH, ROUNDS = 500, 100, 7
 DONE = "UPDATE by_hand SET status = 'completed', completed_at = now() WHERE id = %s"

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from local.transform import read_template
+from signalbox_laptop.deploy.template import read_template
 
 ROOT = Path(__file__).parent.parent
 

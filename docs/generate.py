@@ -15,13 +15,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from local.cli.command import COMMANDS
-from local.transform import read_template
-from signalbox import backfills, ledger
 from signalbox.job_types import JOB_TYPES
-from signalbox.jobs import states
-from signalbox.packs import registry_of
-from signalbox.registry import Task
+from signalbox.jobs import status
+from signalbox.ledger import ledger
+from signalbox.ledger.backfill import TRANSITIONS as BACKFILL_TRANSITIONS
+from signalbox.packs.pack import registry_of
+from signalbox.packs.task import Task
+from signalbox_cli.command import COMMANDS
+from signalbox_laptop.deploy.template import read_template
 
 DOCS = Path(__file__).parent
 _PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -64,11 +65,11 @@ def runs() -> str:
 
 
 def backfill() -> str:
-    return _diagram(backfills.TRANSITIONS, born=["running"])
+    return _diagram(BACKFILL_TRANSITIONS, born=["running"])
 
 
 def jobs() -> str:
-    return _diagram(states.TRANSITIONS, born=["pending", "queued"])
+    return _diagram(status.TRANSITIONS, born=["pending", "queued"])
 
 
 def job_types() -> str:

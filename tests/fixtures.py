@@ -17,8 +17,8 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from local.postgres import EmbeddedPostgres
-from signalbox.packs import ENGINE
+from signalbox.packs.pack import ENGINE
+from signalbox_laptop.postgres.embedded import EmbeddedPostgres
 from tests.rights.plugin import (  # noqa: F401 - hooks, and a fixture for all tests
     only_listed_calls,
     pytest_configure,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from signalbox.jobs.job_type import JobType
+from signalbox.packs.job_type import JobType
 
 AT_ONCE = 400  # jobs that wait, in one worker
 OF_A_HOST = 4  # jobs at once in a host of the cells

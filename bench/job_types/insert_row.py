@@ -1,6 +1,6 @@
 """A transactional job with one effect: a row in a table of the business."""
 
-from signalbox.jobs.payload import JobPayload
+from signalbox.packs.job_payload import JobPayload
 from signalbox.worker.job_context import JobContext
 
 INSERT = "INSERT INTO business (number) VALUES (%s)"

@@ -10,8 +10,8 @@ from functools import cache
 
 import psycopg
 
-from signalbox.database import Connection
-from signalbox.jobs.payload import JobPayload
+from signalbox.packs.job_payload import JobPayload
+from signalbox.postgres.connection import Connection
 from signalbox.worker.job_context import JobContext
 
 NOTE = "INSERT INTO notes (job, host, what) VALUES (%s, %s, %s)"

@@ -8,7 +8,7 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 import signalbox.operations  # noqa: F401 - while it starts, Lambda gives a function a whole processor
-from signalbox.engine import Engine
+from signalbox.app import Engine
 from signalbox.invocation import Invocation
 
 

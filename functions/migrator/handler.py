@@ -6,8 +6,8 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from signalbox.deploy import is_deploy
-from signalbox.migrator import Migrator, serve_deploy
+from signalbox.migrate.deploy_hook import is_deploy
+from signalbox.migrate.migrator import Migrator, serve_deploy
 
 
 @cache

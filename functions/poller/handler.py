@@ -7,8 +7,8 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-import signalbox.runs  # noqa: F401 - while it starts, Lambda gives a function a whole processor
-from signalbox.engine import Engine
+import signalbox.ledger.run  # noqa: F401 - while it starts, Lambda gives a function a whole processor
+from signalbox.app import Engine
 from signalbox.invocation import Invocation
 
 

@@ -21,9 +21,9 @@ REGISTRY = "layers/engine/signalbox/job_types/__init__.py"
 PROGRAM = """
 import json, os, sys
 from datetime import UTC, datetime
-from signalbox.engine import Engine
+from signalbox.app import Engine
 from signalbox.invocation import Invocation
-from signalbox.jobs.submission import NewJob, submit
+from signalbox.submit.insert import NewJob, submit
 engine, now = Engine.start(os.environ), datetime.now(UTC)
 db = engine.tools.database.connection()
 new = [NewJob(job_type="write_invoice", payload=payload) for payload in json.loads(sys.argv[1])]

@@ -18,7 +18,7 @@ from tests.support.template import ROOT
 
 GUIDE = (ROOT / "docs" / "add-a-task.md").read_text("utf-8")
 REGISTRY = "layers/engine/signalbox/tasks/__init__.py"
-FOLDERS = ("layers", "functions", "events", "local", "tests", "docs")
+FOLDERS = ("layers", "functions", "events", "cli", "laptop", "tests", "docs")
 PROOF = ["tests/contract/test_registry.py", "tests/contract/test_resources.py", "tests/contract/test_events.py"]
 
 
@@ -72,7 +72,7 @@ def test_the_guides_task_does_what_it_says(copy: Path, dsn: str, db: psycopg.Con
         "CREATE TABLE visitors AS SELECT id, now() - id * interval '1 day' AS last_visit FROM generate_series(1, 50) id"
     )
     program = (
-        "import json; from datetime import UTC, datetime; from signalbox.engine import Engine;"
+        "import json; from datetime import UTC, datetime; from signalbox.app import Engine;"
         "from signalbox.invocation import Invocation; import os, sys;"
         "answer = Engine.start(os.environ).archive(json.loads(sys.argv[1]), Invocation.of('r', datetime.now(UTC), 60));"
         "print(json.dumps(answer))"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from signalbox.jobs.alerts import RULES, Readings
+from signalbox.stats.alerts import RULES, Readings
 from tests.support.emitted import emitted, gauges
 from tests.support.template import FUNCTION, QUEUE, ROOT, statements, text
 from tests.support.watched import COMBINATIONS, PREFIX, Alarm, Metric, alarms, dashboards, shown, substituted, watched

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from local.conditions import Decided
-from local.parameters import faults_of
-from local.transform import parameters_of, read_template
-from signalbox.clients import Clients
+from signalbox.aws.clients import Clients
+from signalbox_laptop.deploy.conditions import Decided
+from signalbox_laptop.deploy.parameters import faults_of
+from signalbox_laptop.deploy.template import parameters_of, read_template
 from tests.support.template import (
     ALARM,
     LOG_GROUP,

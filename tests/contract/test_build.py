@@ -135,7 +135,7 @@ def test_bytecode_of_the_runtimes_version_is_loaded_whatever_the_files_dates(tmp
 
 def test_bytecode_names_the_folder_that_lambda_unpacks_to(tmp_path: Path) -> None:
     _, layer = build_layer(tmp_path, runtime=OWN)
-    compiled = next(layer.rglob("errors.*.pyc")).read_bytes()
+    compiled = next(layer.rglob("signalbox/__pycache__/errors.*.pyc")).read_bytes()
 
     assert b"/opt/python/signalbox/errors.py" in compiled
     assert str(tmp_path).encode() not in compiled

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from docs import generate
-from local.cli.errors import UsageRefused
-from local.cli.parser import CommandLine, build_parser
-from signalbox.packs import registry_of
+from signalbox.packs.pack import registry_of
+from signalbox_cli.errors import UsageRefused
+from signalbox_cli.parser import CommandLine, build_parser
 from tests.support.emitted import emitted
 from tests.support.template import ROOT
 
@@ -35,7 +35,9 @@ def test_the_documents_name_every_task() -> None:
 
 def test_the_documents_name_every_setting_and_parameter() -> None:
     settings = (ROOT / "docs" / "settings.md").read_text("utf-8")
-    read = re.findall(r'reader\.\w+\("([A-Z_]+)"', (ROOT / "layers/engine/signalbox/settings.py").read_text("utf-8"))
+    read = re.findall(
+        r'reader\.\w+\("([A-Z_]+)"', (ROOT / "layers/engine/signalbox/runtime/settings.py").read_text("utf-8")
+    )
     parameters = re.findall(r"^  (\w+):", _section("Parameters"), re.MULTILINE)
     wanted = [f"SIGNALBOX_{name}" for name in read] + parameters
     assert len(wanted) > 20

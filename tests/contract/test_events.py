@@ -9,13 +9,13 @@ import pytest
 from pydantic import BaseModel
 
 from signalbox.errors import Refused
-from signalbox.jobs.message import read_messages
-from signalbox.log import make_logger
-from signalbox.migrator import MigratorPayload
+from signalbox.jobs.job_message import read_messages
+from signalbox.ledger.run import check_params
+from signalbox.migrate.migrator import MigratorPayload
 from signalbox.operations import OPERATIONS, OperationPayload
-from signalbox.packs import registry_of
-from signalbox.payload import TaskPayload, read_payload
-from signalbox.runs import check_params
+from signalbox.packs.pack import registry_of
+from signalbox.runtime.log import make_logger
+from signalbox.runtime.payload import TaskPayload, read_payload
 from tests.support.events import EVENTS, function_of
 from tests.support.template import PACKS, ROOT
 

@@ -21,7 +21,11 @@ def contracts() -> ConfigParser:
 
 
 def test_every_package_of_a_layer_is_under_contract() -> None:
-    packages = {init.parent.name for init in ROOT.glob("layers/*/*/__init__.py")} | {"local", "functions"}
+    packages = {init.parent.name for init in ROOT.glob("layers/*/*/__init__.py")} | {
+        "signalbox_cli",
+        "signalbox_laptop",
+        "functions",
+    }
     roots = contracts()["importlinter"]["root_packages"].split()
     placed = contracts()["importlinter:contract:direction"]["layers"].replace("|", " ").split()
 
@@ -32,13 +36,13 @@ def test_every_package_of_a_layer_is_under_contract() -> None:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A project of the same shape with two packs, which have joined as .importlinter says."""
-    roots = "".join(f"    {package}\n" for package in ("local", *PACKS))
-    config = (ROOT / ".importlinter").read_text().replace("    local\n", roots, 1)
+    roots = "".join(f"    {package}\n" for package in ("signalbox_laptop", *PACKS))
+    config = (ROOT / ".importlinter").read_text().replace("    signalbox_laptop\n", roots, 1)
     write(tmp_path, ".importlinter", config)
-    for package in ("local", "signalbox", *PACKS):
+    for package in ("signalbox_cli", "signalbox_laptop", "signalbox", *PACKS):
         write(tmp_path, f"{package}/__init__.py", "")
     write(tmp_path, "forecasts/pack.py", "import signalbox")
-    write(tmp_path, "local/stack.py", "import signalbox")
+    write(tmp_path, "signalbox_laptop/up.py", "import signalbox")
     for name in ("archiver", "poller"):
         write(tmp_path, f"functions/{name}/handler.py", "import signalbox, forecasts")
     return tmp_path
@@ -71,13 +75,13 @@ def test_imports_towards_the_engine_are_allowed(project: Path) -> None:
     ("module", "imports"),
     [
         ("signalbox/task.py", "forecasts"),
-        ("signalbox/task.py", "local"),
+        ("signalbox/task.py", "signalbox_laptop"),
         ("forecasts/task.py", "compliance"),
-        ("forecasts/task.py", "local"),
+        ("forecasts/task.py", "signalbox_laptop"),
         ("forecasts/task.py", "functions.archiver.handler"),
-        ("functions/poller/more.py", "local.stack"),
+        ("functions/poller/more.py", "signalbox_laptop.up"),
         ("functions/poller/more.py", "functions.archiver.handler"),
-        ("local/more.py", "functions.archiver.handler"),
+        ("signalbox_laptop/more.py", "functions.archiver.handler"),
     ],
 )
 def test_an_import_the_other_way_is_refused(project: Path, module: str, imports: str) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from local.conditions import Decided
-from local.transform import parameters_of
+from signalbox_laptop.deploy.conditions import Decided
+from signalbox_laptop.deploy.template import parameters_of
 from tests.contract.test_job_plane import granted
 from tests.support.template import (
     CERTIFICATES,

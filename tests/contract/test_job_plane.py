@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from signalbox.jobs.job_type import Lane
-from signalbox.jobs.lanes import LONGEST_DELAY_SECONDS
-from signalbox.jobs.submission import LONGEST
-from signalbox.settings import Settings
+from signalbox.packs.job_type import Lane
+from signalbox.publish.lanes import LONGEST_DELAY_SECONDS
+from signalbox.runtime.settings import Settings
+from signalbox.submit.insert import LONGEST
 from tests.support.template import (
     FUNCTION,
     MAPPING,

@@ -20,10 +20,10 @@ REGISTRY = "layers/engine/signalbox/job_types/__init__.py"
 PROGRAM = """
 import json, os
 from datetime import UTC, datetime
-from signalbox.engine import Engine
+from signalbox.app import Engine
 from signalbox.invocation import Invocation
-from signalbox.jobs.groups import seal_group
-from signalbox.jobs.submission import NewJob, submit
+from signalbox.submit.groups import seal_group
+from signalbox.submit.insert import NewJob, submit
 engine, now = Engine.start(os.environ), datetime.now(UTC)
 db, catalogue = engine.tools.database.connection(), engine.tools.catalogue
 

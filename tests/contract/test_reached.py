@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from signalbox.queries import load_queries
+from signalbox.postgres.queries import load_queries
 from tests.support.template import ROOT
 
 CODE = sorted(
     path
-    for folder in ("layers", "functions", "local")
+    for folder in ("layers", "functions", "cli", "laptop")
     for path in (ROOT / folder).rglob("*.py")
     if "tests" not in path.relative_to(ROOT).parts
 )

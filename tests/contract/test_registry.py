@@ -8,9 +8,9 @@ from importlib import import_module
 
 import pytest
 
-from signalbox.packs import registry_of
-from signalbox.registry import Task
-from signalbox.schedule import Schedule
+from signalbox.packs.pack import registry_of
+from signalbox.packs.schedule import Schedule
+from signalbox.packs.task import Task
 from tests.support.template import PACKS, ROOT
 
 TASKS = list(registry_of(PACKS))

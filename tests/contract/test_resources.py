@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from signalbox.packs import registry_of
+from signalbox.packs.pack import registry_of
 from tests.support.template import (
     BUCKET,
     FUNCTION,

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from local.conditions import Decided
-from local.transform import package, parameters_of, transform
-from signalbox.jobs.job_type import LIGHT, Lane
-from signalbox.packs import load_packs, registry_of
+from signalbox.packs.job_type import LIGHT, Lane
+from signalbox.packs.pack import load_packs, registry_of
+from signalbox_laptop.deploy.conditions import Decided
+from signalbox_laptop.deploy.template import package, parameters_of, transform
 from tests.rights.recorder import LIST, Call, listed
 from tests.rights.stack import Place
 from tests.rights.wants import WHERE, Work, wanted

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from local.conditions import Decided
-from local.parameters import faults_of
-from local.transform import parameters_of, read_template
+from signalbox_laptop.deploy.conditions import Decided
+from signalbox_laptop.deploy.parameters import faults_of
+from signalbox_laptop.deploy.template import parameters_of, read_template
 from tests.support.template import ROOT, SECRET
 
 CONFIG: dict[str, Any] = tomllib.loads((ROOT / "samconfig.toml").read_text())

@@ -8,8 +8,8 @@ from enum import StrEnum
 import psycopg
 import pytest
 
-from signalbox.backfills import BackfillStatus, SlotStatus
-from signalbox.ledger import RunStatus, Trigger
+from signalbox.ledger.backfill import BackfillStatus, SlotStatus
+from signalbox.ledger.ledger import RunStatus, Trigger
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from checks import scan
-from local.transform import read_template
+from signalbox_laptop.deploy.template import read_template
 from tests.support.template import ROOT
 
 PROMISES = (ROOT / "SECURITY.md").read_text("utf-8")

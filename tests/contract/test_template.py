@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from local.deploy import NESTED
-from local.transform import read_template
-from signalbox.database import CONNECT_PATIENCE_SECONDS
-from signalbox.packs import registry_of
-from signalbox.settings import Settings
+from signalbox.packs.pack import registry_of
+from signalbox.postgres.connection import CONNECT_PATIENCE_SECONDS
+from signalbox.runtime.settings import Settings
+from signalbox_laptop.deploy.deploy import NESTED
+from signalbox_laptop.deploy.template import read_template
 from tests.support.template import (
     BUCKET,
     FUNCTION,

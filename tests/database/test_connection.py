@@ -10,13 +10,13 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from local.postgres import EmbeddedPostgres
-from signalbox.clients import Clients
-from signalbox.context import Context, Done
-from signalbox.database import Database, secure
+from signalbox.aws.clients import Clients
+from signalbox.aws.database_secret import DatabaseAddress, dsn_of
 from signalbox.errors import DatabaseUnavailable, SchemaMismatch, SettingsRefused, SignalboxError
-from signalbox.secret import DatabaseAddress, dsn_of
-from signalbox.settings import Settings
+from signalbox.ledger.context import Context, Done
+from signalbox.postgres.connection import Database, secure
+from signalbox.runtime.settings import Settings
+from signalbox_laptop.postgres.embedded import EmbeddedPostgres
 from tests.support.ledger_rows import runs_of
 from tests.support.stage import NOON, Stage
 from tests.support.tls_server import TlsServer
@@ -52,8 +52,8 @@ def test_a_database_that_is_down_is_an_error_that_a_retry_may_heal(tmp_path: Pat
 def test_a_database_that_restarts_in_the_middle_of_a_run_costs_that_run_and_no_more(
     tmp_path: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from signalbox import migrations
-    from signalbox.packs import ENGINE
+    from signalbox.migrate import migrations
+    from signalbox.packs.pack import ENGINE
     from tests.support.tasks import note_run
 
     postgres = EmbeddedPostgres(tmp_path, durable=False)
@@ -110,7 +110,7 @@ def test_a_warm_environment_notices_a_schema_that_no_longer_serves_it(
 ) -> None:
     stage.invoke("sweep_runs", NOON)
     db.execute("INSERT INTO signalbox.schema_migrations VALUES ('signalbox', 99, 'n', 99, 'c', now(), 'tests')")
-    monkeypatch.setattr("signalbox.database.INSPECT_AFTER_SECONDS", -1.0)
+    monkeypatch.setattr("signalbox.postgres.connection.INSPECT_AFTER_SECONDS", -1.0)
     with pytest.raises(SchemaMismatch, match="newer than this code"):
         stage.invoke("sweep_runs", NOON, force=True)
 

@@ -13,12 +13,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from local.lambda_service.http_server import HttpServer, Request, Response
-from signalbox import deploy, migrations, migrator
-from signalbox.deploy import is_deploy
 from signalbox.errors import AnswerLost, PayloadRefused
-from signalbox.migrator import Migrator, serve_deploy
-from signalbox.packs import ENGINE, Pack
+from signalbox.migrate import deploy_hook, migrations, migrator
+from signalbox.migrate.deploy_hook import is_deploy
+from signalbox.migrate.migrator import Migrator, serve_deploy
+from signalbox.packs.pack import ENGINE, Pack
+from signalbox_laptop.lambda_api.http_server import HttpServer, Request, Response
 from tests.support.stage import as_url
 
 SIGNATURE = "X-Amz-Signature=sesame"
@@ -69,7 +69,7 @@ def bucket() -> Iterator[Bucket]:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deploy, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(deploy_hook, "FIRST_PAUSE", 0.01)
     monkeypatch.setattr(migrator, "LOOK_AGAIN_SECONDS", 0.01)
 
 
@@ -173,7 +173,7 @@ def test_a_migration_that_takes_too_long_is_ended_and_told_before_the_functions_
     bucket: Bucket, dsn: str, numbers: Callable[..., Pack]
 ) -> None:
     pack = numbers("-- serves: 1\nCREATE TABLE numbers.half (n int); SELECT pg_sleep(60);\n")
-    ask(bucket.event("Update"), dsn, deploy.RESERVE_SECONDS + 0.3, (ENGINE, pack))
+    ask(bucket.event("Update"), dsn, deploy_hook.RESERVE_SECONDS + 0.3, (ENGINE, pack))
     assert bucket.answer["Status"] == "FAILED"
     assert "MigrationOverdue: migration numbers/0001_n took longer" in bucket.answer["Reason"]
     assert not table(dsn, "numbers.half")
@@ -182,15 +182,15 @@ def test_a_migration_that_takes_too_long_is_ended_and_told_before_the_functions_
 def test_a_database_that_does_not_let_go_keeps_the_answer_from_nobody(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deploy, "RESERVE_SECONDS", 0.2)
+    monkeypatch.setattr(deploy_hook, "RESERVE_SECONDS", 0.2)
     answered = threading.Event()
 
-    def hang(_: float) -> deploy.Answer:
+    def hang(_: float) -> deploy_hook.Answer:
         answered.wait(10)
-        return deploy.Answer("SUCCESS", "too late", {})
+        return deploy_hook.Answer("SUCCESS", "too late", {})
 
     log = logging.getLogger("tests")
-    waiting = threading.Thread(target=lambda: deploy.serve(bucket.event(), 0.3, log, hang))  # type: ignore[arg-type]
+    waiting = threading.Thread(target=lambda: deploy_hook.serve(bucket.event(), 0.3, log, hang))  # type: ignore[arg-type]
     waiting.start()
     for _ in range(1000):
         if bucket.answers:
@@ -217,7 +217,7 @@ def test_a_table_in_use_is_tried_again_in_a_deploy(
 
 
 def test_a_database_that_is_down_is_told_once_the_time_is_over(bucket: Bucket) -> None:
-    ask(bucket.event(), "host=127.0.0.1 port=1 user=u dbname=none", deploy.RESERVE_SECONDS + 0.2)
+    ask(bucket.event(), "host=127.0.0.1 port=1 user=u dbname=none", deploy_hook.RESERVE_SECONDS + 0.2)
     assert bucket.answer["Status"] == "FAILED"
     assert "DatabaseUnavailable: the database can't be reached" in bucket.answer["Reason"]
 
@@ -260,7 +260,7 @@ def test_an_answer_that_is_refused_for_good_brings_the_event_again_and_shows_no_
 def test_an_answer_that_nobody_takes_is_given_up_in_time(bucket: Bucket) -> None:
     bucket.says = [503] * 100
     with pytest.raises(AnswerLost, match="status 503"):
-        ask(bucket.event("Delete"), "", deploy.PUT_SECONDS + 0.1)
+        ask(bucket.event("Delete"), "", deploy_hook.PUT_SECONDS + 0.1)
 
 
 def test_nothing_that_is_logged_or_answered_holds_the_address(
@@ -295,9 +295,9 @@ def test_a_request_of_an_unknown_type_fails_and_does_nothing(bucket: Bucket, emp
 
 
 def test_a_reason_of_any_length_fits_what_cloudformation_takes(bucket: Bucket) -> None:
-    request = deploy.DeployRequest.model_validate(bucket.event())
+    request = deploy_hook.DeployRequest.model_validate(bucket.event())
     for reason in ("a" * 9000, "ü" * 9000, '"' * 9000):
-        assert len(deploy.Answer("FAILED", reason, {}).to_json(request)) <= deploy.MOST_BYTES
+        assert len(deploy_hook.Answer("FAILED", reason, {}).to_json(request)) <= deploy_hook.MOST_BYTES
 
 
 def test_the_plain_payloads_are_none_of_cloudformations() -> None:

@@ -10,12 +10,12 @@ from threading import Thread
 import psycopg
 import pytest
 
-from signalbox import migrations
-from signalbox.engine import Engine
+from signalbox.app import Engine
 from signalbox.errors import MigrationRefused, MigratorBusy, PayloadRefused, SchemaMismatch
 from signalbox.invocation import Invocation
-from signalbox.migrator import Migrator
-from signalbox.packs import ENGINE, Pack
+from signalbox.migrate import migrations
+from signalbox.migrate.migrator import Migrator
+from signalbox.packs.pack import ENGINE, Pack
 from tests.support.catalogue import catalogue
 from tests.support.stage import NOON, as_url
 

@@ -15,11 +15,11 @@ import boto3
 import psycopg
 import pytest
 
-from local.moto_process import MotoProcess
-from local.postgres import EmbeddedPostgres
-from signalbox.engine import Engine
+from signalbox.app import Engine
 from signalbox.errors import DatabaseUnavailable
-from signalbox.migrator import Migrator
+from signalbox.migrate.migrator import Migrator
+from signalbox_laptop.moto.process import MotoProcess
+from signalbox_laptop.postgres.embedded import EmbeddedPostgres
 from tests.support.aws import speak_to
 from tests.support.stage import NOON, Stage
 

@@ -8,10 +8,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from signalbox import ledger
-from signalbox.context import Context, Done
 from signalbox.errors import ParamsRefused, PayloadRefused, RunLost, SchemaMismatch, TaskDisabled, TaskUnknown
-from signalbox.ledger import Attempt, Ending, RunStatus, Slot, Trigger
+from signalbox.ledger import ledger
+from signalbox.ledger.context import Context, Done
+from signalbox.ledger.ledger import Attempt, Ending, RunStatus, Slot, Trigger
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.ledger_rows import abandoned_run, count, runs_of
 from tests.support.stage import NOON, Stage

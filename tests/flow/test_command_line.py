@@ -13,9 +13,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from local.aws import client
-from signalbox.packs import registry_of
-from signalbox.registry import MINUTE
+from signalbox.packs.pack import registry_of
+from signalbox.packs.task import MINUTE
+from signalbox_laptop.aws import client
 from tests.support.command_line import Signalbox, await_line, interrupt, refusal
 from tests.support.template import PACKS, ROOT
 from tests.support.warm_command_line import PATIENCE

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from local.aws import client
-from local.cli.laptop_control import LaptopControl
-from signalbox.packs import registry_of
-from signalbox.registry import MINUTE
+from signalbox.packs.pack import registry_of
+from signalbox.packs.task import MINUTE
+from signalbox_cli.stack.laptop_api import LaptopControl
+from signalbox_laptop.aws import client
 from tests.support.command_line import Signalbox, refusal
 
 

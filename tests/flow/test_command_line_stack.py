@@ -12,9 +12,9 @@ import psutil
 import psycopg
 import pytest
 
-from local.cli.commands.demo import AT
-from local.postgres import running_on
-from local.processes import wait_for_end
+from signalbox_cli.commands.stack.demo import AT
+from signalbox_laptop.postgres.embedded import running_on
+from signalbox_laptop.processes import wait_for_end
 from tests.support.command_line import Signalbox, await_line, interrupt
 from tests.support.laptop import belonging_to, supervisor_of
 from tests.support.warm_command_line import PATIENCE

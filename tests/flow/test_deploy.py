@@ -13,11 +13,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from local import aws
-from local.deploy import deploy, plan
-from local.errors import DeployFailed, ParameterRefused
-from local.package import BUCKET, package_function, package_layer
-from signalbox.packs import registry_of
+from signalbox.packs.pack import registry_of
+from signalbox_laptop import aws
+from signalbox_laptop.deploy.deploy import deploy, plan
+from signalbox_laptop.deploy.package import BUCKET, package_function, package_layer
+from signalbox_laptop.errors import DeployFailed, ParameterRefused
 from tests.support.deployed import SECRET, Deployed, deploy_to, moto, reset
 from tests.support.small_project import text_of, write_resources, write_small_project
 

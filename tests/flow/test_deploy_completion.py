@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from local import completion
-from local.completion import COMPLETIONS, Completion, is_completed
+from signalbox_laptop.deploy import moto_gaps
+from signalbox_laptop.deploy.moto_gaps import COMPLETIONS, Completion, is_completed
 from tests.support.deployed import SECRET, Deployed, deploy_to, moto
 from tests.support.small_project import write_small_project
 from tests.support.template import ROOT, VARIANTS
@@ -37,7 +37,7 @@ def incomplete(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
     """A project with something of each kind on the list, deployed without the list."""
     project = write_small_project(tmp_path_factory.mktemp("project"))
     with moto(tmp_path_factory.mktemp("home")) as endpoint, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(completion, "complete", lambda *_: None)
+        patch.setattr(moto_gaps, "complete", lambda *_: None)
         yield deploy_to(endpoint, project, GIVEN)
 
 

@@ -19,12 +19,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from local.postgres import EmbeddedPostgres
-from signalbox import migrations
 from signalbox.errors import Unavailable
-from signalbox.jobs.catalogue import Catalogue
-from signalbox.jobs.submission import NewJob, submit
-from signalbox.packs import ENGINE
+from signalbox.migrate import migrations
+from signalbox.packs.pack import ENGINE
+from signalbox.packs.registries import Catalogue
+from signalbox.submit.insert import NewJob, submit
+from signalbox_laptop.postgres.embedded import EmbeddedPostgres
 from tests.support.answer_cutter import AnswerCutter
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.job_crowd import JobCrowd

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from local.aws import client
-from local.home import State
-from local.stack import Options, down, up
-from signalbox.jobs.job_type import Lane
-from signalbox.jobs.lanes import Notice
-from signalbox.jobs.submission import LOST_AFTER, NewJob
+from signalbox.packs.job_type import Lane
+from signalbox.publish.lanes import Notice
+from signalbox.submit.insert import LOST_AFTER, NewJob
+from signalbox_laptop.aws import client
+from signalbox_laptop.home import State
+from signalbox_laptop.up import Options, down, up
 from tests.support.jobs_laptop import JobsLaptop, jobs_laptop
 from tests.support.laptop import control
 from tests.support.webhook_receiver import WebhookReceiver, answer, say

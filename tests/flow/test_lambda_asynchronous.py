@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from local.lambda_service.faults import FunctionUnknown
-from local.lambda_service.function import EventConfig
+from signalbox_laptop.lambda_api.errors import FunctionUnknown
+from signalbox_laptop.lambda_control.function import EventConfig
 
 if TYPE_CHECKING:
     from tests.support.lambda_stand import Stand

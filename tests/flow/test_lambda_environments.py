@@ -152,7 +152,7 @@ def test_a_function_finds_nothing_of_this_repository_but_what_was_deployed(stand
     name = stand.deploy("surroundings")
     path = [Path(folder) for folder in stand.call(name)["path"]]
     assert Path(__file__).parents[2] not in path
-    assert stand.fail(name, {"modules": ["local"]})["errorMessage"] == "No module named 'local'"
+    assert stand.fail(name, {"modules": ["signalbox_laptop"]})["errorMessage"] == "No module named 'signalbox_laptop'"
     assert any(folder.name == "site-packages" for folder in path)
 
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 from botocore.exceptions import ClientError
 
-from local.lambda_service.front import Front, PortBusy
+from signalbox_laptop.lambda_api.endpoint import Front, PortBusy
 
 if TYPE_CHECKING:
     from tests.support.lambda_stand import Stand

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import ClientError
 
-from local.lambda_service.log_writer import LogWriter
-from local.lambda_service.output import Frames, Lines
+from signalbox_laptop.lambda_runtime.log_writer import LogWriter
+from signalbox_laptop.lambda_runtime.output import Frames, Lines
 from tests.support.lambda_stand import PATIENCE
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from local.lambda_service.invocation import Result
-from local.lambda_service.sqs_event import failed_ids
+from signalbox_laptop.event_sources.sqs_event import failed_ids
+from signalbox_laptop.lambda_runtime.invocation import Result
 
 if TYPE_CHECKING:
     from tests.support.lambda_stand import Stand, Told

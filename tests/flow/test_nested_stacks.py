@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from local.deploy import NESTED, plan
-from local.errors import DeployFailed, ParameterRefused
-from signalbox.packs import registry_of
+from signalbox.packs.pack import registry_of
+from signalbox_laptop.deploy.deploy import NESTED, plan
+from signalbox_laptop.errors import DeployFailed, ParameterRefused
 from tests.support.deployed import deploy_to, moto
 from tests.support.small_project import write_resources
 

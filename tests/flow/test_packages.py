@@ -15,15 +15,15 @@ from pathlib import Path
 
 import pytest
 
-from local.aws import client
-from local.home import State
-from local.lambda_service.artefacts import Artefact
-from local.lambda_service.catalogue import Catalogue
-from local.lambda_service.clients import connect
-from local.lambda_service.environment_variables import Sandbox, variables_of
-from local.lambda_service.settings import ServiceSettings
 from samples.forecasts import load_story
-from signalbox.packs import registry_of
+from signalbox.packs.pack import registry_of
+from signalbox_laptop.aws import client
+from signalbox_laptop.home import State
+from signalbox_laptop.lambda_control.clients import connect
+from signalbox_laptop.lambda_control.functions import Catalogue
+from signalbox_laptop.lambda_control.settings import ServiceSettings
+from signalbox_laptop.lambda_runtime.packages import Artefact
+from signalbox_laptop.lambda_runtime.variables import Sandbox, variables_of
 from stand_ins.forecasts import Outside
 from tests.contract.test_late_imports import ENGINE, FORECASTS
 from tests.fixtures import new_database
@@ -133,6 +133,6 @@ def test_whatever_is_ever_imported_lies_in_the_layers_or_comes_with_the_runtime(
     standard = Path(files["json"]).parents[1]
     ours = (str(opt), str(world.built.runtime))
 
-    assert {"signalbox.engine", "forecasts.pack", "stripe", "boto3"} <= set(files)
+    assert {"signalbox.app", "forecasts.pack", "stripe", "boto3"} <= set(files)
     assert [name for name, file in files.items() if not file.startswith(ours) and "site-packages" in file] == []
     assert [name for name, file in files.items() if not file.startswith((*ours, str(standard)))] == []

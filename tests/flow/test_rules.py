@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from local.errors import LaptopError
-from local.lambda_service.faults import ContentInvalid, LambdaFault, Throttled
-from local.rules.delivery import Deliveries, Waits
-from local.rules.destination import Destinations
-from local.rules.firing import Fired, Firing
+from signalbox_laptop.errors import LaptopError
+from signalbox_laptop.event_sources.clock import Fired, Firing
+from signalbox_laptop.event_sources.delivery import Deliveries, Waits
+from signalbox_laptop.event_sources.destination import Destinations
+from signalbox_laptop.lambda_api.errors import ContentInvalid, LambdaFault, Throttled
 from tests.support.deployed import SECRET, Deployed, deploy_to, moto
 from tests.support.small_project import write_small_project
 

@@ -15,10 +15,10 @@ import psutil
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from local.aws import client
-from local.home import State
-from local.stack import Options, down, up
-from signalbox.jobs.submission import NewJob
+from signalbox.submit.insert import NewJob
+from signalbox_laptop.aws import client
+from signalbox_laptop.home import State
+from signalbox_laptop.up import Options, down, up
 from stand_ins import runpod, stripe
 from tests.support.command_line import Signalbox
 from tests.support.forecast_rows import forecast_run, organization

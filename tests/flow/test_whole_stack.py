@@ -16,9 +16,9 @@ import psycopg
 import pytest
 from botocore.config import Config
 
-from local.home import State
-from local.stack import Options, down, up
-from signalbox.packs import registry_of
+from signalbox.packs.pack import registry_of
+from signalbox_laptop.home import State
+from signalbox_laptop.up import Options, down, up
 from tests.support.events import EVENTS, function_of
 from tests.support.ledger_rows import abandoned_run, runs_of
 

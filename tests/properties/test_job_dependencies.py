@@ -13,8 +13,8 @@ import psycopg
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from signalbox.jobs.groups import seal_group, show_group
-from signalbox.jobs.submission import Dependency, NewJob
+from signalbox.submit.groups import seal_group, show_group
+from signalbox.submit.insert import Dependency, NewJob
 from tests.support.work_bench import CATALOGUE, WorkBench
 
 End = Literal["completed", "failed", "cancelled"]

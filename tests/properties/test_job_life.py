@@ -15,14 +15,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from signalbox.budget import Budget
+from signalbox.dead_letters.letters import LetterSelection
+from signalbox.dead_letters.redrive import redrive
 from signalbox.errors import Refused
-from signalbox.jobs.audit import Orderer
-from signalbox.jobs.cancellation import cancel
-from signalbox.jobs.dead_letters import LetterSelection
-from signalbox.jobs.orders import Terms
-from signalbox.jobs.pausing import pause, resume
-from signalbox.jobs.redrive import redrive
-from signalbox.jobs.selection import Selection
+from signalbox.operate.audit import Orderer
+from signalbox.operate.bulk import Terms
+from signalbox.operate.cancel import cancel
+from signalbox.operate.filters import Selection
+from signalbox.operate.pause import pause, resume
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.lane_stand_in import LaneStandIn
 from tests.support.stage import Stage

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from signalbox.errors import ScheduleRefused
-from signalbox.jobs.cron import Cron
-from signalbox.jobs.job_schedule import LATE, MOST_AT_ONCE, JobSchedule, next_run, take_turn
+from signalbox.job_schedules.cron import Cron
+from signalbox.job_schedules.schedule import LATE, MOST_AT_ONCE, JobSchedule, next_run, take_turn
 
 DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)
 # 'localtime' is whatever the machine is set to.

@@ -8,7 +8,7 @@ import psycopg
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from signalbox.schedule import Schedule
+from signalbox.packs.schedule import Schedule
 from signalbox.tasks.reconcile_slots import missing
 from tests.support.stage import NOON, Stage
 

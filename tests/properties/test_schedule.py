@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signalbox.errors import ScheduleRefused
-from signalbox.schedule import Schedule
+from signalbox.packs.schedule import Schedule
 
 ZONES = [
     UTC,

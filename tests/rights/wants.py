@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from typing import TYPE_CHECKING
 
-from signalbox.jobs.job_type import JobType, Lane
-from signalbox.registry import Task
+from signalbox.packs.job_type import JobType, Lane
+from signalbox.packs.task import Task
 from tests.rights.actions import ON_BUCKETS, actions_of, keys_for
 from tests.rights.stack import Place, Right
 from tests.support.template import BUCKET, MAPPING, QUEUE, referred
@@ -113,25 +113,27 @@ def archive(place: Place, _: Work) -> list[str | None]:
 
 
 WHERE: Mapping[tuple[str, str], Where] = {
-    ("signalbox.secret", "secretsmanager"): told("SIGNALBOX_DATABASE_SECRET_ARN", "SIGNALBOX_READER_SECRET_ARN"),
-    ("signalbox.login", "secretsmanager"): told(
+    ("signalbox.aws.database_secret", "secretsmanager"): told(
+        "SIGNALBOX_DATABASE_SECRET_ARN", "SIGNALBOX_READER_SECRET_ARN"
+    ),
+    ("signalbox.migrate.logins", "secretsmanager"): told(
         "SIGNALBOX_WRITER_LOGIN_SECRET_ARN", "SIGNALBOX_READER_LOGIN_SECRET_ARN"
     ),
-    ("signalbox.webhooks.signing_key", "secretsmanager"): lambda *_: [f"{SECRETS}webhooks/*"],
-    ("signalbox.jobs.lanes", "sqs"): named(QUEUE, "QueueName", *Lane),
+    ("signalbox.job_types.webhooks.signing_key", "secretsmanager"): lambda *_: [f"{SECRETS}webhooks/*"],
+    ("signalbox.publish.lanes", "sqs"): named(QUEUE, "QueueName", *Lane),
     ("signalbox.worker.visibility", "sqs"): lambda place, _: queues_of_its_own(place),
-    ("signalbox.jobs.events", "events"): told("SIGNALBOX_EVENT_BUS"),
-    ("signalbox.archive", "s3"): archive,
-    ("signalbox.runs._continue", "lambda"): functions_of_its_tasks,
-    ("signalbox.backfills", "lambda"): functions_of_tasks,
+    ("signalbox.publish.status_events", "events"): told("SIGNALBOX_EVENT_BUS"),
+    ("signalbox.batches.row_archive", "s3"): archive,
+    ("signalbox.ledger.run._continue", "lambda"): functions_of_its_tasks,
+    ("signalbox.ledger.backfill", "lambda"): functions_of_tasks,
     ("signalbox.tasks.reconcile_slots", "lambda"): functions_of_tasks,
     ("signalbox.tasks.sweep_runs", "lambda"): functions_of_tasks,
-    ("signalbox.jobs.redrive", "lambda"): functions_of_tasks,
+    ("signalbox.dead_letters.redrive", "lambda"): functions_of_tasks,
     ("signalbox.tasks.notify_dead_letters", "sns"): told("SIGNALBOX_OPERATORS_TOPIC_ARN"),
     ("signalbox.job_types.deliver_notification", "sns"): topic_and_numbers,
     ("signalbox.job_types.deliver_notification", "sesv2"): identity,
-    ("signalbox.job_types.import_table", "s3"): told("SIGNALBOX_JOBS_BUCKET"),
-    ("signalbox.job_types.export_table", "s3"): told("SIGNALBOX_JOBS_BUCKET"),
+    ("signalbox.job_types.tables.import_table", "s3"): told("SIGNALBOX_JOBS_BUCKET"),
+    ("signalbox.job_types.tables.export_table", "s3"): told("SIGNALBOX_JOBS_BUCKET"),
     ("forecasts.runpod", "secretsmanager"): secret_of_the_pack("forecasts", "runpod"),
     ("forecasts.tasks.sync_stripe", "secretsmanager"): secret_of_the_pack("forecasts", "stripe"),
     ("forecasts.tasks.archive_watchpoints", "sqs"): named(QUEUE, "QueueName", "evaluations"),

@@ -13,8 +13,8 @@ from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from local.postgres import EmbeddedPostgres
-from signalbox.packs import ENGINE
+from signalbox.packs.pack import ENGINE
+from signalbox_laptop.postgres.embedded import EmbeddedPostgres
 from tests.simulation.outside import Session, open_session
 from tests.simulation.world import World
 from tests.support.schema import make_schema

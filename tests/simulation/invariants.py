@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from signalbox.queries import load_queries
+from signalbox.postgres.queries import load_queries
 from tests.simulation.outside import short
 from tests.simulation.scheduler import Violation
 

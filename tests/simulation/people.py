@@ -10,19 +10,19 @@ from typing import Any
 import psycopg
 
 from signalbox.budget import Budget
-from signalbox.context import Context
+from signalbox.dead_letters.letters import LetterSelection
+from signalbox.dead_letters.redrive import redrive
 from signalbox.errors import Refused, Unavailable
-from signalbox.jobs import controls
-from signalbox.jobs.audit import Orderer
-from signalbox.jobs.cancellation import cancel
-from signalbox.jobs.controls import Cap, Controlled
-from signalbox.jobs.dead_letters import LetterSelection
-from signalbox.jobs.groups import seal_group
-from signalbox.jobs.orders import Terms
-from signalbox.jobs.pausing import pause, resume
-from signalbox.jobs.redrive import redrive
-from signalbox.jobs.selection import Selection
-from signalbox.jobs.submission import Dependency, NewJob, submit
+from signalbox.ledger.context import Context
+from signalbox.operate import caps
+from signalbox.operate.audit import Orderer
+from signalbox.operate.bulk import Terms
+from signalbox.operate.cancel import cancel
+from signalbox.operate.caps import Cap, Controlled
+from signalbox.operate.filters import Selection
+from signalbox.operate.pause import pause, resume
+from signalbox.submit.groups import seal_group
+from signalbox.submit.insert import Dependency, NewJob, submit
 from signalbox.tasks.dispatch_jobs import dispatch_jobs
 from signalbox.tasks.rescue_jobs import rescue_jobs
 from tests.simulation.scheduler import Process
@@ -148,18 +148,18 @@ class Operator:
         most, rate = chance.choice((None, 0, 1, 1, 2, 3)), chance.choice((None, None, 1, 10))
         cap = cap or Cap(most, rate, rate and 10)
         world.note(f"sets {what} to {cap.max_running} at once, {cap.rate} in 10 s")
-        notices = controls.set_cap(world.session, world.catalogue, what, cap, by=BY)
+        notices = caps.set_cap(world.session, world.catalogue, what, cap, by=BY)
         world.tools.courier.send(notices)
 
     def _pause(self) -> None:
         world = self.world
-        controls.pause_control(world.session, world.catalogue, world.chance.choice(CONTROLS), by=BY)
+        caps.pause_control(world.session, world.catalogue, world.chance.choice(CONTROLS), by=BY)
 
     def _resume(self, what: Controlled | None = None) -> None:
         world = self.world
         what = what or world.chance.choice(CONTROLS)
-        done = controls.resume_control(world.session, world.catalogue, what, self._terms)
-        world.tools.courier.send(controls.next_held(world.session, [what.name]))
+        done = caps.resume_control(world.session, world.catalogue, what, self._terms)
+        world.tools.courier.send(caps.next_held(world.session, [what.name]))
         world.tools.courier.send_due(world.session, done.due)
 
     def _redrive(self) -> None:

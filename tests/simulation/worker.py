@@ -18,11 +18,11 @@ import psycopg
 
 from signalbox.invocation import Invocation
 from signalbox.jobs.job import Job
-from signalbox.jobs.job_type import JobType, Lane
-from signalbox.jobs.outcome import Cancelled, Completed, JobTimedOut, More, Permanent, RateLimited, Snooze, Transient
-from signalbox.jobs.payload import JobPayload
-from signalbox.jobs.retry_policy import RetryPolicy
 from signalbox.jobs.verdict import CANCELLED, Verdict, check_pieces, of_answer, of_error
+from signalbox.packs.job_payload import JobPayload
+from signalbox.packs.job_type import JobType, Lane
+from signalbox.packs.outcome import Cancelled, Completed, JobTimedOut, More, Permanent, RateLimited, Snooze, Transient
+from signalbox.packs.retry_policy import RetryPolicy
 from signalbox.worker.attempt import Attempt, Outcome
 from signalbox.worker.driver import Driver
 from signalbox.worker.groups import Groups

@@ -11,9 +11,9 @@ from uuid import UUID
 
 from signalbox import budget
 from signalbox.invocation import Tools
-from signalbox.jobs import lanes
-from signalbox.jobs.catalogue import Catalogue
-from signalbox.registry import Registry
+from signalbox.packs.registries import Catalogue
+from signalbox.packs.task import Registry
+from signalbox.publish import lanes
 from signalbox.tasks import rescue_jobs
 from signalbox.worker import attempt, core, driver, outbox
 from tests.simulation.invariants import Invariants

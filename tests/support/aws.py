@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from local.aws import client
+from signalbox_laptop.aws import client
 
 
 def speak_to(moto: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from local.errors import DeployFailed
-from local.lambda_service.artefacts import Artefact
-from local.transform import read_template
+from signalbox_laptop.deploy.template import read_template
+from signalbox_laptop.errors import DeployFailed
+from signalbox_laptop.lambda_runtime.packages import Artefact
 from tests.support import lambda_runtime
 
 ROOT = Path(__file__).resolve().parents[2]

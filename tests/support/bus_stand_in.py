@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from local.lambda_service.http_server import Request, Response
+from signalbox_laptop.lambda_api.http_server import Request, Response
 from tests.support.stand_in import StandIn
 
 JSON = [("Content-Type", "application/x-amz-json-1.1")]

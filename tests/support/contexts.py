@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from signalbox.budget import Budget
-from signalbox.context import Context
-from signalbox.metrics import TaskMetrics
+from signalbox.ledger.context import Context
+from signalbox.runtime.metrics import TaskMetrics
 from tests.support.stage import Stage
 
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 from uuid import uuid4
 
-from signalbox.engine import Engine
+from signalbox.app import Engine
 from tests.support.stage import Stage
 
 ACCOUNT = "us-east-1:123456789012"

@@ -10,10 +10,10 @@ from typing import Any
 
 import urllib3
 
-from local.aws import client
-from local.deploy import deploy, plan
-from local.moto_process import MotoProcess
-from signalbox.packs import registry_of
+from signalbox.packs.pack import registry_of
+from signalbox_laptop.aws import client
+from signalbox_laptop.deploy.deploy import deploy, plan
+from signalbox_laptop.moto.process import MotoProcess
 
 SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:database-abcdef"
 

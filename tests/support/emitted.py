@@ -13,13 +13,13 @@ from contextlib import redirect_stdout
 from datetime import UTC, datetime
 from functools import cache
 
-from signalbox.jobs.alerts import Readings
-from signalbox.jobs.figures import Figures
-from signalbox.jobs.gauges import Connections, read_off
-from signalbox.jobs.health import PlaneHealth, Signs
-from signalbox.jobs.metrics import NAMES, count_dead_letters, write_metrics
-from signalbox.jobs.statistics import PlaneReport, Statistics
-from signalbox.metrics import TaskMetrics, write_line
+from signalbox.runtime.job_metrics import NAMES, count_dead_letters, write_metrics
+from signalbox.runtime.metrics import TaskMetrics, write_line
+from signalbox.stats.alerts import Readings
+from signalbox.stats.figures import Figures
+from signalbox.stats.gauges import Connections, read_off
+from signalbox.stats.health import PlaneHealth, Signs
+from signalbox.stats.statistics import PlaneReport, Statistics
 from tests.support.template import ROOT
 from tests.support.watched import Metric
 

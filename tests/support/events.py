@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from signalbox.registry import Registry
+from signalbox.packs.task import Registry
 from tests.support.template import ROOT
 
 EVENTS: dict[str, dict[str, Any]] = {

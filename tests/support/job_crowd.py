@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from signalbox.invocation import Invocation
-from signalbox.jobs.job_type import JobType
+from signalbox.packs.job_type import JobType
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.jobs.endure import ENDURE_TYPES, STARTS
 from tests.support.stage import Stage

@@ -11,7 +11,7 @@ from psycopg import sql
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
-from signalbox.jobs.ids import first_id, new_ids
+from signalbox.postgres.uuid7 import first_id, new_ids
 
 MINUTE = timedelta(minutes=1)
 

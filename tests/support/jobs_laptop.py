@@ -13,12 +13,12 @@ from typing import Any
 
 import psycopg
 
-from local.aws import client
-from local.home import State
-from signalbox.jobs.catalogue import Catalogue
-from signalbox.jobs.lanes import Lanes
-from signalbox.jobs.submission import NewJob, Submitted, notices_of, submit
-from signalbox.packs import ENGINE
+from signalbox.packs.pack import ENGINE
+from signalbox.packs.registries import Catalogue
+from signalbox.publish.lanes import Lanes
+from signalbox.submit.insert import NewJob, Submitted, notices_of, submit
+from signalbox_laptop.aws import client
+from signalbox_laptop.home import State
 from tests.support.laptop import control
 
 FINAL = ("completed", "failed", "cancelled")

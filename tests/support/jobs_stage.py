@@ -12,10 +12,10 @@ from uuid import uuid4
 
 import psycopg
 
-from signalbox.jobs.catalogue import Catalogue
-from signalbox.jobs.job_type import Lane
-from signalbox.jobs.lanes import Lanes
-from signalbox.jobs.submission import NewJob, Submitted, notices_of, submit
+from signalbox.packs.job_type import Lane
+from signalbox.packs.registries import Catalogue
+from signalbox.publish.lanes import Lanes
+from signalbox.submit.insert import NewJob, Submitted, notices_of, submit
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.stage import Stage
 

@@ -23,10 +23,10 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from local.lambda_service.front import Front
-from local.lambda_service.http_server import Request, Response
-from local.lambda_service.service import LambdaService
-from local.lambda_service.settings import ServiceSettings
+from signalbox_laptop.lambda_api.endpoint import Front
+from signalbox_laptop.lambda_api.http_server import Request, Response
+from signalbox_laptop.lambda_control.service import LambdaService
+from signalbox_laptop.lambda_control.settings import ServiceSettings
 from tests.support.zips import zipped
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ PATIENCE = 20.0
 
 _MOTO = """
 import logging, sys
-from local.moto_lessons import teach_moto
+from signalbox_laptop.moto.patches import teach_moto
 teach_moto()
 from moto.server import ThreadedMotoServer
 logging.getLogger("werkzeug").setLevel(logging.ERROR)

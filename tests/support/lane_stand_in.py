@@ -6,7 +6,7 @@ import json
 from collections import deque
 from typing import Any
 
-from local.lambda_service.http_server import Request, Response
+from signalbox_laptop.lambda_api.http_server import Request, Response
 from tests.support.stand_in import StandIn
 
 JSON = [("Content-Type", "application/x-amz-json-1.0")]

@@ -10,10 +10,10 @@ import psutil
 import psycopg
 import urllib3
 
-from local.aws import client
-from local.home import Home, State
-from local.leftovers import HOME_VARIABLE
-from local.processes import runs, wait_for_end
+from signalbox_laptop.aws import client
+from signalbox_laptop.home import Home, State
+from signalbox_laptop.orphan_cleanup import HOME_VARIABLE
+from signalbox_laptop.processes import runs, wait_for_end
 
 AT = "2026-03-29T00:45:00Z"
 

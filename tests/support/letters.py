@@ -9,8 +9,8 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from signalbox.jobs.dead_letters import LetterSelection, Triaged, triage
-from signalbox.jobs.redrive import redrive
+from signalbox.dead_letters.letters import LetterSelection, Triaged, triage
+from signalbox.dead_letters.redrive import redrive
 from tests.support.workshop import Workshop
 
 

@@ -14,7 +14,7 @@ from importlib import import_module
 from types import FrameType
 from typing import Any
 
-from local.moto_queues import teach_queues
+from signalbox_laptop.moto.patch_queues import teach_queues
 
 WALKS, CALLS = 20, 200
 

@@ -13,13 +13,13 @@ import psycopg
 from psycopg.rows import dict_row
 
 from signalbox.budget import Budget
-from signalbox.jobs import cancellation, controls, hastening, pausing
-from signalbox.jobs.audit import Orderer
-from signalbox.jobs.catalogue import Catalogue
-from signalbox.jobs.controls import Cap, Controlled, Kind
-from signalbox.jobs.orders import Done, Terms
-from signalbox.jobs.selection import Selection
-from signalbox.jobs.submission import NewJob, submit
+from signalbox.operate import cancel, caps, pause, retry_now
+from signalbox.operate.audit import Orderer
+from signalbox.operate.bulk import Done, Terms
+from signalbox.operate.caps import Cap, Controlled, Kind
+from signalbox.operate.filters import Selection
+from signalbox.packs.registries import Catalogue
+from signalbox.submit.insert import NewJob, submit
 from signalbox.worker.lease import Claim, finish
 from tests.support.jobs import TEST_JOB_TYPES
 
@@ -62,25 +62,25 @@ class OrderDesk:
         self.end(self.begin(job_id), job_id, **told)
 
     def cancel(self, *ids: str, **given: Any) -> Done:
-        return cancellation.cancel(self.db, self.catalogue, _selection(ids, given), self.terms)
+        return cancel.cancel(self.db, self.catalogue, _selection(ids, given), self.terms)
 
     def pause(self, *ids: str, **given: Any) -> Done:
-        return pausing.pause(self.db, self.catalogue, _selection(ids, given), self.terms)
+        return pause.pause(self.db, self.catalogue, _selection(ids, given), self.terms)
 
     def resume(self, *ids: str, **given: Any) -> Done:
-        return pausing.resume(self.db, self.catalogue, _selection(ids, given), self.terms)
+        return pause.resume(self.db, self.catalogue, _selection(ids, given), self.terms)
 
     def retry(self, *ids: str, **given: Any) -> Done:
-        return hastening.retry_now(self.db, self.catalogue, _selection(ids, given), self.terms)
+        return retry_now.retry_now(self.db, self.catalogue, _selection(ids, given), self.terms)
 
     def pause_all(self, kind: Kind, key: str) -> None:
-        controls.pause_control(self.db, self.catalogue, Controlled(kind, key), by=JO)
+        caps.pause_control(self.db, self.catalogue, Controlled(kind, key), by=JO)
 
     def resume_all(self, kind: Kind, key: str) -> Done:
-        return controls.resume_control(self.db, self.catalogue, Controlled(kind, key), self.terms)
+        return caps.resume_control(self.db, self.catalogue, Controlled(kind, key), self.terms)
 
     def cap(self, kind: Kind, key: str, **cap: int | None) -> None:
-        controls.set_cap(self.db, self.catalogue, Controlled(kind, key), Cap(**cap), by=JO)
+        caps.set_cap(self.db, self.catalogue, Controlled(kind, key), Cap(**cap), by=JO)
 
     def job(self, job_id: str) -> dict[str, Any]:
         with self.db.cursor(row_factory=dict_row) as cursor:

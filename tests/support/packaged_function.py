@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from local.lambda_service.invocation import Invocation
-from local.lambda_service.runtime import Runtime
-from local.lambda_service.runtime_api import Failed, InitFailed, Offer, Ready, Responded
+from signalbox_laptop.lambda_runtime.invocation import Invocation
+from signalbox_laptop.lambda_runtime.process import Runtime
+from signalbox_laptop.lambda_runtime.runtime_api import Failed, InitFailed, Offer, Ready, Responded
 
 PATIENCE_SECONDS = 30.0
 

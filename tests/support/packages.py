@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from local.errors import DeployFailed
+from signalbox_laptop.errors import DeployFailed
 from tests.support.build import Built, Interpreter, build
 from tests.support.sam import sam_build
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import urllib3
 
-from local.lambda_service.http_server import Request, Response
-from local.stand_ins.faults import Faults
+from signalbox_laptop.lambda_api.http_server import Request, Response
+from signalbox_laptop.stand_ins.faults import Faults
 from tests.support.stand_in import StandIn
 
 FORBIDDEN = b"<Error><Code>AccessDenied</Code><Message>as the test wants it</Message></Error>"

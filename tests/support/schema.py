@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import psycopg
 
-from signalbox import migrations
-from signalbox.packs import Pack
-from signalbox.roles import find_roles
+from signalbox.migrate import migrations
+from signalbox.migrate.grants import find_roles
+from signalbox.packs.pack import Pack
 
 # What tests make beside our schemas is open to the engine's roles, as a DBA would open what jobs are to use.
 OWN_TABLES = """

@@ -10,11 +10,11 @@ from urllib.parse import urlencode
 
 from psycopg.conninfo import conninfo_to_dict
 
-from signalbox.engine import Engine
+from signalbox.app import Engine
 from signalbox.invocation import Invocation
-from signalbox.jobs.catalogue import Catalogue
 from signalbox.operations import operate
-from signalbox.registry import Registry, Task
+from signalbox.packs.registries import Catalogue
+from signalbox.packs.task import Registry, Task
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.tasks import TEST_TASKS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Self
 
-from local.lambda_service.http_server import HttpServer, Request, Response
+from signalbox_laptop.lambda_api.http_server import HttpServer, Request, Response
 
 
 class StandIn(ABC):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from threading import Barrier, Thread
 from typing import Any
 
-from signalbox.jobs.catalogue import Catalogue
+from signalbox.packs.registries import Catalogue
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.jobs import TEST_JOB_TYPES
 from tests.support.stage import Stage

@@ -13,9 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from local.conditions import Decided
-from local.deploy import NESTED
-from local.transform import package, parameters_of, read_template, transform
+from signalbox_laptop.deploy.conditions import Decided
+from signalbox_laptop.deploy.deploy import NESTED
+from signalbox_laptop.deploy.template import package, parameters_of, read_template, transform
 
 ROOT = Path(__file__).parents[2]
 # The packs of this repository; the template has a rule for each of their scheduled tasks.

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from urllib.parse import parse_qsl
 
-from local.lambda_service.http_server import Request, Response
+from signalbox_laptop.lambda_api.http_server import Request, Response
 from tests.support.stand_in import StandIn
 
 XML = [("Content-Type", "text/xml")]

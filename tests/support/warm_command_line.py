@@ -80,8 +80,8 @@ def _serve() -> None:
 
 def _import_all() -> None:
     """All that a command may need, and what takes botocore longest: the descriptions of services."""
-    from local.aws import client
-    from local.cli.command import COMMANDS
+    from signalbox_cli.command import COMMANDS
+    from signalbox_laptop.aws import client
 
     for command in COMMANDS:
         command.load()
@@ -93,7 +93,7 @@ def _become(order: dict[str, Any]) -> NoReturn:
     """The command, in this process."""
     import tempfile
 
-    from local.__main__ import main
+    from signalbox_cli.__main__ import main
 
     flags = (os.O_RDONLY, os.O_WRONLY | os.O_CREAT, os.O_WRONLY | os.O_CREAT)
     for number, (name, flag) in enumerate(zip(STREAMS, flags, strict=True)):

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
-from local.conditions import Decided
-from local.transform import package, parameters_of, transform
+from signalbox_laptop.deploy.conditions import Decided
+from signalbox_laptop.deploy.template import package, parameters_of, transform
 from tests.support.template import ALARM, ROOT, SECRET, Template, source, spread
 
 PREFIX = "${AWS::StackName}-"

@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg.rows import dict_row
 
-from signalbox.jobs.catalogue import Catalogue
 from signalbox.jobs.end_record import record_of
 from signalbox.jobs.job import Job
-from signalbox.jobs.submission import NewJob, Submitted, submit
 from signalbox.jobs.verdict import Verdict
+from signalbox.packs.registries import Catalogue
+from signalbox.submit.insert import NewJob, Submitted, submit
 from signalbox.worker.lease import Claim, finish
 from tests.support.jobs import TEST_JOB_TYPES
 

@@ -11,11 +11,11 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from signalbox.engine import Engine
+from signalbox.app import Engine
 from signalbox.invocation import Invocation
-from signalbox.jobs.catalogue import Catalogue
-from signalbox.jobs.job_type import JobType
-from signalbox.jobs.submission import NewJob, Submitted, submit
+from signalbox.packs.job_type import JobType
+from signalbox.packs.registries import Catalogue
+from signalbox.submit.insert import NewJob, Submitted, submit
 from tests.support.jobs import TEST_JOB_TYPES
 from tests.support.stage import Stage
 

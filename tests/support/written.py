@@ -12,8 +12,8 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from local.aws import client
-from local.home import State
+from signalbox_laptop.aws import client
+from signalbox_laptop.home import State
 
 # Where a payload is kept because it is one: the job's own, its dead letter's, the schedule's that will submit it.
 PAYLOADS = {"payload", "job_payload", "message"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from signalbox.webhooks.breaker import FAILURES_IN_A_ROW, WAIT_SECONDS, Breaker
+from signalbox.job_types.webhooks.breaker import FAILURES_IN_A_ROW, WAIT_SECONDS, Breaker
 
 
 class Clock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from local.cli.backfill_watch import Quiet, ended, note, wants_nudge
+from signalbox_cli.backfill_progress import Quiet, ended, note, wants_nudge
 
 
 def slots(**counts: int) -> dict[str, int]:

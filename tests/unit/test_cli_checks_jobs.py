@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from local.cli.checks_jobs import judge_jobs
+from signalbox_cli.doctor.jobs import judge_jobs
 
 HEALTH: dict[str, Any] = {"status": "healthy", "open_dead_letters": 0, "failed_last_hour": 0, "alerts": []}
 STATISTICS: dict[str, Any] = {

@@ -11,10 +11,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from local.__main__ import main
-from local.cli.command import COMMANDS, Command
-from local.cli.errors import UsageRefused
-from local.cli.parser import build_parser, overview
+from signalbox_cli.__main__ import main
+from signalbox_cli.command import COMMANDS, Command
+from signalbox_cli.errors import UsageRefused
+from signalbox_cli.parser import build_parser, overview
 from tests.support.template import ROOT
 
 NAMES = (
@@ -38,7 +38,7 @@ def test_the_commands_are_those_promised_and_the_overview_names_them() -> None:
 
 
 def test_each_module_of_a_command_is_on_the_list() -> None:
-    modules = {path.stem for path in ROOT.glob("local/cli/commands/*.py")} - {"__init__"}
+    modules = {path.stem for path in ROOT.glob("cli/signalbox_cli/commands/*/*.py") if path.stem != "__init__"}
     assert modules == {command.name.replace("-", "_") for command in COMMANDS}
 
 
@@ -69,13 +69,13 @@ def test_an_example_is_of_its_own_command(command: Command) -> None:
 def test_help_loads_nothing_that_takes_long() -> None:
     """Measured in milliseconds this would hold on some machines only."""
     code = (
-        "import sys\nfrom local.__main__ import main\n"
+        "import sys\nfrom signalbox_cli.__main__ import main\n"
         "try:\n    main(['--help'])\nexcept SystemExit:\n    print(' '.join(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     loaded = set(done.stdout.splitlines()[-1].split())
-    assert "local.cli.parser" in loaded
-    assert not loaded & {"rich", "boto3", "botocore", "psycopg", "psutil", "local.stack"}
+    assert "signalbox_cli.parser" in loaded
+    assert not loaded & {"rich", "boto3", "botocore", "psycopg", "psutil", "signalbox_laptop.up"}
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from botocore import exceptions
 
-from local.cli.answer import Answer
-from local.cli.errors import CommandFailed, FunctionFailed
-from local.cli.faults import as_value, explain
+from signalbox_cli.errors import CommandFailed, FunctionFailed
+from signalbox_cli.explain import as_value, explain
+from signalbox_cli.target.function_response import Answer
 
 
 def refusal(code: str, message: str = "No.") -> exceptions.ClientError:

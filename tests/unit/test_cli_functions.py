@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from local.cli.checks_deployed import judge_function
+from signalbox_cli.doctor.deployment import judge_function
 
 VARIABLES = {"SIGNALBOX_STACK": "signalbox", "SIGNALBOX_DATABASE_SECRET_ARN": "arn"}
 FOUND: dict[str, Any] = {

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.cli.grid import Grid, choose_step, floor, fold, grid_lines, worst
-from local.cli.palette import LOOKS
-from signalbox.schedule import Schedule
+from signalbox.packs.schedule import Schedule
+from signalbox_cli.views.palette import LOOKS
+from signalbox_cli.views.slot_grid import Grid, choose_step, floor, fold, grid_lines, worst
 
 NOON = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)

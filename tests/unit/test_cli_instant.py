@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.cli.instant import (
+from signalbox_cli.views.times import (
     TimeRefused,
     read_instant,
     read_span,

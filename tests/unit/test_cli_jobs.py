@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from local.cli import job_file, job_order
-from local.cli.commands.redrive import preview_lines
-from local.cli.errors import CommandFailed, FunctionFailed, UsageRefused
-from local.cli.job_page import job_page, timeline
-from local.cli.job_table import job_table, notes_of
-from local.cli.letter_page import letter_page
-from local.cli.stats_page import health_lines, stats_lines
+from signalbox_cli.commands.jobs.redrive import preview_lines
+from signalbox_cli.errors import CommandFailed, FunctionFailed, UsageRefused
+from signalbox_cli.options import bulk_options, job_file
+from signalbox_cli.views.dead_letter_page import letter_page
+from signalbox_cli.views.job_page import job_page, timeline
+from signalbox_cli.views.job_table import job_table, notes_of
+from signalbox_cli.views.stats_page import health_lines, stats_lines
 
 CLOCK = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
 ID = "0195806a-1fe1-7000-8000-00000000000a"
@@ -325,7 +325,7 @@ def part(cancelled: int, *, more: bool) -> dict[str, Any]:
 def carry_out(*answers: dict[str, Any]) -> tuple[dict[str, Any], Answers]:
     stack: Any = Answers(*answers)
     args = Namespace(reason="late")
-    return job_order.carry_out(stack, "cancel_jobs", {"tag": "night", "until": "x"}, args), stack
+    return bulk_options.carry_out(stack, "cancel_jobs", {"tag": "night", "until": "x"}, args), stack
 
 
 def test_an_order_is_given_again_while_there_is_more_and_adds_up() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from local.cli.log_line import LogRecord, show_record
+from signalbox_cli.views.log_line import LogRecord, show_record
 
 AT = datetime(2026, 11, 18, 12, 3, 22, 405_000, tzinfo=UTC)
 EVENT = {

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from local.cli.checks_database import judge_migrations
+from signalbox_cli.doctor.database import judge_migrations
 
 
 @pytest.mark.parametrize(

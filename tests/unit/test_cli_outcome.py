@@ -7,9 +7,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from local.cli.log_line import LogRecord
-from local.cli.outcome import COLUMNS, Before, Outcome, caused, rows
-from local.cli.table import table
+from signalbox_cli.views.log_line import LogRecord
+from signalbox_cli.views.table import table
+from signalbox_cli.views.tick_page import COLUMNS, Before, Outcome, caused, rows
 
 AT = datetime(2026, 1, 5, 2, 30, tzinfo=UTC)
 BEFORE = Before(last_id=10, lost={4})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from local.cli.table import Column, Row, table
-from local.cli.terminal import console, print_lines, say
+from signalbox_cli.terminal import console, print_lines, say
+from signalbox_cli.views.table import Column, Row, table
 
 COLUMNS = [Column("task"), Column("items", right=True)]
 LONG = "TaskDisabled: task 'sweep_runs' is disabled in this stack: take it out of SIGNALBOX_DISABLED_TASKS to run it"

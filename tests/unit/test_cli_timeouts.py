@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from local.cli.checks_database import check_timeouts
+from signalbox_cli.doctor.database import check_timeouts
 
 BOTH = {"statement_timeout": "310s", "idle_in_transaction_session_timeout": "5min"}
 

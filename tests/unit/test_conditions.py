@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from local.conditions import Decided
+from signalbox_laptop.deploy.conditions import Decided
 
 NO_VALUE = {"Ref": "AWS::NoValue"}
 CONDITIONS = {

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from local.interrupts import Interrupts
+from signalbox_laptop.interrupts import Interrupts
 
 REQUESTS = (signal.SIGINT, signal.SIGTERM)
 

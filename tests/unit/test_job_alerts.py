@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from signalbox.jobs.alerts import RULES, Readings, alerts
+from signalbox.stats.alerts import RULES, Readings, alerts
 
 
 def names(**readings: Any) -> list[str]:

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from signalbox.jobs.figures import Figures, add_up
-from signalbox.jobs.histogram import BUCKETS
-from signalbox.jobs.statistics import floor, period_of
+from signalbox.stats.figures import Figures, add_up
+from signalbox.stats.histogram import BUCKETS
+from signalbox.stats.statistics import floor, period_of
 
 SECOND, HOUR, DAY = timedelta(seconds=1), timedelta(hours=1), timedelta(days=1)
 

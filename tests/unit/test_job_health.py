@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from signalbox.jobs.health import PlaneHealth, Signs, plane_health
+from signalbox.stats.health import PlaneHealth, Signs, plane_health
 
 
 @pytest.mark.parametrize(

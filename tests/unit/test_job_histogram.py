@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signalbox.jobs.histogram import BOUNDS, BUCKETS, NOTHING, add, percentile
+from signalbox.stats.histogram import BOUNDS, BUCKETS, NOTHING, add, percentile
 
 values = st.lists(st.integers(1, 10_000_000), min_size=1, max_size=200)
 shares = st.sampled_from([0.5, 0.95, 0.99, 1.0])

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import signalbox
-from signalbox.jobs.states import FINAL, TRANSITIONS, JobState
+from signalbox.jobs.status import FINAL, TRANSITIONS, JobState
 
 SCHEMA = (Path(signalbox.__file__).parent / "migrations/0002_jobs.sql").read_text("utf-8")
 

@@ -8,7 +8,7 @@ import pytest
 
 from signalbox.batches.keyset import LEAST, MOST, Page, next_size, walk
 from signalbox.budget import Budget
-from signalbox.context import Done
+from signalbox.ledger.context import Done
 
 
 def turn(rows: list[int], asked: list[tuple[int, int]]) -> Callable[[int, int], Page[int]]:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from signalbox.log import make_logger
+from signalbox.runtime.log import make_logger
 
 
 @pytest.mark.parametrize(("level", "kept"), [("ERROR", {"e"}), ("WARN", {"w", "e"}), ("INFO", {"i", "w", "e"})])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from local.parameters import faults_of
+from signalbox_laptop.deploy.parameters import faults_of
 from tests.support.template import source
 
 DECLARED: dict[str, dict[str, Any]] = {

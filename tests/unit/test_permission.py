@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from local.rules.permission import permits
+from signalbox_laptop.event_sources.permission import permits
 
 ACCOUNT = "123456789012"
 RULE = f"arn:aws:events:us-east-1:{ACCOUNT}:rule/signalbox.poll_data"

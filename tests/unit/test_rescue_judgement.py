@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from signalbox.jobs.catalogue import Catalogue
-from signalbox.jobs.job_type import JobType
-from signalbox.jobs.retry_policy import RetryPolicy
+from signalbox.packs.job_type import JobType
+from signalbox.packs.registries import Catalogue
+from signalbox.packs.retry_policy import RetryPolicy
 from signalbox.tasks.rescue_jobs import Lost, judge
 
 FIXED = RetryPolicy(backoff="fixed", base=timedelta(seconds=30), jitter="none")

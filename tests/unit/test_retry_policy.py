@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signalbox.jobs.retry_policy import RetryPolicy, next_delay
+from signalbox.packs.retry_policy import RetryPolicy, next_delay
 
 SECOND = timedelta(seconds=1)
 chances = st.floats(0, 1)

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from local.rules.firing import wait_seconds
-from local.rules.rule import Rule
+from signalbox_laptop.event_sources.clock import wait_seconds
+from signalbox_laptop.event_sources.rule import Rule
 
 MADE = datetime(2026, 3, 1, 12, 3, 41, tzinfo=UTC)
 

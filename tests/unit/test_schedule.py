@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from signalbox.errors import ScheduleRefused
-from signalbox.schedule import Schedule
+from signalbox.packs.schedule import Schedule
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)  # a Tuesday
 

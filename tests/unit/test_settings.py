@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from signalbox.errors import SettingsRefused
-from signalbox.packs import load_packs
-from signalbox.settings import FileTransfers, Settings
+from signalbox.packs.pack import load_packs
+from signalbox.runtime.settings import FileTransfers, Settings
 
 LEAST = {"SIGNALBOX_STACK": "s", "SIGNALBOX_DATABASE_URL": "postgresql:///x"}
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from local.rules.rule import Rule, Target
-from local.rules.target_input import InputInvalid, input_of, part_of, render
+from signalbox_laptop.event_sources.rule import Rule, Target
+from signalbox_laptop.event_sources.target_input import InputInvalid, input_of, part_of, render
 
 EVENT: dict[str, Any] = {
     "version": "0",

@@ -14,10 +14,10 @@ from pydantic import ValidationError
 
 from signalbox.errors import DatabaseUnavailable, JobRefused
 from signalbox.jobs.job import Job
-from signalbox.jobs.job_type import JobType
-from signalbox.jobs.outcome import Completed, JobCancelled, JobTimedOut, More, Permanent, RateLimited, Transient
-from signalbox.jobs.retry_policy import RetryPolicy
 from signalbox.jobs.verdict import check_pieces, fingerprint, of_error
+from signalbox.packs.job_type import JobType
+from signalbox.packs.outcome import Completed, JobCancelled, JobTimedOut, More, Permanent, RateLimited, Transient
+from signalbox.packs.retry_policy import RetryPolicy
 
 TYPE = JobType(
     "send", "sends", "nowhere", retry=RetryPolicy(base=timedelta(seconds=10), jitter="none"), severity="critical"

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signalbox.errors import SettingsRefused
-from signalbox.settings import Settings
-from signalbox.webhooks.address import is_public, may_receive, read_address
-from signalbox.webhooks.target import Target, TargetRefused, read_url, require_allowed
+from signalbox.http.allowed_addresses import is_public, may_receive, read_address
+from signalbox.http.url import Target, TargetRefused, read_url, require_allowed
+from signalbox.runtime.settings import Settings
 
 LEAST = {"SIGNALBOX_STACK": "s", "SIGNALBOX_DATABASE_URL": "postgresql:///x"}
 PUBLIC = """

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from signalbox.webhooks.signature import sign
-from signalbox.webhooks.signing_key import key_of
+from signalbox.job_types.webhooks.signature import sign
+from signalbox.job_types.webhooks.signing_key import key_of
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 ID, TIME, BODY = "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, b'{"test": 2432232314}'

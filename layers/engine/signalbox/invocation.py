@@ -8,17 +8,17 @@ from datetime import datetime
 from os import urandom
 from typing import TYPE_CHECKING
 
-from signalbox.async_database import AsyncDatabasePool
-from signalbox.clients import Clients
-from signalbox.database import Database, DatabasePool
-from signalbox.handoff import Handoff
-from signalbox.jobs.catalogue import Catalogue
-from signalbox.log import Logger
-from signalbox.registry import Registry
-from signalbox.settings import Settings
+from signalbox.aws.clients import Clients
+from signalbox.aws.invoke_async import Handoff
+from signalbox.packs.registries import Catalogue
+from signalbox.packs.task import Registry
+from signalbox.postgres.async_connection import AsyncDatabasePool
+from signalbox.postgres.connection import Database, DatabasePool
+from signalbox.runtime.log import Logger
+from signalbox.runtime.settings import Settings
 
 if TYPE_CHECKING:
-    from signalbox.jobs.courier import Courier
+    from signalbox.publish.publisher import Courier
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Tools:
 
     @property
     def courier(self) -> Courier:
-        from signalbox.jobs.courier import Courier  # few invocations change a job
+        from signalbox.publish.publisher import Courier  # few invocations change a job
 
         return Courier(self.clients, self.settings.stack, self.settings.event_bus, self.log, self.settings.job_events)
 

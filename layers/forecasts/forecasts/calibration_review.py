@@ -12,8 +12,8 @@ from typing import Any
 
 from forecasts.calibration import INFINITE, Coefficients, Verdict, judge, largest_change, read_coefficients
 from forecasts.settings import settings
-from signalbox.context import Context
-from signalbox.queries import load_queries
+from signalbox.ledger.context import Context
+from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
 PAGE = 1000

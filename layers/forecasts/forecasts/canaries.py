@@ -11,8 +11,8 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from signalbox.context import Context
-from signalbox.queries import load_queries
+from signalbox.ledger.context import Context
+from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
 

@@ -17,8 +17,8 @@ from uuid import UUID
 import psycopg
 
 from forecasts.inference import InferencePayload, InputConfig, Model
-from signalbox.database import Connection
-from signalbox.queries import load_queries
+from signalbox.postgres.connection import Connection
+from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
 REFUSED = "TriggerRefused"

@@ -17,8 +17,8 @@ from forecasts.forecast_runs import Attempt, Candidate, Known
 from forecasts.inference import Model
 from forecasts.launching import launch
 from forecasts.runpod import RunPod, open_runpod
-from signalbox.context import Context
 from signalbox.errors import SignalboxError
+from signalbox.ledger.context import Context
 
 
 @dataclass(slots=True)

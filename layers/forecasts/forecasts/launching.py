@@ -17,9 +17,9 @@ from forecasts.errors import TriggerUnconfirmed
 from forecasts.forecast_runs import Attempt
 from forecasts.runpod import RunPod
 from forecasts.settings import settings
-from signalbox.context import Context
-from signalbox.database import Connection
 from signalbox.errors import SignalboxError
+from signalbox.ledger.context import Context
+from signalbox.postgres.connection import Connection
 
 # How often an id is stored before it is given up for lost, a second apart: a restart of the database takes a moment.
 STORE_TRIES = 4

@@ -5,6 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from forecasts.tasks import TASKS
-from signalbox.packs import Pack
+from signalbox.packs.pack import Pack
 
 PACK = Pack("forecasts", TASKS, Path(__file__).parent / "migrations")

@@ -22,9 +22,9 @@ from forecasts.errors import RunPodDenied, RunPodRefused, RunPodUnavailable, Tri
 from forecasts.inference import InferencePayload
 from forecasts.settings import settings
 from signalbox.budget import Budget
-from signalbox.context import Context
 from signalbox.errors import SettingsRefused
 from signalbox.http.client import Answer, Web
+from signalbox.ledger.context import Context
 
 TRIES = 4
 FIRST_BACKOFF = 0.5

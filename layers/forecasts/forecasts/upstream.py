@@ -16,7 +16,7 @@ from forecasts.sources.mirrors import mirrors_of
 from forecasts.sources.mrms import Mrms
 from forecasts.sources.nowcast import match
 from forecasts.sources.observed import Layout, instants_between
-from signalbox.context import Context
+from signalbox.ledger.context import Context
 
 
 @dataclass(frozen=True, slots=True)

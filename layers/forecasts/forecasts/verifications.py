@@ -18,9 +18,9 @@ from forecasts.errors import RunPodDenied, RunPodRefused, RunPodUnavailable, Tri
 from forecasts.inference import InferencePayload, InputConfig, Model, TimeRange
 from forecasts.runpod import JobState, RunPod
 from forecasts.settings import settings
-from signalbox.context import Context
+from signalbox.ledger.context import Context
+from signalbox.postgres.queries import load_queries
 from signalbox.postgres.retry import prepare_store
-from signalbox.queries import load_queries
 
 SQL = load_queries(__file__)
 YOUNGEST, OLDEST = timedelta(hours=24), timedelta(hours=48)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from local.aws import client
+from signalbox_laptop.aws import client
 from stand_ins import runpod, stripe
 from stand_ins.runpod import RunPodStandIn
 from stand_ins.stripe import StripeStandIn

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
-from local.lambda_service.http_server import HttpServer, Request, Response
-from local.stand_ins.faults import Fault, Faults
+from signalbox_laptop.lambda_api.http_server import HttpServer, Request, Response
+from signalbox_laptop.stand_ins.faults import Fault, Faults
 
 KEY = "rpa_laptop"
 FINAL = ("COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT")

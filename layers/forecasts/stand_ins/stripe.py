@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
-from local.lambda_service.http_server import HttpServer, Request, Response
-from local.stand_ins.faults import Fault, Faults
+from signalbox_laptop.lambda_api.http_server import HttpServer, Request, Response
+from signalbox_laptop.stand_ins.faults import Fault, Faults
 from stand_ins.stripe_account import Account, page
 
 KEY = "sk_test_laptop"

@@ -8,8 +8,8 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from local.moto_process import MotoProcess
-from signalbox.jobs.catalogue import Catalogue
+from signalbox.packs.registries import Catalogue
+from signalbox_laptop.moto.process import MotoProcess
 from tests.support.depot import Depot
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.jobs import TEST_JOB_TYPES

@@ -12,9 +12,9 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from signalbox.dead_letters.dlq_message import LONGEST_BODY
 from signalbox.errors import PayloadRefused
-from signalbox.jobs.submission import Dependency
-from signalbox.jobs.undelivered import LONGEST_BODY
+from signalbox.submit.insert import Dependency
 from tests.support.dead_messages import (
     EVENT,
     PRUNING,

@@ -12,13 +12,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from local.cli.job_page import job_page
-from signalbox.jobs import controls, inspection
-from signalbox.jobs.audit import Orderer
-from signalbox.jobs.controls import Cap, Controlled
-from signalbox.jobs.job_type import JobType, Lane
-from signalbox.jobs.statistics import count_live
+from signalbox.operate import caps, job_detail
+from signalbox.operate.audit import Orderer
+from signalbox.operate.caps import Cap, Controlled
+from signalbox.packs.job_type import JobType, Lane
+from signalbox.stats.statistics import count_live
 from signalbox.worker.lease import Claim
+from signalbox_cli.views.job_page import job_page
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.jobs import TEST_JOB_TYPES
 from tests.support.jobs.act import ACTS
@@ -44,7 +44,7 @@ def sweeps(dsn: str, invokes: InvokeRecorder, lanes: LaneStandIn) -> Iterator[Sw
 
 def set_cap(workshop: Workshop, **cap: int) -> list[str]:
     """The jobs of which it sends a message."""
-    sent = controls.set_cap(workshop.db, workshop.catalogue, MAIL, Cap(**cap), by=Orderer("jo", "tests"))
+    sent = caps.set_cap(workshop.db, workshop.catalogue, MAIL, Cap(**cap), by=Orderer("jo", "tests"))
     return [notice.job_id for notice in sent]
 
 
@@ -156,7 +156,7 @@ def test_cap_set_while_jobs_run_begins_no_other_until_they_end(workshop: Worksho
 def test_job_under_two_caps_keeps_both(workshop: Workshop, gauge: Gauge) -> None:
     set_cap(workshop, max_running=3)
     acme = Controlled("tenant", "acme")
-    controls.set_cap(workshop.db, workshop.catalogue, acme, Cap(max_running=2), by=Orderer("jo", "tests"))
+    caps.set_cap(workshop.db, workshop.catalogue, acme, Cap(max_running=2), by=Orderer("jo", "tests"))
     workshop.work(*submit(workshop, 10, tenant="acme"))
     assert (counts(workshop), gauge.most) == ({"completed": 10}, 2)
 
@@ -165,7 +165,7 @@ def test_room_is_for_the_first_that_no_other_cap_holds(workshop: Workshop, gauge
     set_cap(workshop, max_running=0)
     workshop.work(*submit(workshop, 3, tenant="acme"), *submit(workshop, 1))
     acme = Controlled("tenant", "acme")
-    controls.set_cap(workshop.db, workshop.catalogue, acme, Cap(max_running=0), by=Orderer("jo", "tests"))
+    caps.set_cap(workshop.db, workshop.catalogue, acme, Cap(max_running=0), by=Orderer("jo", "tests"))
     workshop.work(*set_cap(workshop, max_running=1))
     assert counts(workshop) == {"completed": 1, "tenant:acme": 3}
 
@@ -271,10 +271,10 @@ def test_job_says_what_holds_it_and_how_many_are_before_it(workshop: Workshop, g
     set_cap(workshop, max_running=0)
     ids = submit(workshop, 3)
     workshop.work(*ids)
-    [hold] = inspection.show_job(workshop.db, ids[2])["holds"]
+    [hold] = job_detail.show_job(workshop.db, ids[2])["holds"]
     assert (hold["kind"], hold["key"], hold["max_running"], hold["running"], hold["before"]) == ("key", "mail", 0, 0, 2)
     [line] = [
-        text.plain for text in job_page(inspection.show_job(workshop.db, ids[2]), 80, NOON) if " held" in text.plain
+        text.plain for text in job_page(job_detail.show_job(workshop.db, ids[2]), 80, NOON) if " held" in text.plain
     ]
     assert "by the cap of key 'mail' (at most 0 at once)" in line
     assert line.endswith("0 at work, 2 held before it")

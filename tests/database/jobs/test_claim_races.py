@@ -11,8 +11,8 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from signalbox.jobs.catalogue import Catalogue
-from signalbox.jobs.submission import NewJob, submit
+from signalbox.packs.registries import Catalogue
+from signalbox.submit.insert import NewJob, submit
 from tests.support.jobs import TEST_JOB_TYPES
 
 CLAIM = "SELECT id::text FROM signalbox.claim_jobs(%s::uuid[], %s, 'tests', NULL, interval '1 min')"

@@ -9,8 +9,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from signalbox.errors import DeadLetterUnknown, IdRefused, PayloadRefused, TransitionRefused
-from signalbox.jobs.dead_letters import (
+from signalbox.dead_letters.letters import (
     TRIAGE,
     LetterSelection,
     LetterStatus,
@@ -19,6 +18,7 @@ from signalbox.jobs.dead_letters import (
     show_letter,
     triage,
 )
+from signalbox.errors import DeadLetterUnknown, IdRefused, PayloadRefused, TransitionRefused
 from tests.support.letters import Letters, ids_of
 
 

@@ -13,9 +13,9 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from local.lambda_service.http_server import Request, Response
 from signalbox.errors import JobRefused
 from signalbox.job_types import JOB_TYPES
+from signalbox_laptop.lambda_api.http_server import Request, Response
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.lane_stand_in import LaneStandIn
 from tests.support.lost_session import lose_session

@@ -22,10 +22,11 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.hmac import HMAC
 
 from signalbox.errors import JobRefused
-from signalbox.job_types import JOB_TYPES, deliver_webhook
-from signalbox.jobs.retry_policy import next_delay
-from signalbox.webhooks import exchange
-from signalbox.webhooks.breaker import FAILURES_IN_A_ROW, Breaker
+from signalbox.http import pinned_exchange
+from signalbox.job_types import JOB_TYPES
+from signalbox.job_types.webhooks import deliver_webhook
+from signalbox.job_types.webhooks.breaker import FAILURES_IN_A_ROW, Breaker
+from signalbox.packs.retry_policy import next_delay
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.lane_stand_in import LaneStandIn
 from tests.support.stage import Stage
@@ -354,7 +355,7 @@ def test_a_longer_answer_than_announced_ends_where_it_was_to_end(post: Post) -> 
     with WebhookReceiver(say(HEAD + b"Content-Length: 5\r\n\r\nshort of nothing", then_wait=True)) as receiver:
         job = post.deliver(receiver.url())
     assert (job["result"]["response"], job["result"]["response_is_whole"]) == ("short", True)
-    assert job["result"]["duration_ms"] < 1000 * exchange.BODY_SECONDS
+    assert job["result"]["duration_ms"] < 1000 * pinned_exchange.BODY_SECONDS
 
 
 def test_an_answer_that_is_no_text_can_be_kept(post: Post) -> None:
@@ -403,7 +404,7 @@ def test_a_name_with_any_address_inside_is_refused_whole(
 ) -> None:
     Names(monkeypatch, hooks_example_org=[addresses])
     opened: list[Any] = []
-    monkeypatch.setattr(exchange, "_open", lambda *asked: opened.append(asked))
+    monkeypatch.setattr(pinned_exchange, "_open", lambda *asked: opened.append(asked))
     with WebhookReceiver() as receiver:
         job = strict_post.deliver(receiver.url("hooks.example.org"))
         assert (receiver.connections, opened) == (0, [])
@@ -474,9 +475,9 @@ def chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     bundle, chain = tmp_path / "ca.pem", tmp_path / "server.pem"
     write_certificate(bundle, chain, "hooks.example.org")
     monkeypatch.setenv("SSL_CERT_FILE", str(bundle))
-    exchange.trust.cache_clear()
+    pinned_exchange.trust.cache_clear()
     yield chain
-    exchange.trust.cache_clear()
+    pinned_exchange.trust.cache_clear()
 
 
 def test_over_tls_the_name_is_verified_and_the_checked_address_called(

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from signalbox.errors import JobRefused
-from signalbox.jobs.submission import Dependency, NewJob
+from signalbox.submit.insert import Dependency, NewJob
 from tests.support.ledger_rows import count
 from tests.support.work_bench import WorkBench, overlapping
 

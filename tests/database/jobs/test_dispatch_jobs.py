@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from signalbox.errors import Unavailable
-from signalbox.jobs.job_type import Lane
+from signalbox.packs.job_type import Lane
 from signalbox.tasks import dispatch_jobs
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.job_rows import blocked_job, job, pending_job, queued_job, retried_job, statuses

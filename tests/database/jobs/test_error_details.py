@@ -11,8 +11,8 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from signalbox.database import Connection
-from signalbox.fault import conceal
+from signalbox.postgres.connection import Connection
+from signalbox.postgres.error_details import conceal
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.jobs import TEST_JOB_TYPES
 from tests.support.stage import NOON, Stage

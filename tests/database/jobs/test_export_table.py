@@ -12,9 +12,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from local.stand_ins.faults import Fault
 from signalbox.errors import JobRefused
-from signalbox.transfer import upload
+from signalbox.job_types.tables import multipart_upload
+from signalbox_laptop.stand_ins.faults import Fault
 from tests.support.depot import Depot
 
 ODD = ["plain", "", None, "a,b", 'say "x"', "two\nlines", "\\.", "\\N", "é🚂", " \t "]
@@ -35,8 +35,8 @@ def people(db: psycopg.Connection) -> None:
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """S3 takes parts of 5 MiB and more."""
-    monkeypatch.setattr(upload, "PART", 5 << 20)
-    monkeypatch.setattr(upload.Upload.__init__, "__kwdefaults__", {"gzip": False, "part": 5 << 20})
+    monkeypatch.setattr(multipart_upload, "PART", 5 << 20)
+    monkeypatch.setattr(multipart_upload.Upload.__init__, "__kwdefaults__", {"gzip": False, "part": 5 << 20})
 
 
 def export(depot: Depot, **payload: Any) -> dict[str, Any]:
@@ -169,15 +169,15 @@ def test_what_fails_halfway_leaves_nothing_behind_and_comes_again(depot: Depot, 
 
 def test_one_file_is_one_snapshot(depot: Depot, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(depot.db, 20_000, width=500)
-    write, other = upload.Upload.write, iter([True])
+    write, other = multipart_upload.Upload.write, iter([True])
 
-    def change_the_table(self: upload.Upload, content: bytes) -> None:
+    def change_the_table(self: multipart_upload.Upload, content: bytes) -> None:
         if next(other, False):
             depot.db.execute("UPDATE people SET name = 'changed'")
             depot.db.execute("INSERT INTO people VALUES (99999, 'z', 'new')")
         write(self, content)
 
-    monkeypatch.setattr(upload.Upload, "write", change_the_table)
+    monkeypatch.setattr(multipart_upload.Upload, "write", change_the_table)
     job = export(depot, columns=["name"], key="out.csv")
     assert job["result"]["rows"] == 20_000
     assert b"changed" not in depot.get("out.csv")

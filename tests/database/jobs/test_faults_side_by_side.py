@@ -13,8 +13,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from signalbox import database
-from signalbox.jobs.job_type import JobType
+from signalbox.packs.job_type import JobType
+from signalbox.postgres import connection
 from signalbox.worker import attempt, driver
 from tests.support.jobs.act import ACTS
 from tests.support.jobs.faults import DEEDS, HANG_SECONDS, KINDS, note
@@ -80,7 +80,7 @@ def all_broken(workshop: Workshop) -> Iterator[None]:
     with workshop.engine.tools.pool.lend() as last:
         last.connection()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(database, "has_gone", lambda _: False)
+        patch.setattr(connection, "has_gone", lambda _: False)
         lose_session(workshop.engine.tools.settings.database_url or "")
         yield
 

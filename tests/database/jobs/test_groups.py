@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 from signalbox.errors import GroupUnknown, JobRefused
-from signalbox.jobs.groups import Group, seal_group, show_group
-from signalbox.jobs.submission import Dependency, NewJob
+from signalbox.submit.groups import Group, seal_group, show_group
+from signalbox.submit.insert import Dependency, NewJob
 from tests.support.ledger_rows import count
 from tests.support.work_bench import CATALOGUE, WorkBench, overlapping
 

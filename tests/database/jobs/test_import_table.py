@@ -13,13 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from local.stand_ins.faults import Fault
-from signalbox.database import OwnConnection
 from signalbox.errors import JobRefused, SettingsRefused
-from signalbox.job_types import import_table
-from signalbox.settings import Settings
-from signalbox.transfer import staging
-from signalbox.transfer.records import LONGEST
+from signalbox.job_types.tables import import_table, staging
+from signalbox.job_types.tables.split_records import LONGEST
+from signalbox.postgres.connection import OwnConnection
+from signalbox.runtime.settings import Settings
+from signalbox_laptop.stand_ins.faults import Fault
 from tests.support.depot import Depot
 from tests.support.letters import Letters
 from tests.support.lost_session import lose_session

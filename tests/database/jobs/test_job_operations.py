@@ -19,7 +19,7 @@ from signalbox.errors import (
     ScheduleUnknown,
     TransitionRefused,
 )
-from signalbox.jobs.catalogue import Catalogue
+from signalbox.packs.registries import Catalogue
 from tests.support.bus_stand_in import BusStandIn
 from tests.support.dead_messages import PRUNING, bury, failed_invocation
 from tests.support.invoke_recorder import InvokeRecorder

@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from signalbox.errors import Unavailable
-from signalbox.jobs.job_type import Lane
-from signalbox.jobs.lanes import LONGEST_DELAY_SECONDS, Lanes, Notice
-from signalbox.jobs.submission import NewJob
+from signalbox.packs.job_type import Lane
+from signalbox.publish.lanes import LONGEST_DELAY_SECONDS, Lanes, Notice
+from signalbox.submit.insert import NewJob
 from tests.support.jobs_stage import JobsStage, sqs_event
 
 

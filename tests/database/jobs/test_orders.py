@@ -11,10 +11,10 @@ import psycopg
 import pytest
 
 from signalbox.errors import IdRefused, JobRefused, JobTypeUnknown, JobUnknown, TransitionRefused, Unavailable
-from signalbox.jobs import orders
-from signalbox.jobs.listing import Preview, preview
-from signalbox.jobs.selection import Selection
-from signalbox.jobs.submission import Dependency, NewJob
+from signalbox.operate import bulk
+from signalbox.operate.filters import Selection
+from signalbox.operate.listing import Preview, preview
+from signalbox.submit.insert import Dependency, NewJob
 from tests.support.order_desk import OrderDesk
 
 HOUR = timedelta(hours=1)
@@ -176,7 +176,7 @@ def test_a_child_of_two_parents_that_fail_one_after_the_other_is_counted_once(de
 def test_many_are_cancelled_in_batches_none_of_which_holds_the_others_up(
     desk: OrderDesk, other: OrderDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("signalbox.jobs.listing.BATCH", 100)
+    monkeypatch.setattr("signalbox.operate.listing.BATCH", 100)
     ids = desk.submit_all([NewJob(job_type="do_nothing", tenant="acme")] * 1050)
     with other.db.transaction():
         # A worker is at one of them and has not committed: the others need not wait for it.
@@ -193,7 +193,7 @@ def test_many_are_cancelled_in_batches_none_of_which_holds_the_others_up(
 def test_an_order_whose_jobs_are_held_for_long_gives_up_and_says_what_it_did(
     desk: OrderDesk, other: OrderDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(orders, "_PATIENTLY", "20")
+    monkeypatch.setattr(bulk, "_PATIENTLY", "20")
     free, held = desk.submit(tenant="acme"), desk.submit(tenant="acme")
     with other.db.transaction():
         other.db.execute("SELECT FROM signalbox.jobs WHERE id = %s FOR UPDATE", (held,))
@@ -337,8 +337,8 @@ def test_what_is_not_paused_can_not_be_resumed(desk: OrderDesk) -> None:
 
 
 def test_of_many_resumed_jobs_only_the_first_are_sent_at_once(desk: OrderDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("signalbox.jobs.listing.BATCH", 10)
-    monkeypatch.setattr(orders, "SENT_AT_ONCE", 10)
+    monkeypatch.setattr("signalbox.operate.listing.BATCH", 10)
+    monkeypatch.setattr(bulk, "SENT_AT_ONCE", 10)
     desk.submit_all([NewJob(job_type="do_nothing", tenant="acme")] * 30)
     desk.pause(tenant="acme")
     done = desk.resume(tenant="acme")
@@ -385,7 +385,7 @@ def test_a_retry_does_not_overtake_the_parents(desk: OrderDesk) -> None:
 def test_a_transition_that_the_database_refuses_reads_as_an_error_of_ours(desk: OrderDesk) -> None:
     job_id = ended(desk, "completed")
     refused = pytest.raises(TransitionRefused, match=f"job {job_id} is completed: it can't become pending")
-    with refused, orders.refusals_in_words():
+    with refused, bulk.refusals_in_words():
         desk.db.execute("UPDATE signalbox.jobs SET status = 'pending', completed_at = NULL, send_at = now()")
 
 

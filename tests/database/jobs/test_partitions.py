@@ -11,8 +11,8 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
-from signalbox.jobs.ids import first_id
-from signalbox.partitions import length_of
+from signalbox.batches.partitions import length_of
+from signalbox.postgres.uuid7 import first_id
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.job_rows import (
     blocked_job,

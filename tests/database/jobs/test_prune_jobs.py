@@ -14,8 +14,8 @@ import psycopg
 import pytest
 from botocore.exceptions import ClientError
 
-from signalbox.jobs.catalogue import Catalogue
-from signalbox.jobs.submission import NewJob, submit
+from signalbox.packs.registries import Catalogue
+from signalbox.submit.insert import NewJob, submit
 from signalbox.tasks import prune_jobs
 from tests.support.aws import shared_client
 from tests.support.invoke_recorder import InvokeRecorder

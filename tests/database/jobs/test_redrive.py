@@ -11,10 +11,10 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from signalbox.dead_letters import redrive as redriving
+from signalbox.dead_letters.letters import LetterSelection, triage
 from signalbox.errors import DeadLetterUnknown, JobRefused, PayloadRefused, TransitionRefused, Unavailable
-from signalbox.jobs import redrive as redriving
-from signalbox.jobs.dead_letters import LetterSelection, triage
-from signalbox.jobs.submission import Dependency
+from signalbox.submit.insert import Dependency
 from tests.support.dead_messages import PRUNING, bury, failed_invocation, lane_message, undelivered
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.letters import Letters

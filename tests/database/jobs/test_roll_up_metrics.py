@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from signalbox.jobs.histogram import BUCKETS
+from signalbox.stats.histogram import BUCKETS
 from signalbox.tasks.roll_up_metrics import stretches
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.job_rows import dead_letter, execution, job, pending_job, queued_job, running_job

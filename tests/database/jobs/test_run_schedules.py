@@ -9,9 +9,9 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from signalbox.jobs.audit import Orderer
-from signalbox.jobs.job_schedule import MOST_AT_ONCE, JobSchedule
-from signalbox.jobs.schedules import NewSchedule, create_schedule, pause_schedule, show_schedule
+from signalbox.job_schedules.schedule import MOST_AT_ONCE, JobSchedule
+from signalbox.job_schedules.store import NewSchedule, create_schedule, pause_schedule, show_schedule
+from signalbox.operate.audit import Orderer
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.jobs_stage import JobsStage
 from tests.support.ledger_rows import count

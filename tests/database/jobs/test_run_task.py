@@ -9,10 +9,10 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
-from signalbox import runs
 from signalbox.errors import PayloadRefused, TaskUnknown
-from signalbox.jobs.audit import Orderer
-from signalbox.jobs.schedules import NewSchedule, create_schedule
+from signalbox.job_schedules.store import NewSchedule, create_schedule
+from signalbox.ledger import run
+from signalbox.operate.audit import Orderer
 from tests.support.depot import Depot
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.ledger_rows import abandoned_run, count, runs_of, succeeded_run
@@ -60,14 +60,14 @@ def test_a_slot_that_has_succeeded_is_not_run_again_and_that_is_a_success(depot:
 
 def test_unless_it_is_forced_which_a_retry_does_not_double(depot: Depot, monkeypatch: pytest.MonkeyPatch) -> None:
     succeeded_run(depot.db, "note_run", SIX)
-    job_id, run_task = begin(depot, "note_run", force=True), runs.run_task
+    job_id, run_task = begin(depot, "note_run", force=True), run.run_task
 
     def crash_after_it(*args: Any, **named: Any) -> Any:
         run_task(*args, **named)
-        monkeypatch.setattr(runs, "run_task", run_task)
+        monkeypatch.setattr(run, "run_task", run_task)
         raise ConnectionError("the worker loses what it was told")
 
-    monkeypatch.setattr(runs, "run_task", crash_after_it)
+    monkeypatch.setattr(run, "run_task", crash_after_it)
     assert depot.step(job_id)["status"] == "pending"
     job = depot.finish(job_id)
     assert (job["status"], job["result"]["status"]) == ("completed", "skipped")

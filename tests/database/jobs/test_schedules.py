@@ -10,9 +10,8 @@ import psycopg
 import pytest
 
 from signalbox.errors import JobRefused, JobTypeUnknown, ScheduleRefused, ScheduleUnknown
-from signalbox.jobs.audit import Orderer
-from signalbox.jobs.job_schedule import JobSchedule
-from signalbox.jobs.schedules import (
+from signalbox.job_schedules.schedule import JobSchedule
+from signalbox.job_schedules.store import (
     NewSchedule,
     create_schedule,
     delete_schedule,
@@ -22,6 +21,7 @@ from signalbox.jobs.schedules import (
     show_schedule,
     shown,
 )
+from signalbox.operate.audit import Orderer
 from tests.support.ledger_rows import count
 from tests.support.work_bench import CATALOGUE
 

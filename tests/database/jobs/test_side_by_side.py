@@ -14,9 +14,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from signalbox.jobs.job_type import JobType
-from signalbox.jobs.outcome import Completed
-from signalbox.jobs.submission import NewJob
+from signalbox.packs.job_type import JobType
+from signalbox.packs.outcome import Completed
+from signalbox.submit.insert import NewJob
 from signalbox.worker import core, driver
 from tests.support.jobs import TEST_JOB_TYPES
 from tests.support.jobs.act import ACTS

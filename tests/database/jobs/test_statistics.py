@@ -10,12 +10,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from signalbox.jobs import statistics
-from signalbox.jobs.health import PlaneHealth
-from signalbox.jobs.inspection import show_job
-from signalbox.jobs.listing import list_jobs
-from signalbox.jobs.selection import Selection
-from signalbox.jobs.statistics import SQL, list_tenants, show_health, show_statistics
+from signalbox.operate.filters import Selection
+from signalbox.operate.job_detail import show_job
+from signalbox.operate.listing import list_jobs
+from signalbox.stats import statistics
+from signalbox.stats.health import PlaneHealth
+from signalbox.stats.statistics import SQL, list_tenants, show_health, show_statistics
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.job_rows import (
     blocked_job,

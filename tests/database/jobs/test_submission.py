@@ -13,9 +13,9 @@ import psycopg
 import pytest
 
 from signalbox.errors import JobRefused, JobTypeUnknown
-from signalbox.jobs.catalogue import Catalogue
-from signalbox.jobs.submission import SQL, Dependency, NewJob, Submitted, submit
-from signalbox.packs import ENGINE
+from signalbox.packs.pack import ENGINE
+from signalbox.packs.registries import Catalogue
+from signalbox.submit.insert import SQL, Dependency, NewJob, Submitted, submit
 from tests.support.jobs import TEST_JOB_TYPES
 from tests.support.ledger_rows import count
 from tests.support.partition_rows import wait_until_waiting

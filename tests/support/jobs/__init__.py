@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from signalbox.jobs.job_type import JobType, Lane
-from signalbox.jobs.retry_policy import RetryPolicy
+from signalbox.packs.job_type import JobType, Lane
+from signalbox.packs.retry_policy import RetryPolicy
 
 TEST_JOB_TYPES = (
     JobType("do_nothing", "completes at once", "tests.support.jobs.do_nothing"),

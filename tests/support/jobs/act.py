@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from signalbox.jobs.payload import JobPayload
+from signalbox.packs.job_payload import JobPayload
 from signalbox.worker.job_context import JobContext
 
 ACTS: dict[str, Callable[[Any], Any]] = {}

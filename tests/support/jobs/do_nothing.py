@@ -1,6 +1,6 @@
 """A job that is done at once."""
 
-from signalbox.jobs.payload import JobPayload
+from signalbox.packs.job_payload import JobPayload
 from signalbox.worker.job_context import JobContext
 
 

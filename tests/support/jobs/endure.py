@@ -9,8 +9,8 @@ from datetime import timedelta
 from typing import Any
 
 from signalbox.jobs.job import Job
-from signalbox.jobs.job_type import JobType
-from signalbox.jobs.payload import JobPayload
+from signalbox.packs.job_payload import JobPayload
+from signalbox.packs.job_type import JobType
 from signalbox.worker.job_context import JobContext
 
 STARTS = "SIGNALBOX_TEST_STARTS"  # names the file

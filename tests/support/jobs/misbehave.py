@@ -11,8 +11,8 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from signalbox.jobs.outcome import Cancelled, Completed, More, RateLimited, Snooze, Transient
-from signalbox.jobs.payload import JobPayload
+from signalbox.packs.job_payload import JobPayload
+from signalbox.packs.outcome import Cancelled, Completed, More, RateLimited, Snooze, Transient
 from signalbox.worker.job_context import JobContext
 
 

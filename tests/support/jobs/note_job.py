@@ -3,8 +3,8 @@
 from datetime import timedelta
 from typing import Literal
 
-from signalbox.jobs.outcome import Snooze
-from signalbox.jobs.payload import JobPayload
+from signalbox.packs.job_payload import JobPayload
+from signalbox.packs.outcome import Snooze
 from signalbox.worker.job_context import JobContext
 
 

@@ -6,8 +6,8 @@ import time
 from datetime import timedelta
 from typing import Any, Literal
 
-from signalbox.jobs.outcome import Cancelled, Completed, More, Outcome, Permanent, RateLimited, Snooze, Transient
-from signalbox.jobs.payload import JobPayload
+from signalbox.packs.job_payload import JobPayload
+from signalbox.packs.outcome import Cancelled, Completed, More, Outcome, Permanent, RateLimited, Snooze, Transient
 from signalbox.worker.job_context import JobContext
 
 

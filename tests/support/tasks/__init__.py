@@ -1,6 +1,6 @@
 """Tasks that only tests register: each does one thing that a real task might."""
 
-from signalbox.registry import CatchUp, Overlap, Task
+from signalbox.packs.task import CatchUp, Overlap, Task
 
 _HERE = "tests.support.tasks"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from signalbox.context import Context, Done
-from signalbox.payload import Payload
+from signalbox.ledger.context import Context, Done
+from signalbox.runtime.payload import Payload
 
 
 class Params(Payload):

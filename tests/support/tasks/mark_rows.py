@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from signalbox.context import Context, Done, drain
+from signalbox.ledger.context import Context, Done, drain
 
 BATCH = 20_000
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from signalbox.context import Context, Done
+from signalbox.ledger.context import Context, Done
 
 
 def note_run(context: Context) -> Done:

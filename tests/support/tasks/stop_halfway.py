@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from signalbox.context import Context, Done
+from signalbox.ledger.context import Context, Done
 
 
 def stop_halfway(context: Context) -> Done:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from signalbox.context import Context, Done
+from signalbox.ledger.context import Context, Done
 
 CROWD = 50
 _TURNED_AWAY = "SELECT count(*) FROM signalbox.job_history WHERE job_type = 'wait_for_crowd' AND status = 'skipped'"

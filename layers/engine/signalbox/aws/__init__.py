@@ -1,1 +1,1 @@
-"""What several tasks ask of AWS in the same way: messages in batches, objects in cold storage, folders of a bucket."""
+"""Clients for AWS, and the calls that several rooms make in the same way."""

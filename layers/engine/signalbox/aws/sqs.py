@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
-from signalbox.clients import Clients
+from signalbox.aws.clients import Clients
 from signalbox.errors import Unavailable
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Generic, TypeVar
 
 from signalbox.budget import Budget
-from signalbox.context import Done
+from signalbox.ledger.context import Done
 
 Key = TypeVar("Key")
 

@@ -14,8 +14,8 @@ from typing import Any, LiteralString
 import psycopg
 from psycopg import sql
 
-from signalbox.context import Context, Done, drain
-from signalbox.queries import load_queries
+from signalbox.ledger.context import Context, Done, drain
+from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
 # Some twenty thousand rows of the usual size, which take some 20 ms; of the smallest, five times as many.

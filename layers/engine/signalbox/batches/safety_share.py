@@ -13,10 +13,10 @@ from decimal import Decimal
 from pydantic import Field
 
 from signalbox.batches.retention import Retention
-from signalbox.context import Context
 from signalbox.errors import DeletionRefused
-from signalbox.payload import Payload
-from signalbox.queries import load_queries
+from signalbox.ledger.context import Context
+from signalbox.postgres.queries import load_queries
+from signalbox.runtime.payload import Payload
 
 SQL = load_queries(__file__)
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from signalbox.jobs.job_type import LIGHT, JobType, Lane, TypeCap
-from signalbox.jobs.retry_policy import RetryPolicy
+from signalbox.packs.job_type import LIGHT, JobType, Lane, TypeCap
+from signalbox.packs.retry_policy import RetryPolicy
 
 JOB_TYPES: tuple[JobType, ...] = (
     JobType(
         "deliver_webhook",
         "tells a receiver outside of an event, signed",
-        "signalbox.job_types.deliver_webhook",
+        "signalbox.job_types.webhooks.deliver_webhook",
         # Beyond the 30 s that a receiver may take: for the key, and so that it is the receiver's time-out that is told.
         timeout=timedelta(seconds=45),
         side_by_side=50,  # it only waits
@@ -42,7 +42,7 @@ JOB_TYPES: tuple[JobType, ...] = (
     JobType(
         "import_table",
         "reads CSV or lines of JSON from S3 into a table",
-        "signalbox.job_types.import_table",
+        "signalbox.job_types.tables.import_table",
         side_by_side=1,
         lanes=LIGHT | {Lane.HEAVY},
         category="background",
@@ -53,7 +53,7 @@ JOB_TYPES: tuple[JobType, ...] = (
     JobType(
         "export_table",
         "writes a table's or a view's rows to S3",
-        "signalbox.job_types.export_table",
+        "signalbox.job_types.tables.export_table",
         side_by_side=1,
         # A file is one statement: it has as long as a worker can give it.
         lane=Lane.HEAVY,

@@ -12,10 +12,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from signalbox.jobs.aws_failure import failure_of
-from signalbox.jobs.outcome import Completed, More, Permanent
-from signalbox.jobs.payload import JobPayload
-from signalbox.queries import load_queries
+from signalbox.aws.errors import failure_of
+from signalbox.packs.job_payload import JobPayload
+from signalbox.packs.outcome import Completed, More, Permanent
+from signalbox.postgres.queries import load_queries
 from signalbox.worker.job_context import JobContext
 
 SQL = load_queries(__file__)

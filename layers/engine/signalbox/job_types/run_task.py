@@ -12,15 +12,15 @@ from typing import Any
 
 from pydantic import Field
 
-from signalbox import runs
 from signalbox.errors import PayloadRefused
 from signalbox.invocation import Invocation
-from signalbox.jobs.outcome import Completed, More, Outcome, Permanent, Snooze
-from signalbox.jobs.payload import JobPayload
-from signalbox.ledger import RunStatus
-from signalbox.payload import Instant, Origin, TaskPayload
-from signalbox.queries import load_queries
-from signalbox.registry import Registry
+from signalbox.ledger import run
+from signalbox.ledger.ledger import RunStatus
+from signalbox.packs.job_payload import JobPayload
+from signalbox.packs.outcome import Completed, More, Outcome, Permanent, Snooze
+from signalbox.packs.task import Registry
+from signalbox.postgres.queries import load_queries
+from signalbox.runtime.payload import Instant, Origin, TaskPayload
 from signalbox.worker.job_context import JobContext
 
 SQL = load_queries(__file__)
@@ -64,7 +64,7 @@ def run_task(context: JobContext) -> Outcome:
     asked = _payload(context, progress, due)
     # The run's lease and budget end with this attempt, not with the worker's invocation.
     invocation = Invocation(f"job-{context.job.id}", context.now, context.budget.ends_at)
-    answer = runs.run_task(context.tools, asked, invocation, continues=False)
+    answer = run.run_task(context.tools, asked, invocation, continues=False)
     if _must_wait(context, answer, asked):
         return Snooze(WAIT, answer["reason"])
     items = progress.items + answer["items"]
@@ -78,7 +78,7 @@ def run_task(context: JobContext) -> Outcome:
 def _refuse_unfit(context: JobContext) -> None:
     settings = context.tools.settings
     check(context.payload, context.tools.registry)
-    runs.check_enabled(context.tools, context.payload.task)
+    run.check_enabled(context.tools, context.payload.task)
     if context.job.timeout_ms <= settings.budget_margin_seconds * 1000:
         raise PayloadRefused(
             f"a time-out of {context.job.timeout_ms / 1000:g} s leaves a task no time: "

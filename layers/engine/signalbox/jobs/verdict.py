@@ -14,12 +14,11 @@ from typing import Any
 import psycopg
 from pydantic import ValidationError
 
+from signalbox.aws.errors import is_denied
 from signalbox.errors import Refused
-from signalbox.fault import describe
-from signalbox.jobs.aws_failure import is_denied
 from signalbox.jobs.job import Job
-from signalbox.jobs.job_type import JobType
-from signalbox.jobs.outcome import (
+from signalbox.packs.job_type import JobType
+from signalbox.packs.outcome import (
     Cancelled,
     Completed,
     JobCancelled,
@@ -30,8 +29,9 @@ from signalbox.jobs.outcome import (
     Snooze,
     Transient,
 )
-from signalbox.jobs.retry_policy import next_delay, throttle_delay
-from signalbox.storable import clean, fault_of_json
+from signalbox.packs.retry_policy import next_delay, throttle_delay
+from signalbox.postgres.error_details import describe
+from signalbox.postgres.pg_text import clean, fault_of_json
 
 # What differs between two failures of one kind: ids, numbers, quoted values.
 _VARYING = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|0x[0-9a-fA-F]+|\d+|'[^']*'|\"[^\"]*\"")

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from signalbox.errors import PayloadRefused
-from signalbox.payload import Payload, read_payload
-from signalbox.registry import nearest
+from signalbox.packs.task import nearest
+from signalbox.runtime.payload import Payload, read_payload
 
 if TYPE_CHECKING:
-    from signalbox.engine import Engine
+    from signalbox.app import Engine
     from signalbox.invocation import Invocation
 
 # Each is a function of its name in its module, with a params model of its name in capitals: list_runs, ListRuns.
@@ -29,16 +29,16 @@ OPERATIONS = {
     "pause_backfill": "signalbox.operations.backfills",
     "resume_backfill": "signalbox.operations.backfills",
     "cancel_backfill": "signalbox.operations.backfills",
-    "examine": "signalbox.operations.examine",
-    "submit_jobs": "signalbox.operations.submission",
+    "examine": "signalbox.operations.check",
+    "submit_jobs": "signalbox.operations.submit",
     "list_jobs": "signalbox.operations.jobs",
     "show_job": "signalbox.operations.jobs",
     "cancel_jobs": "signalbox.operations.jobs",
     "retry_jobs": "signalbox.operations.jobs",
-    "pause": "signalbox.operations.controls",
-    "resume": "signalbox.operations.controls",
-    "list_controls": "signalbox.operations.controls",
-    "set_cap": "signalbox.operations.controls",
+    "pause": "signalbox.operations.caps",
+    "resume": "signalbox.operations.caps",
+    "list_controls": "signalbox.operations.caps",
+    "set_cap": "signalbox.operations.caps",
     "list_schedules": "signalbox.operations.schedules",
     "create_schedule": "signalbox.operations.schedules",
     "pause_schedule": "signalbox.operations.schedules",

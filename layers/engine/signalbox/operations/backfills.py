@@ -6,14 +6,14 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from signalbox import backfills
-from signalbox.backfills import Backfill, Order
+from signalbox.app import Engine
 from signalbox.budget import Budget
-from signalbox.engine import Engine
 from signalbox.invocation import Invocation
-from signalbox.payload import Instant, Payload
-from signalbox.row import as_json
-from signalbox.runs import check_enabled, check_params
+from signalbox.ledger import backfill
+from signalbox.ledger.backfill import Backfill, Order
+from signalbox.ledger.run import check_enabled, check_params
+from signalbox.postgres.json_rows import as_json
+from signalbox.runtime.payload import Instant, Payload
 
 
 class CreateBackfill(Payload):
@@ -61,34 +61,34 @@ def create_backfill(engine: Engine, params: CreateBackfill, invocation: Invocati
     """Writes the plan and starts its first slots; a dry run answers what the plan would be."""
     order, connection = _order(engine, params), engine.tools.database.connection()
     if params.dry_run:
-        return {"dry_run": backfills.preview(connection, order, invocation.clock)}
-    created = backfills.create(connection, order, invocation.clock)
+        return {"dry_run": backfill.preview(connection, order, invocation.clock)}
+    created = backfill.create(connection, order, invocation.clock)
     _advance(engine, invocation)
-    return _answer(backfills.find(connection, created.id))
+    return _answer(backfill.find(connection, created.id))
 
 
 def list_backfills(engine: Engine, params: ListBackfills, _: Invocation) -> dict[str, Any]:
-    found = backfills.list_newest(engine.tools.database.connection(), params.status, params.limit)
+    found = backfill.list_newest(engine.tools.database.connection(), params.status, params.limit)
     return {"backfills": [_shown(backfill) for backfill in found]}
 
 
 def show_backfill(engine: Engine, params: ShowBackfill, _: Invocation) -> dict[str, Any]:
-    return _answer(backfills.find(engine.tools.database.connection(), params.id))
+    return _answer(backfill.find(engine.tools.database.connection(), params.id))
 
 
 def pause_backfill(engine: Engine, params: PauseBackfill, _: Invocation) -> dict[str, Any]:
-    return _answer(backfills.pause(engine.tools.database.connection(), params.id, params.by, params.reason))
+    return _answer(backfill.pause(engine.tools.database.connection(), params.id, params.by, params.reason))
 
 
 def resume_backfill(engine: Engine, params: ResumeBackfill, invocation: Invocation) -> dict[str, Any]:
     connection = engine.tools.database.connection()
-    backfills.resume(connection, params.id, params.by, params.reason)
+    backfill.resume(connection, params.id, params.by, params.reason)
     _advance(engine, invocation)
-    return _answer(backfills.find(connection, params.id))
+    return _answer(backfill.find(connection, params.id))
 
 
 def cancel_backfill(engine: Engine, params: CancelBackfill, _: Invocation) -> dict[str, Any]:
-    return _answer(backfills.cancel(engine.tools.database.connection(), params.id, params.by, params.reason))
+    return _answer(backfill.cancel(engine.tools.database.connection(), params.id, params.by, params.reason))
 
 
 def _order(engine: Engine, params: CreateBackfill) -> Order:
@@ -111,7 +111,7 @@ def _advance(engine: Engine, invocation: Invocation) -> None:
     """The first slots start at once; the rest follow each minute."""
     tools = engine.tools
     budget = Budget(invocation.ends_at - tools.settings.budget_margin_seconds)
-    backfills.advance(tools.database.connection(), tools.handoff, tools.enabled(), budget, tools.log)
+    backfill.advance(tools.database.connection(), tools.handoff, tools.enabled(), budget, tools.log)
 
 
 def _answer(backfill: Backfill) -> dict[str, Any]:

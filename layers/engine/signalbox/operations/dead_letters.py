@@ -7,13 +7,13 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from signalbox.engine import Engine
+from signalbox.app import Engine
+from signalbox.dead_letters import letters
+from signalbox.dead_letters.letters import LetterSelection
+from signalbox.dead_letters.redrive import redrive as redrive_letters
 from signalbox.errors import PayloadRefused
 from signalbox.invocation import Invocation
-from signalbox.jobs import dead_letters
-from signalbox.jobs.dead_letters import LetterSelection
-from signalbox.jobs.redrive import redrive as redrive_letters
-from signalbox.payload import Instant, Payload
+from signalbox.runtime.payload import Instant, Payload
 
 Status = Literal["pending", "investigating", "resolved", "ignored", "redriven"]
 
@@ -70,27 +70,27 @@ class Redrive(_LetterOrder):
 
 def list_dead_letters(engine: Engine, params: ListDeadLetters, _: Invocation) -> dict[str, Any]:
     db, selection = engine.tools.database.connection(), params.selection()
-    dead_letters.require_known(db, engine.tools.catalogue, selection)
+    letters.require_known(db, engine.tools.catalogue, selection)
     if not params.by_kind:
-        return dead_letters.list_letters(db, selection, params.limit, params.before)
+        return letters.list_letters(db, selection, params.limit, params.before)
     if params.before is not None:
         raise PayloadRefused("kinds of failures come in one page: before is for single dead letters")
-    return dead_letters.list_kinds(db, selection, params.limit)
+    return letters.list_kinds(db, selection, params.limit)
 
 
 def show_dead_letter(engine: Engine, params: ShowDeadLetter, _: Invocation) -> dict[str, Any]:
-    return {"dead_letter": dead_letters.show_letter(engine.tools.database.connection(), params.id)}
+    return {"dead_letter": letters.show_letter(engine.tools.database.connection(), params.id)}
 
 
 def triage_dead_letters(engine: Engine, params: TriageDeadLetters, _: Invocation) -> dict[str, Any]:
     db, selection = engine.tools.database.connection(), params.selection(params.ids)
-    dead_letters.require_known(db, engine.tools.catalogue, selection)
-    return asdict(dead_letters.triage(db, selection, params.decision, by=params.by, reason=params.reason))
+    letters.require_known(db, engine.tools.catalogue, selection)
+    return asdict(letters.triage(db, selection, params.decision, by=params.by, reason=params.reason))
 
 
 def redrive(engine: Engine, params: Redrive, invocation: Invocation) -> dict[str, Any]:
     tools, selection = engine.tools, params.selection(params.ids)
-    dead_letters.require_known(tools.database.connection(), tools.catalogue, selection)
+    letters.require_known(tools.database.connection(), tools.catalogue, selection)
     return redrive_letters(
         tools.database.connection(),
         tools.catalogue,

@@ -7,13 +7,14 @@ from typing import Any
 
 from pydantic import Field
 
-from signalbox.engine import Engine
+from signalbox.app import Engine
 from signalbox.invocation import Invocation
-from signalbox.jobs import audit, groups
-from signalbox.jobs.groups import Group
-from signalbox.operations.submission import JobToBe, new_job
-from signalbox.payload import Payload
-from signalbox.row import as_json
+from signalbox.operate import audit
+from signalbox.operations.submit import JobToBe, new_job
+from signalbox.postgres.json_rows import as_json
+from signalbox.runtime.payload import Payload
+from signalbox.submit import groups
+from signalbox.submit.groups import Group
 
 
 class ShowGroup(Payload):

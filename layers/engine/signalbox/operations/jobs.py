@@ -6,15 +6,15 @@ from typing import Any
 
 from pydantic import Field
 
-from signalbox.engine import Engine
+from signalbox.app import Engine
 from signalbox.invocation import Invocation
-from signalbox.jobs import inspection, listing
-from signalbox.jobs.cancellation import cancel
-from signalbox.jobs.hastening import retry_now
-from signalbox.jobs.selection import require_id
-from signalbox.jobs.states import FINAL
+from signalbox.jobs.status import FINAL
+from signalbox.operate import job_detail, listing
+from signalbox.operate.cancel import cancel
+from signalbox.operate.filters import require_id
+from signalbox.operate.retry_now import retry_now
 from signalbox.operations.orders import JobFilter, JobOrder, order_jobs
-from signalbox.payload import Payload
+from signalbox.runtime.payload import Payload
 
 
 class ListJobs(JobFilter):
@@ -46,7 +46,7 @@ def list_jobs(engine: Engine, params: ListJobs, _: Invocation) -> dict[str, Any]
 
 
 def show_job(engine: Engine, params: ShowJob, _: Invocation) -> dict[str, Any]:
-    return inspection.show_job(engine.tools.database.connection(), params.id)
+    return job_detail.show_job(engine.tools.database.connection(), params.id)
 
 
 def cancel_jobs(engine: Engine, params: CancelJobs, invocation: Invocation) -> dict[str, Any]:

@@ -7,16 +7,16 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from signalbox.app import Engine
 from signalbox.budget import Budget
-from signalbox.database import Connection
-from signalbox.engine import Engine
 from signalbox.invocation import Invocation
-from signalbox.jobs.audit import Orderer
-from signalbox.jobs.catalogue import Catalogue
-from signalbox.jobs.listing import preview
-from signalbox.jobs.orders import Done, Terms
-from signalbox.jobs.selection import Selection
-from signalbox.payload import Instant, Payload
+from signalbox.operate.audit import Orderer
+from signalbox.operate.bulk import Done, Terms
+from signalbox.operate.filters import Selection
+from signalbox.operate.listing import preview
+from signalbox.packs.registries import Catalogue
+from signalbox.postgres.connection import Connection
+from signalbox.runtime.payload import Instant, Payload
 
 # Of one order by ids: more are a filter's.
 MOST_NAMED = 1000

@@ -7,11 +7,11 @@ from typing import Any, Literal
 from psycopg.rows import dict_row
 from pydantic import Field
 
-from signalbox.engine import Engine
+from signalbox.app import Engine
 from signalbox.invocation import Invocation
-from signalbox.payload import Instant, Payload
-from signalbox.queries import load_queries
-from signalbox.row import as_json
+from signalbox.postgres.json_rows import as_json
+from signalbox.postgres.queries import load_queries
+from signalbox.runtime.payload import Instant, Payload
 
 SQL = load_queries(__file__)
 

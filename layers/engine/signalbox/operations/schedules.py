@@ -7,12 +7,12 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from signalbox.engine import Engine
+from signalbox.app import Engine
 from signalbox.invocation import Invocation
-from signalbox.jobs import schedules
-from signalbox.jobs.audit import Orderer
-from signalbox.jobs.schedules import NewSchedule
-from signalbox.payload import Instant, Payload
+from signalbox.job_schedules import store
+from signalbox.job_schedules.store import NewSchedule
+from signalbox.operate.audit import Orderer
+from signalbox.runtime.payload import Instant, Payload
 
 
 class ListSchedules(Payload):
@@ -71,15 +71,15 @@ class DeleteSchedule(_Step):
 
 
 def list_schedules(engine: Engine, params: ListSchedules, _: Invocation) -> dict[str, Any]:
-    found = schedules.list_schedules(engine.tools.database.connection(), **params.model_dump())
+    found = store.list_schedules(engine.tools.database.connection(), **params.model_dump())
     last = found[-1].name if len(found) == params.limit else None
-    return {"schedules": [schedules.shown(schedule) for schedule in found], "next": last}
+    return {"schedules": [store.shown(schedule) for schedule in found], "next": last}
 
 
 def create_schedule(engine: Engine, params: CreateSchedule, invocation: Invocation) -> dict[str, Any]:
     every = None if params.every_seconds is None else timedelta(seconds=params.every_seconds)
     given = params.model_dump(exclude={"every_seconds", "replacing", "by", "reason"})
-    made = schedules.create_schedule(
+    made = store.create_schedule(
         engine.tools.database.connection(),
         engine.tools.catalogue,
         NewSchedule(**given, every=every),
@@ -87,21 +87,21 @@ def create_schedule(engine: Engine, params: CreateSchedule, invocation: Invocati
         now=invocation.clock,
         replacing=params.replacing,
     )
-    return {"schedule": schedules.shown(made)}
+    return {"schedule": store.shown(made)}
 
 
 def pause_schedule(engine: Engine, params: PauseSchedule, invocation: Invocation) -> dict[str, Any]:
     db = engine.tools.database.connection()
-    paused = schedules.pause_schedule(db, params.id, by=params.orderer, now=invocation.clock)
-    return {"schedule": schedules.shown(paused)}
+    paused = store.pause_schedule(db, params.id, by=params.orderer, now=invocation.clock)
+    return {"schedule": store.shown(paused)}
 
 
 def resume_schedule(engine: Engine, params: ResumeSchedule, invocation: Invocation) -> dict[str, Any]:
     db = engine.tools.database.connection()
-    resumed = schedules.resume_schedule(db, params.id, by=params.orderer, now=invocation.clock)
-    return {"schedule": schedules.shown(resumed)}
+    resumed = store.resume_schedule(db, params.id, by=params.orderer, now=invocation.clock)
+    return {"schedule": store.shown(resumed)}
 
 
 def delete_schedule(engine: Engine, params: DeleteSchedule, _: Invocation) -> dict[str, Any]:
-    deleted = schedules.delete_schedule(engine.tools.database.connection(), params.id, by=params.orderer)
-    return {"schedule": schedules.shown(deleted)}
+    deleted = store.delete_schedule(engine.tools.database.connection(), params.id, by=params.orderer)
+    return {"schedule": store.shown(deleted)}

@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
 
-from signalbox.database import Connection
-from signalbox.engine import Engine
+from signalbox.app import Engine
 from signalbox.errors import PayloadRefused
 from signalbox.invocation import Invocation
-from signalbox.payload import Instant, Payload
-from signalbox.queries import load_queries
-from signalbox.registry import Registry, Task
-from signalbox.schedule import Schedule
+from signalbox.packs.schedule import Schedule
+from signalbox.packs.task import Registry, Task
+from signalbox.postgres.connection import Connection
+from signalbox.postgres.queries import load_queries
+from signalbox.runtime.payload import Instant, Payload
 from signalbox.tasks.reconcile_slots import lookback_of
 
 SQL = load_queries(__file__)

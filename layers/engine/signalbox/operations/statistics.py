@@ -7,10 +7,10 @@ from typing import Any
 
 from pydantic import Field
 
-from signalbox.engine import Engine
+from signalbox.app import Engine
 from signalbox.invocation import Invocation
-from signalbox.jobs import statistics
-from signalbox.payload import Payload
+from signalbox.runtime.payload import Payload
+from signalbox.stats import statistics
 
 _LONGEST_HOURS = 24 * 400
 

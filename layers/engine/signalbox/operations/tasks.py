@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from signalbox.engine import Engine
+from signalbox.app import Engine
 from signalbox.invocation import Invocation
-from signalbox.payload import Payload
-from signalbox.registry import Task
+from signalbox.packs.task import Task
+from signalbox.runtime.payload import Payload
 
 
 class ListTasks(Payload):

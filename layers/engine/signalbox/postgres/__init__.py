@@ -1,1 +1,1 @@
-"""What several tasks ask of Postgres in the same way."""
+"""Connections to Postgres, and what every room asks of it: queries, ids, text that it can store."""

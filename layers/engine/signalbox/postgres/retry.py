@@ -12,7 +12,7 @@ from typing import Any, LiteralString
 
 import psycopg
 
-from signalbox.database import Connection
+from signalbox.postgres.connection import Connection
 
 # On further connections, a second apart: a restart takes a moment.
 TRIES = 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from signalbox.registry import MINUTE, CatchUp, Task
+from signalbox.packs.task import MINUTE, CatchUp, Task
 
 TASKS = (
     Task(

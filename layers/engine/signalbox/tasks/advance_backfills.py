@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from signalbox import backfills
-from signalbox.context import Context, Done
+from signalbox.ledger import backfill
+from signalbox.ledger.context import Context, Done
 
 
 def advance_backfills(context: Context) -> Done:
     """Items are the slots that were started."""
-    return Done(backfills.advance(context.db, context.handoff, context.registry, context.budget, context.log))
+    return Done(backfill.advance(context.db, context.handoff, context.registry, context.budget, context.log))

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from signalbox.context import Context, Done, drain
-from signalbox.queries import load_queries
+from signalbox.ledger.context import Context, Done, drain
+from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
 BATCH = 500

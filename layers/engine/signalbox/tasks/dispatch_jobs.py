@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from signalbox.context import Context, Done
 from signalbox.errors import Unavailable
-from signalbox.jobs import controls
-from signalbox.jobs.lanes import Lanes, Notice
-from signalbox.queries import load_queries
+from signalbox.ledger.context import Context, Done
+from signalbox.operate import caps
+from signalbox.postgres.queries import load_queries
+from signalbox.publish.lanes import Lanes, Notice
 
 SQL = load_queries(__file__)
 BATCH = 1000
@@ -66,10 +66,10 @@ class Dispatch:
         """Those that caps and rates hold are begun by whoever ends the ones before them. Where nobody did, as when a
         worker died, the next ones are sent; and all whose cap is gone."""
         db = self.context.db
-        for control in controls.list_holding(db):
-            while not self.context.budget.spent and controls.release_held(db, control, BATCH):
+        for control in caps.list_holding(db):
+            while not self.context.budget.spent and caps.release_held(db, control, BATCH):
                 pass
-            self._send(controls.next_held(db, [control]))
+            self._send(caps.next_held(db, [control]))
 
     def wake_quiet_lanes(self) -> None:
         """Jobs wait, and no message of their lane is to be had: those who have them may be dead, or have no room. A few

@@ -7,9 +7,9 @@ operators, and the health of the stack, that something hangs.
 
 from __future__ import annotations
 
-from signalbox.context import Context, Done, drain
-from signalbox.jobs.health import STALE_AFTER
-from signalbox.queries import load_queries
+from signalbox.ledger.context import Context, Done, drain
+from signalbox.postgres.queries import load_queries
+from signalbox.stats.health import STALE_AFTER
 
 SQL = load_queries(__file__)
 BATCH = 1000

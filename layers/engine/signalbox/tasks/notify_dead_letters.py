@@ -13,10 +13,10 @@ from typing import Any
 
 from psycopg.rows import class_row
 
-from signalbox.context import Context, Done
 from signalbox.errors import Unavailable
-from signalbox.jobs.metrics import count_dead_letters
-from signalbox.queries import load_queries
+from signalbox.ledger.context import Context, Done
+from signalbox.postgres.queries import load_queries
+from signalbox.runtime.job_metrics import count_dead_letters
 
 SQL = load_queries(__file__)
 MOST_LETTERS = 10_000  # of one run; the next one goes on

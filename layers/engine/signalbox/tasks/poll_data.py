@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from signalbox.context import Context, Skipped
-from signalbox.payload import Payload
+from signalbox.ledger.context import Context, Skipped
+from signalbox.runtime.payload import Payload
 
 
 class Params(Payload):

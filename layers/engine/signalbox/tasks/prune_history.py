@@ -12,9 +12,9 @@ from datetime import datetime, timedelta
 
 from psycopg.types.json import Jsonb
 
-from signalbox.context import Context, Done, drain
-from signalbox.partitions import drop_partitions, length_of, make_partitions, oldest_start
-from signalbox.queries import load_queries
+from signalbox.batches.partitions import drop_partitions, length_of, make_partitions, oldest_start
+from signalbox.ledger.context import Context, Done, drain
+from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
 BATCH = 1000

@@ -13,11 +13,11 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from signalbox.archive import store
-from signalbox.context import Context, Done, drain
-from signalbox.jobs.ids import first_id
-from signalbox.partitions import DAY, drop_partitions, length_of, make_partitions, oldest_start
-from signalbox.queries import load_queries
+from signalbox.batches.partitions import DAY, drop_partitions, length_of, make_partitions, oldest_start
+from signalbox.batches.row_archive import store
+from signalbox.ledger.context import Context, Done, drain
+from signalbox.postgres.queries import load_queries
+from signalbox.postgres.uuid7 import first_id
 
 SQL = load_queries(__file__)
 BATCH = 250

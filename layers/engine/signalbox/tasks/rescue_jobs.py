@@ -15,15 +15,15 @@ from typing import Any
 
 import psycopg
 
-from signalbox.context import Context, Done
 from signalbox.errors import JobTypeUnknown
-from signalbox.jobs import controls
-from signalbox.jobs.catalogue import Catalogue
 from signalbox.jobs.end_record import end_record
-from signalbox.jobs.job_type import JobType
-from signalbox.jobs.lanes import Notice
 from signalbox.jobs.verdict import Verdict, fingerprint
-from signalbox.queries import load_queries
+from signalbox.ledger.context import Context, Done
+from signalbox.operate import caps
+from signalbox.packs.job_type import JobType
+from signalbox.packs.registries import Catalogue
+from signalbox.postgres.queries import load_queries
+from signalbox.publish.lanes import Notice
 
 SQL = load_queries(__file__)
 BATCH = 500
@@ -108,8 +108,8 @@ class Rescue:
             time.sleep(min(seconds, self.context.budget.seconds_left))
             more = self._sweep() or more
         if self.rescued:  # the lost ones have left room under their caps
-            holding = controls.list_holding(self.context.db)
-            self.context.courier.send(controls.next_held(self.context.db, holding))
+            holding = caps.list_holding(self.context.db)
+            self.context.courier.send(caps.next_held(self.context.db, holding))
         return more
 
     def _sweep(self) -> bool:

@@ -12,13 +12,13 @@ from datetime import UTC, datetime, timedelta
 
 from pydantic import Field
 
-from signalbox.context import Context, Done
-from signalbox.jobs.gauges import Connections, lanes, read_off
-from signalbox.jobs.histogram import BOUNDS
-from signalbox.jobs.statistics import DAY, LONGEST, figures_between, floor, judge, show_statistics
-from signalbox.metrics import write_line
-from signalbox.payload import Payload
-from signalbox.queries import load_queries
+from signalbox.ledger.context import Context, Done
+from signalbox.postgres.queries import load_queries
+from signalbox.runtime.metrics import write_line
+from signalbox.runtime.payload import Payload
+from signalbox.stats.gauges import Connections, lanes, read_off
+from signalbox.stats.histogram import BOUNDS
+from signalbox.stats.statistics import DAY, LONGEST, figures_between, floor, judge, show_statistics
 
 SQL = load_queries(__file__)
 # A batch records at the latest when its worker's time ends, a quarter of an hour at most after one of its jobs did.

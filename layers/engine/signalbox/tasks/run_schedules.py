@@ -16,11 +16,11 @@ from typing import Any
 import psycopg
 from psycopg.rows import class_row
 
-from signalbox.context import Context, Done
 from signalbox.errors import SignalboxError
-from signalbox.jobs.job_schedule import JobSchedule, Turn, job_of, take_turn
-from signalbox.jobs.submission import NewJob, Submitted, submit
-from signalbox.queries import load_queries
+from signalbox.job_schedules.schedule import JobSchedule, Turn, job_of, take_turn
+from signalbox.ledger.context import Context, Done
+from signalbox.postgres.queries import load_queries
+from signalbox.submit.insert import NewJob, Submitted, submit
 
 SQL = load_queries(__file__)
 BATCH = 100

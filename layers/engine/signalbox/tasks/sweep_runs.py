@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from datetime import UTC, timedelta
 
-from signalbox.context import Context, Done
-from signalbox.ledger import Trigger
-from signalbox.queries import load_queries
+from signalbox.ledger.context import Context, Done
+from signalbox.ledger.ledger import Trigger
+from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
 # A slot whose workers vanish this often is left alone: something in it kills them.

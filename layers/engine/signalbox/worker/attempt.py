@@ -15,18 +15,18 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from signalbox.budget import Budget
-from signalbox.database import Connection, Database, NoConnectionFree, transaction_to_end
 from signalbox.errors import DatabaseUnavailable, JobTypeUnknown, SchemaMismatch, Unavailable
-from signalbox.fault import conceal
-from signalbox.fork import end_child
-from signalbox.jobs.catalogue import Known
 from signalbox.jobs.end_record import record_of
 from signalbox.jobs.job import Job
-from signalbox.jobs.job_type import JobType
-from signalbox.jobs.outcome import JobTimedOut, Permanent, Transient
-from signalbox.jobs.payload import bring_up
-from signalbox.jobs.submission import Submitted
 from signalbox.jobs.verdict import BROKEN_OFF, CANCELLED, Verdict, check_pieces, of_answer, of_error, parked
+from signalbox.packs.job_payload import bring_up
+from signalbox.packs.job_type import JobType
+from signalbox.packs.outcome import JobTimedOut, Permanent, Transient
+from signalbox.packs.registries import Known
+from signalbox.postgres.connection import Connection, Database, NoConnectionFree, transaction_to_end
+from signalbox.postgres.error_details import conceal
+from signalbox.postgres.fork import end_child
+from signalbox.submit.insert import Submitted
 from signalbox.worker.connections import LEFT_OPEN, AsyncLentConnection, LentConnection
 from signalbox.worker.job_context import AsyncJobContext, JobContext, Progress
 from signalbox.worker.lease import Changed, LeaseLost, complete, finish

@@ -17,11 +17,11 @@ from typing import Any
 import psycopg
 from psycopg.rows import TupleRow, tuple_row
 
-from signalbox.async_database import AsyncConnection, AsyncDatabasePool
-from signalbox.database import UNDER_WAY, Connection, Database, DatabasePool
 from signalbox.errors import DatabaseUnavailable
-from signalbox.fork import end_child, refuse_child
-from signalbox.jobs.outcome import JobTimedOut, Permanent
+from signalbox.packs.outcome import JobTimedOut, Permanent
+from signalbox.postgres.async_connection import AsyncConnection, AsyncDatabasePool
+from signalbox.postgres.connection import UNDER_WAY, Connection, Database, DatabasePool
+from signalbox.postgres.fork import end_child, refuse_child
 from signalbox.worker.timeout import Alarm, ThreadTimer
 
 LEFT_OPEN = (

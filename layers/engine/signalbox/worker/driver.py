@@ -22,14 +22,14 @@ from uuid import uuid4
 
 import psycopg
 
-from signalbox.database import Connection
 from signalbox.errors import DatabaseUnavailable
-from signalbox.jobs.controls import next_held
 from signalbox.jobs.end_record import record_of
 from signalbox.jobs.job import Job
-from signalbox.jobs.metrics import write_metrics
-from signalbox.jobs.submission import read_notices
 from signalbox.jobs.verdict import BROKEN_OFF
+from signalbox.operate.caps import next_held
+from signalbox.postgres.connection import Connection
+from signalbox.runtime.job_metrics import write_metrics
+from signalbox.submit.insert import read_notices
 from signalbox.worker import lease
 from signalbox.worker.attempt import Attempt, Outcome
 from signalbox.worker.core import Claim, Core, Ended, FindDue, FindHeld, FindLeft, Hold, Record, Renew, Run, Wait, Want

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from signalbox.jobs.catalogue import Catalogue, Known
+from signalbox.packs.registries import Catalogue, Known
 
 # Jobs of one kind that take this long together begin with one statement. A crash just then charges those of them
 # whose code it did not reach.

@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from signalbox.aws.clients import Clients
 from signalbox.budget import Budget
-from signalbox.clients import Clients
-from signalbox.database import Connection
 from signalbox.jobs.job import Job
-from signalbox.jobs.outcome import JobCancelled
-from signalbox.jobs.submission import NewJob, Submitted, submit
-from signalbox.log import Logger
-from signalbox.storable import clean
+from signalbox.packs.outcome import JobCancelled
+from signalbox.postgres.connection import Connection
+from signalbox.postgres.pg_text import clean
+from signalbox.runtime.log import Logger
+from signalbox.submit.insert import NewJob, Submitted, submit
 from signalbox.worker.connections import AsyncLentConnection, LentConnection
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from psycopg import ClientCursor
 from psycopg.adapt import Buffer, Loader
 from pydantic_core import from_json
 
-from signalbox.database import Connection
 from signalbox.jobs.job import Job
 from signalbox.jobs.verdict import Verdict
-from signalbox.queries import load_queries
+from signalbox.postgres.connection import Connection
+from signalbox.postgres.queries import load_queries
 from signalbox.worker.usage import Cost
 
 SQL = load_queries(__file__)

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
-from signalbox.database import Connection
 from signalbox.errors import SignalboxError
-from signalbox.jobs.events import Change
 from signalbox.jobs.job import Job
-from signalbox.jobs.lanes import LONGEST_DELAY_SECONDS, Notice
-from signalbox.jobs.submission import Submitted
+from signalbox.postgres.connection import Connection
+from signalbox.publish.lanes import LONGEST_DELAY_SECONDS, Notice
+from signalbox.publish.status_events import Change
+from signalbox.submit.insert import Submitted
 from signalbox.worker.attempt import CONNECTION_PATIENCE_SECONDS, Outcome
 from signalbox.worker.lease import Changed
 

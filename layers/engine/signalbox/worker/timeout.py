@@ -18,8 +18,8 @@ from typing import Any, Protocol, Self
 
 import psycopg
 
-from signalbox.database import CANCEL_PATIENCE_SECONDS, Connection
-from signalbox.jobs.outcome import JobTimedOut
+from signalbox.packs.outcome import JobTimedOut
+from signalbox.postgres.connection import CANCEL_PATIENCE_SECONDS, Connection
 
 AGAIN_AFTER_SECONDS = 5.0  # time to tidy up in
 

@@ -10,7 +10,7 @@ from collections.abc import Generator
 from types import coroutine
 from typing import Any, NamedTuple
 
-from signalbox.fork import end_child
+from signalbox.postgres.fork import end_child
 
 _UNIT = 1 << 20 if sys.platform == "darwin" else 1 << 10
 

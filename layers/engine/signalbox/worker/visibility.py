@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from signalbox.aws.clients import Clients
 from signalbox.aws.sqs import queue_url
-from signalbox.clients import Clients
-from signalbox.jobs.lanes import AT_ONCE, CALL
-from signalbox.log import Logger
+from signalbox.publish.lanes import AT_ONCE, CALL
+from signalbox.runtime.log import Logger
 
 FIRST_SECONDS, LONGEST_SECONDS = 30, 900
 

@@ -15,8 +15,8 @@ from weakref import WeakKeyDictionary
 import psycopg
 
 from signalbox.errors import DatabaseUnavailable
-from signalbox.jobs.catalogue import Catalogue
-from signalbox.jobs.message import read_messages
+from signalbox.jobs.job_message import read_messages
+from signalbox.packs.registries import Catalogue
 from signalbox.worker.driver import Driver
 from signalbox.worker.groups import Groups
 from signalbox.worker.visibility import bring_back

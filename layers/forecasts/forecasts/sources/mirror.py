@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from forecasts.errors import MirrorFailed, MirrorsFailed
-from signalbox.context import Context
+from signalbox.ledger.context import Context
 
 LISTINGS_AT_ONCE = 8
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from signalbox.registry import CatchUp, Overlap, Task
+from signalbox.packs.task import CatchUp, Overlap, Task
 
 DAY = timedelta(days=1)
 QUARTERLY = "cron(0/15 * * * ? *)"

@@ -11,8 +11,8 @@ import time
 from datetime import UTC, datetime, timedelta
 
 from signalbox.batches.keyset import MOST, Page, walk
-from signalbox.context import Context, Done, drain
-from signalbox.queries import load_queries
+from signalbox.ledger.context import Context, Done, drain
+from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
 DAY = timedelta(days=1)

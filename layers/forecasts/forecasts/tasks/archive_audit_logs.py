@@ -13,8 +13,8 @@ from datetime import timedelta
 
 from forecasts.settings import settings
 from signalbox.aws.cold_storage import ColdStorage
-from signalbox.context import Context, Done
-from signalbox.queries import load_queries
+from signalbox.ledger.context import Context, Done
+from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
 # An object holds so many records, or fewer that are large: what is stored, cold objects cost more the smaller they are.

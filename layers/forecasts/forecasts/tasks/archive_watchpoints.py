@@ -12,8 +12,8 @@ from forecasts.messages import GenerateSummary
 from forecasts.settings import settings
 from signalbox.aws.sqs import publish
 from signalbox.batches.keyset import Page, walk
-from signalbox.context import Context, Done
-from signalbox.queries import load_queries
+from signalbox.ledger.context import Context, Done
+from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
 # What was observed in the event's last minutes comes in after its end.

@@ -14,8 +14,8 @@ from uuid import UUID
 from forecasts.settings import settings
 from signalbox.batches.retention import Retention
 from signalbox.batches.safety_share import CleanupParams, allowance
-from signalbox.context import Context, Done, drain
-from signalbox.queries import load_queries
+from signalbox.ledger.context import Context, Done, drain
+from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
 WATCHPOINTS = Retention("forecasts.watchpoints", age="archived_at", only="status = 'archived'")

@@ -10,7 +10,7 @@ from datetime import timedelta
 from forecasts.settings import settings
 from signalbox.batches.retention import Retention
 from signalbox.batches.safety_share import CleanupParams
-from signalbox.context import Context, Done
+from signalbox.ledger.context import Context, Done
 
 INVITES = Retention("forecasts.invites", age="expires_at", only="accepted_at IS NULL")
 Params = CleanupParams

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from signalbox.batches.retention import Retention
-from signalbox.context import Context, Done
+from signalbox.ledger.context import Context, Done
 
 KEYS = Retention("forecasts.idempotency_keys", age="expires_at", batch=5000, by_pages=True)
 

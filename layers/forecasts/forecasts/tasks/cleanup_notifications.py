@@ -10,7 +10,7 @@ from datetime import timedelta
 from forecasts.settings import settings
 from signalbox.batches.retention import Retention
 from signalbox.batches.safety_share import CleanupParams
-from signalbox.context import Context, Done
+from signalbox.ledger.context import Context, Done
 
 # The deliveries of each are looked up and deleted one by one: a thousand take some 50 ms.
 NOTIFICATIONS = Retention("forecasts.notifications", age="created_at", batch=1000)

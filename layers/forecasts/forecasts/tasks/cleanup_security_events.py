@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from forecasts.settings import settings
 from signalbox.batches.retention import Retention
-from signalbox.context import Context, Done
+from signalbox.ledger.context import Context, Done
 
 EVENTS = Retention("forecasts.security_events", age="attempted_at", batch=5000, by_pages=True)
 

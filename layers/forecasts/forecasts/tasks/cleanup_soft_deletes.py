@@ -17,8 +17,8 @@ import psycopg
 from forecasts.settings import settings
 from signalbox.batches.retention import Retention
 from signalbox.batches.safety_share import CleanupParams, allowance
-from signalbox.context import Context, Done, drain
-from signalbox.queries import load_queries
+from signalbox.ledger.context import Context, Done, drain
+from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
 # Rows that have rows of their own are deleted fewer at a time. The rest is few enough to go with the organisation.

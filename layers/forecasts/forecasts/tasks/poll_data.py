@@ -21,10 +21,10 @@ from forecasts.inference import Model
 from forecasts.launches import Launches, Tally
 from forecasts.settings import settings
 from forecasts.upstream import OFFERS, Window
-from signalbox.context import Context, Done
 from signalbox.errors import SignalboxError, Unavailable
-from signalbox.payload import Payload
-from signalbox.queries import load_queries
+from signalbox.ledger.context import Context, Done
+from signalbox.postgres.queries import load_queries
+from signalbox.runtime.payload import Payload
 
 SQL = load_queries(__file__)
 # No poll looks further back, nor can it be asked to: for longer, backfill the task itself.

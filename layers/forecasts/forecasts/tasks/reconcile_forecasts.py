@@ -24,8 +24,8 @@ from forecasts.launching import launch
 from forecasts.runpod import Job, JobState, RunPod, open_runpod
 from forecasts.settings import settings
 from forecasts.upstream import likely_references
-from signalbox.context import Context, Done, drain
-from signalbox.queries import load_queries
+from signalbox.ledger.context import Context, Done, drain
+from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
 BATCH = 100

@@ -19,8 +19,8 @@ from forecasts.quiet_hours import resume_at
 from forecasts.settings import settings
 from signalbox.aws.sqs import publish
 from signalbox.batches.keyset import Page, walk
-from signalbox.context import Context, Done
-from signalbox.queries import load_queries
+from signalbox.ledger.context import Context, Done
+from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
 # In characters, of which each may be four bytes: SQS takes a mebibyte.

@@ -20,8 +20,8 @@ from forecasts.billing import PAID, Standing, standing_of
 from forecasts.errors import OrganizationRefused, StripeUnavailable
 from forecasts.settings import settings
 from forecasts.stripe_api import Stripe
-from signalbox.context import Context, Done, Skipped
-from signalbox.queries import load_queries
+from signalbox.ledger.context import Context, Done, Skipped
+from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
 # So many failures of Stripe in a row are Stripe's own, and no organisation's: asking on would only add to them.

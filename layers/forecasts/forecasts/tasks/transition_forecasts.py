@@ -16,9 +16,9 @@ from uuid import UUID
 from forecasts.inference import Model
 from forecasts.settings import settings
 from signalbox.aws.s3_folder import Folder, empty
-from signalbox.context import Context, Done
 from signalbox.errors import FolderKept, FolderRefused, SignalboxError
-from signalbox.queries import load_queries
+from signalbox.ledger.context import Context, Done
+from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
 PAGE = 100

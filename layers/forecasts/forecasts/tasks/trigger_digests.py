@@ -19,8 +19,8 @@ from forecasts.preferences import DigestWish, read_digest, zone_of
 from forecasts.settings import settings
 from signalbox.aws.sqs import publish
 from signalbox.batches.keyset import Page, walk
-from signalbox.context import Context, Done
-from signalbox.queries import load_queries
+from signalbox.ledger.context import Context, Done
+from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
 

@@ -16,9 +16,9 @@ from forecasts.errors import RunPodDenied, RunPodRefused, RunPodUnavailable, Tri
 from forecasts.inference import InferencePayload, Model, TimeRange
 from forecasts.runpod import RunPod, open_runpod
 from forecasts.settings import settings
-from signalbox.context import Context, Done
+from signalbox.ledger.context import Context, Done
+from signalbox.postgres.queries import load_queries
 from signalbox.postgres.retry import prepare_store
-from signalbox.queries import load_queries
 
 SQL = load_queries(__file__)
 # Coefficients are one set a tile, and only nowcasts take them: samples of another model would spoil them.

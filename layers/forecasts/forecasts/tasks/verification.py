@@ -18,8 +18,8 @@ from forecasts.errors import RunPodUnavailable
 from forecasts.runpod import open_runpod
 from forecasts.settings import settings
 from forecasts.sources.observations import Observations
-from signalbox.context import Context, Done
 from signalbox.errors import SignalboxError
+from signalbox.ledger.context import Context, Done
 
 
 def verification(context: Context) -> Done:

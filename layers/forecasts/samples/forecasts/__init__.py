@@ -9,11 +9,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from local.aws import client
-from local.home import State
 from samples.forecasts.platform import load_platform
 from samples.forecasts.services import tell_runpod, tell_stripe
 from samples.forecasts.upstream import publish_upstream, store_forecasts
+from signalbox_laptop.aws import client
+from signalbox_laptop.home import State
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient

@@ -12,7 +12,7 @@ from samcli.cli.types import CfnParameterOverridesType
 
 from forecasts.settings import ForecastSettings, read_settings
 from forecasts.tasks import TASKS
-from signalbox.registry import Task
+from signalbox.packs.task import Task
 from tests.support.template import ROOT
 
 PACK = ROOT / "layers/forecasts/forecasts"

@@ -9,8 +9,8 @@ import pytest
 
 from forecasts.pack import PACK
 from forecasts.settings import settings
-from local.moto_process import MotoProcess
-from signalbox.packs import ENGINE
+from signalbox.packs.pack import ENGINE
+from signalbox_laptop.moto.process import MotoProcess
 from stand_ins.runpod import KEY, RunPodStandIn
 from tests.fixtures import new_database
 from tests.support.aws import Aws, shared_client, speak_to

@@ -14,9 +14,9 @@ import psycopg
 import pytest
 
 from forecasts.tasks import archive_audit_logs
-from local.lambda_service.http_server import Request
-from local.stand_ins.faults import Fault
 from signalbox.errors import ArchiveRefused, ArchiveUnavailable
+from signalbox_laptop.lambda_api.http_server import Request
+from signalbox_laptop.stand_ins.faults import Fault
 from tests.support.aws import Aws
 from tests.support.contexts import context_of
 from tests.support.ledger_rows import count

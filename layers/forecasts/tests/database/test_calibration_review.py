@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from forecasts.settings import settings
-from local.stand_ins.faults import Fault
+from signalbox_laptop.stand_ins.faults import Fault
 from stand_ins.runpod import RunPodStandIn
 from tests.support.calibration_rows import candidate, coefficients, samples, verified_run
 from tests.support.stage import NOON, Stage

@@ -20,8 +20,8 @@ from forecasts.inference import InferencePayload
 from forecasts.settings import settings
 from forecasts.sources.gfs import MOST_LISTED
 from forecasts.tasks.poll_data import LONGEST, since_of
-from local.stand_ins.faults import Fault
 from signalbox.errors import ParamsRefused, SettingsRefused
+from signalbox_laptop.stand_ins.faults import Fault
 from stand_ins.runpod import RunPodStandIn
 from tests.support.aws import Aws
 from tests.support.forecast_rows import forecast_run

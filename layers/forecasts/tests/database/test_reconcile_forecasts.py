@@ -16,7 +16,7 @@ from psycopg.types.json import Jsonb
 from forecasts.runpod import JobState
 from forecasts.settings import settings
 from forecasts.tasks.reconcile_forecasts import Step, decide, reconcile_forecasts
-from local.stand_ins.faults import Fault
+from signalbox_laptop.stand_ins.faults import Fault
 from stand_ins.runpod import RunPodStandIn
 from tests.support.contexts import context_of
 from tests.support.forecast_rows import forecast_run

@@ -16,9 +16,9 @@ import pytest
 
 from forecasts.errors import StripeRefused, StripeUnavailable
 from forecasts.settings import settings
-from local.stand_ins.faults import Fault
 from signalbox.errors import Unavailable
-from signalbox.registry import Overlap, Registry
+from signalbox.packs.task import Overlap, Registry
+from signalbox_laptop.stand_ins.faults import Fault
 from stand_ins.stripe import KEY, StripeStandIn
 from tests.support import forecast_rows as rows
 from tests.support.aws import Aws

@@ -11,10 +11,10 @@ import psycopg
 import pytest
 
 from forecasts.tasks.transition_forecasts import SQL
-from local.lambda_service.http_server import Request
-from local.stand_ins.faults import Fault
 from signalbox.aws.s3_folder import Folder
 from signalbox.errors import FolderKept, FolderRefused
+from signalbox_laptop.lambda_api.http_server import Request
+from signalbox_laptop.stand_ins.faults import Fault
 from tests.support import forecast_rows as rows
 from tests.support.aws import Aws
 from tests.support.ledger_rows import runs_of

@@ -15,9 +15,9 @@ from forecasts.inference import InferencePayload
 from forecasts.runpod import RunPod, open_runpod
 from forecasts.settings import settings
 from forecasts.tasks.update_calibration import update_calibration
-from local.stand_ins.faults import Fault
-from signalbox.context import Context, Done
 from signalbox.errors import SettingsRefused
+from signalbox.ledger.context import Context, Done
+from signalbox_laptop.stand_ins.faults import Fault
 from stand_ins.runpod import RunPodStandIn
 from tests.support.calibration_rows import coefficients, samples, verified_run
 from tests.support.contexts import context_of

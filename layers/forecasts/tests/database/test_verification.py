@@ -14,8 +14,8 @@ import pytest
 from forecasts.errors import MirrorFailed, RunPodDenied, RunPodUnavailable, TriggerUnconfirmed
 from forecasts.inference import InferencePayload
 from forecasts.settings import settings
-from local.stand_ins.faults import Fault
 from signalbox.errors import SettingsRefused
+from signalbox_laptop.stand_ins.faults import Fault
 from stand_ins.runpod import RunPodStandIn
 from tests.support import forecast_rows as rows
 from tests.support.aws import Aws

@@ -12,11 +12,11 @@ import psycopg
 import pytest
 import urllib3
 
-from local.aws import client
-from local.home import State
-from local.stack import Options, down, up
 from samples.forecasts import load_story
-from signalbox.packs import registry_of
+from signalbox.packs.pack import registry_of
+from signalbox_laptop.aws import client
+from signalbox_laptop.home import State
+from signalbox_laptop.up import Options, down, up
 from tests.support.events import EVENTS, function_of
 from tests.support.laptop import control, quiet
 from tests.support.ledger_rows import runs_of

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from xml.sax.saxutils import escape
 
 from forecasts.sources.gfs import HOURS
-from local.lambda_service.http_server import Request, Response
+from signalbox_laptop.lambda_api.http_server import Request, Response
 from tests.support.stand_in import StandIn
 
 PAGE = 1000

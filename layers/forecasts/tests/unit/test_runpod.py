@@ -13,11 +13,11 @@ from forecasts import runpod as client
 from forecasts.errors import RunPodDenied, RunPodRefused, RunPodUnavailable, TriggerUnconfirmed
 from forecasts.inference import InferencePayload
 from forecasts.runpod import JobState, RunPod
-from local.lambda_service.http_server import HttpServer, Response
-from local.stand_ins.faults import Fault
 from signalbox.budget import Budget
 from signalbox.http.client import Web
-from signalbox.log import make_logger
+from signalbox.runtime.log import make_logger
+from signalbox_laptop.lambda_api.http_server import HttpServer, Response
+from signalbox_laptop.stand_ins.faults import Fault
 from stand_ins.runpod import KEY, RunPodStandIn
 
 TIME_OUT = timedelta(minutes=20)

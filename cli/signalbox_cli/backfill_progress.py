@@ -1,0 +1,110 @@
+"""Watching a backfill to its end: a bar in a terminal, a line now and then elsewhere.
+
+The stack's clock drives backfills once a minute. Where nothing moves, as with rules that are off, whoever watches asks
+for the driver's task by hand; the ledger then says so, and the backfill's rate holds all the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from signalbox_cli.target.target import Target
+from signalbox_cli.terminal import console, say
+
+Backfill = dict[str, Any]
+LOOK_AGAIN_SECONDS = 1.0
+# The driver counts what it started in the last 55 seconds against the rate.
+_RATE_WINDOW_SECONDS = 56.0
+# A slot that failed may have a retry on its way, and the driver's clock comes in a minute at most.
+_RETRY_PATIENCE_SECONDS = 5.0
+_NUDGE = {"task": "advance_backfills", "force": True}
+
+Show = Callable[[Backfill], None]
+
+
+@dataclass(slots=True)
+class Quiet:
+    """How long nothing has moved."""
+
+    counts: dict[str, int]
+    since: float
+
+    def note(self, backfill: Backfill, now: float) -> float:
+        """Seconds since the last change."""
+        if backfill["slots"] != self.counts:
+            self.counts, self.since = backfill["slots"], now
+        return now - self.since
+
+
+def watch(target: Target, backfill: Backfill) -> Backfill:
+    """Look once a second until it is completed, cancelled or paused; gives it as it is then."""
+    quiet = Quiet(backfill["slots"], time.monotonic())
+    with _display(backfill) as show:
+        while backfill["status"] == "running":
+            if wants_nudge(backfill["slots"], quiet.note(backfill, time.monotonic())):
+                target.invoke("archiver", _NUDGE).value()
+                quiet.since = time.monotonic()
+            else:
+                time.sleep(LOOK_AGAIN_SECONDS)
+            backfill = target.operate("show_backfill", id=backfill["id"])["backfill"]
+            show(backfill)
+    return backfill
+
+
+def wants_nudge(slots: dict[str, int], quiet_seconds: float) -> bool:
+    """Would the driver find something to do that its clock has left undone?"""
+    if slots["dispatched"]:
+        return False
+    if slots["pending"]:
+        return quiet_seconds >= _RATE_WINDOW_SECONDS
+    return quiet_seconds >= (_RETRY_PATIENCE_SECONDS if slots["failed"] else 0)
+
+
+def ended(slots: dict[str, int]) -> int:
+    """Slots of which nothing more will come."""
+    return slots["total"] - slots["pending"] - slots["dispatched"]
+
+
+@contextmanager
+def _display(backfill: Backfill) -> Iterator[Show]:
+    out = console(stderr=True)
+    if not out.is_terminal:
+        yield _Lines(backfill).show
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = [TextColumn("{task.description}"), BarColumn(None), MofNCompleteColumn(), TimeRemainingColumn()]
+    with Progress(*columns, TextColumn("{task.fields[note]}", style="dim"), console=out, expand=True) as progress:
+        bar = progress.add_task(backfill["task"], total=backfill["slots"]["total"], note="")
+
+        def show(now: Backfill) -> None:
+            progress.update(bar, completed=ended(now["slots"]), note=note(now["slots"]))
+
+        show(backfill)
+        yield show
+
+
+def note(slots: dict[str, int]) -> str:
+    """What the bar does not tell."""
+    told = [("dispatched", "at work"), ("failed", "failed")]
+    return ", ".join(f"{slots[name]:,} {word}" for name, word in told if slots[name])
+
+
+class _Lines:
+    """A line for each tenth of the way, for logs and pipes."""
+
+    def __init__(self, backfill: Backfill) -> None:
+        self._tenths = -1
+        self.show(backfill)
+
+    def show(self, backfill: Backfill) -> None:
+        slots = backfill["slots"]
+        tenths = ended(slots) * 10 // max(slots["total"], 1)
+        if tenths > self._tenths:
+            self._tenths = tenths
+            beside = note(slots)
+            say(f"{ended(slots):,} of {slots['total']:,} slots{f', {beside}' if beside else ''}")

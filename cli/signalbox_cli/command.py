@@ -1,0 +1,99 @@
+"""What a command of `signalbox` is: a name, one line about it, and a module that holds the rest.
+
+Modules are named, not imported: the one whose command was typed is loaded, so that `signalbox --help` is quick. Each
+has EXAMPLES, `configure`, which adds its options, and `run`, which answers the exit code.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Protocol, cast
+
+from signalbox_cli.command_parser import CommandParser
+from signalbox_cli.errors import UsageRefused
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A line as it is typed after `signalbox`, and what it does."""
+
+    line: str
+    does: str
+
+
+class CommandModule(Protocol):
+    """What a command's module holds."""
+
+    EXAMPLES: Sequence[Example]
+
+    def configure(self, parser: CommandParser) -> None: ...
+
+    def run(self, args: Namespace) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One line of `signalbox --help`."""
+
+    room: str
+    name: str
+    summary: str
+
+    def load(self) -> CommandModule:
+        return cast(CommandModule, import_module(f"signalbox_cli.commands.{self.room}.{self.name.replace('-', '_')}"))
+
+    def parser(self) -> CommandParser:
+        """The command's own parser, with its options and its examples."""
+        module = self.load()
+        parser = CommandParser(f"signalbox {self.name}", self.summary, _epilog(module.EXAMPLES))
+        module.configure(parser)
+        return parser
+
+
+COMMANDS = (
+    Command("stack", "up", "start the laptop stack and keep it up"),
+    Command("stack", "down", "stop the laptop stack"),
+    Command("stack", "status", "say whether a stack is up, where, and what it is at"),
+    Command("stack", "demo", "start a laptop stack of its own, fire every rule once, show what happened, stop"),
+    Command("tasks", "tick", "fire rules by hand, due or not"),
+    Command("tasks", "invoke", "run a task now, or send any payload to a function"),
+    Command("tasks", "history", "list the runs in the ledger, newest first"),
+    Command("tasks", "slots", "show what became of each slot of each task, as a grid"),
+    Command("tasks", "backfill", "run a task again for a range of past slots, and look after such backfills"),
+    Command("jobs", "submit", "submit a job, or many from a file"),
+    Command("jobs", "jobs", "list jobs, newest first"),
+    Command("jobs", "job", "show one job: its state, its attempts and all around it"),
+    Command("jobs", "cancel", "cancel jobs that wait, and ask those that run to stop"),
+    Command("jobs", "retry", "try now what waits for a retry or its time"),
+    Command("jobs", "pause", "hold a type, lane, tenant, key or schedule back, or certain jobs"),
+    Command("jobs", "resume", "let go on what was paused"),
+    Command("jobs", "caps", "list what is paused and capped, and set or clear caps"),
+    Command("jobs", "group", "show how far a group of jobs is, and close it"),
+    Command("jobs", "schedules", "list, create, pause, resume and delete schedules of jobs"),
+    Command("jobs", "dead-letters", "look through what failed for good, and note what was decided"),
+    Command("jobs", "redrive", "try again what failed for good"),
+    Command("jobs", "stats", "show how many jobs there are, how fast they go, and whether all is well"),
+    Command("stack", "migrate", "bring the database's schema up to the deployed code"),
+    Command("stack", "logs", "show what the functions logged"),
+    Command("stack", "doctor", "check the stack from end to end, and say what to do"),
+)
+
+
+def find_command(name: str) -> Command:
+    """The command, or an error that names the nearest one."""
+    by_name = {command.name: command for command in COMMANDS}
+    if name in by_name:
+        return by_name[name]
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, by_name, n=1)
+    hint = f"did you mean `signalbox {close[0]}`?" if close else "`signalbox --help` lists the commands"
+    raise UsageRefused(f"'{name}' is not a command; {hint}")
+
+
+def _epilog(examples: Sequence[Example]) -> str:
+    lines = [f"  signalbox {example.line}\n      {example.does}" for example in examples]
+    return "\n".join(["examples:", *lines])

@@ -1,0 +1,140 @@
+"""`signalbox dead-letters`: what failed for good, one by one or by kind of failure, and what was decided about it."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from datetime import UTC, datetime
+from typing import Any
+
+from signalbox_cli.command import Example
+from signalbox_cli.command_parser import CommandParser
+from signalbox_cli.errors import UsageRefused
+from signalbox_cli.options.bulk_options import add_consent, confirmed, nothing_done, orderer, require_consent
+from signalbox_cli.options.dead_letter_filter import COLUMNS, KIND_COLUMNS, LETTERS, add_filters, kind_row, letter_row
+from signalbox_cli.options.shared import TIME_FORMS, add_target, positive
+from signalbox_cli.target.target import Target, choose_target
+from signalbox_cli.terminal import console, print_json, print_lines, say, width_of
+from signalbox_cli.views.dead_letter_page import letter_page
+from signalbox_cli.views.table import table
+
+EXAMPLES = (
+    Example("dead-letters", "the newest that are open"),
+    Example("dead-letters --kinds", "the kinds of failure, each with how many it has"),
+    Example("dead-letters show ID", "one of them, with what was tried"),
+    Example("dead-letters investigate ID --reason 'looking into it'", "note that somebody does"),
+    Example("dead-letters resolve --fingerprint PRINT --yes --reason 'fixed in 1.4'", "a kind of failure is mended"),
+    Example("dead-letters ignore --type deliver_webhook --tenant acme --dry-run", "how many that would concern"),
+)
+DECISIONS = {
+    "investigate": "investigating",
+    "resolve": "resolved",
+    "ignore": "ignored",
+    "reopen": "pending",
+}
+VERBS = ("list", "show", *DECISIONS)
+_OPEN = ["pending", "investigating"]
+
+
+def configure(parser: CommandParser) -> None:
+    parser.usage = (
+        "signalbox dead-letters [list] [FILTER ...] [--kinds] [--everything]\n"
+        "       signalbox dead-letters show ID\n"
+        "       signalbox dead-letters investigate|resolve|ignore|reopen ID ... | FILTER ... [--reason TEXT]"
+    )
+    parser.explain(
+        "A resolved kind of failure that returns is opened again; an ignored one stays ignored. "
+        f"`signalbox redrive` tries them again. {TIME_FORMS}"
+    )
+    parser.add_argument("verb", metavar="VERB", nargs="?", choices=VERBS, default="list", help=", ".join(VERBS))
+    parser.add_argument("ids", metavar="ID", nargs="*", help="the dead letters, by their ids")
+    add_filters(parser)
+    listing = parser.add_argument_group("list")
+    listing.add_argument("--kinds", action="store_true", help="the kinds of failure instead")
+    listing.add_argument("--everything", action="store_true", help="also what is settled")
+    listing.add_argument("--limit", type=positive, default=50, metavar="N", help="at most so many (default: 50)")
+    listing.add_argument("--before", metavar="PLACE", help="the next page, as a list names it")
+    add_consent(parser)
+    add_target(parser)
+
+
+def run(args: Namespace) -> int:
+    if args.verb == "list":
+        return _list(args)
+    return _show(args) if args.verb == "show" else _decide(args)
+
+
+def _list(args: Namespace) -> int:
+    if args.ids:
+        raise UsageRefused("`dead-letters list` takes filters; `dead-letters show ID` shows one")
+    filters = LETTERS.filters(args)
+    if "status" not in filters and not args.everything:
+        filters["status"] = _OPEN
+    target = choose_target(args)
+    found = target.operate(
+        "list_dead_letters", by_kind=args.kinds or None, limit=args.limit, before=args.before, **filters
+    )
+    if args.json:
+        print_json(found)
+        return 0
+    rows, clock = found["kinds" if args.kinds else "dead_letters"], datetime.now(UTC)
+    if not rows:
+        print("no dead letter matches" if LETTERS.filters(args) or args.everything else "no dead letter is open")
+        return 0
+    out = console()
+    columns, row = (KIND_COLUMNS, kind_row) if args.kinds else (COLUMNS, letter_row)
+    print_lines(out, table(columns, [row(one, clock) for one in rows], width_of(out)))
+    if found.get("more"):
+        print(f"{found['more']:,} more; --limit N shows more")
+    if found.get("next"):
+        print(f"the newest {len(rows):,}; --limit N shows more, --before {found['next']} the next ones")
+    return 0
+
+
+def _show(args: Namespace) -> int:
+    if len(args.ids) != 1 or LETTERS.filters(args):
+        raise UsageRefused("name the ID of one dead letter; `signalbox dead-letters` lists them")
+    found = choose_target(args).operate("show_dead_letter", id=args.ids[0])
+    if args.json:
+        print_json(found)
+    else:
+        out = console()
+        print_lines(out, letter_page(found["dead_letter"], width_of(out), datetime.now(UTC)))
+    return 0
+
+
+def _decide(args: Namespace) -> int:
+    LETTERS.require(args, args.ids)
+    if not args.ids:
+        require_consent(args)
+    target, filters = choose_target(args), LETTERS.filters(args)
+    if not args.ids or args.dry_run:
+        count = _look(target, args, filters)
+        if args.dry_run:
+            return 0
+        if not count:
+            return nothing_done(args, "no dead letter matches", code=0)
+        if not (args.yes or confirmed(f"{args.verb} them?")):
+            return nothing_done(args, "it was not confirmed", code=1)
+    order: dict[str, Any] = {"ids": args.ids or None, "decision": DECISIONS[args.verb], **filters, **orderer(args)}
+    done = target.operate("triage_dead_letters", **order)
+    if args.json:
+        print_json(done)
+    else:
+        left = f"; {done['unchanged']:,} stay as they are" if done["unchanged"] else ""
+        print(f"{done['changed']:,} are {DECISIONS[args.verb]} now{left}")
+    return 0
+
+
+def _look(target: Target, args: Namespace, filters: dict[str, Any]) -> int:
+    """How many an order would concern, by kind."""
+    if args.ids:
+        found = [target.operate("show_dead_letter", id=id_)["dead_letter"] for id_ in args.ids]
+        total = len(found)
+    else:
+        kinds = target.operate("list_dead_letters", by_kind=True, limit=1000, **filters)["kinds"]
+        total = sum(kind["total"] for kind in kinds)
+    if args.json and args.dry_run:
+        print_json({"dry_run": {"count": total}})
+    else:
+        (print if args.dry_run else say)(f"to {args.verb}: {total:,}")
+    return total

@@ -1,0 +1,55 @@
+"""`signalbox group`: how far a group of jobs is, and closing it."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+from signalbox_cli.command import Example
+from signalbox_cli.command_parser import CommandParser
+from signalbox_cli.options.bulk_options import orderer
+from signalbox_cli.options.shared import add_target
+from signalbox_cli.target.target import choose_target
+from signalbox_cli.terminal import print_json
+from signalbox_cli.views.numbers import counted
+from signalbox_cli.views.times import show_instant
+
+EXAMPLES = (
+    Example("group import-7", "how many of its jobs have ended, and how"),
+    Example("group import-7 --seal", "it takes no further jobs; its completion job begins when all have ended"),
+)
+
+
+def configure(parser: CommandParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="as the jobs were submitted with")
+    parser.add_argument("--seal", action="store_true", help="let it take no further jobs")
+    parser.add_argument("--reason", metavar="TEXT", help="why, for those who look later")
+    add_target(parser)
+
+
+def run(args: Namespace) -> int:
+    target = choose_target(args)
+    if args.seal:
+        found = target.operate("seal_group", id=args.name, **orderer(args))
+    else:
+        found = target.operate("show_group", id=args.name)
+    if args.json:
+        print_json(found)
+    else:
+        print("\n".join(_lines(found["group"])))
+    return 0
+
+
+def _lines(group: dict[str, Any]) -> list[str]:
+    how = ", ".join(f"{group[state]:,} {state}" for state in ("completed", "failed", "cancelled") if group[state])
+    closed = "sealed" if group["sealed"] else "open: it takes further jobs"
+    lines = [
+        f"group {group['id']}: {counted(group['total'], 'job')}, {group['percent']} % ended"
+        + (f" ({how})" if how else ""),
+        f"  {closed}",
+    ]
+    if group["finished_at"]:
+        lines.append(f"  finished {show_instant(group['finished_at'])}")
+    if group["completion_job_id"]:
+        lines.append(f"  then     `signalbox job {group['completion_job_id']}`")
+    return lines

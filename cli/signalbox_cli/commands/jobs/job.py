@@ -1,0 +1,33 @@
+"""`signalbox job`: one job with everything around it, and a timeline of what happened to it."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from datetime import UTC, datetime
+
+from signalbox_cli.command import Example
+from signalbox_cli.command_parser import CommandParser
+from signalbox_cli.options.shared import add_target
+from signalbox_cli.target.target import choose_target
+from signalbox_cli.terminal import console, print_json, print_lines, width_of
+from signalbox_cli.views.job_page import job_page
+
+EXAMPLES = (
+    Example("job ID", "its state, its attempts, what it waits for, who did what to it"),
+    Example("job ID --json", "all columns, for programs"),
+)
+
+
+def configure(parser: CommandParser) -> None:
+    parser.add_argument("id", metavar="ID", help="the job's id; `signalbox jobs` lists them")
+    add_target(parser)
+
+
+def run(args: Namespace) -> int:
+    found = choose_target(args).operate("show_job", id=args.id)
+    if args.json:
+        print_json(found)
+    else:
+        out = console()
+        print_lines(out, job_page(found, width_of(out), datetime.now(UTC)))
+    return 0

@@ -1,0 +1,47 @@
+"""`signalbox jobs`: the jobs, newest first."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from datetime import UTC, datetime
+
+from signalbox_cli.command import Example
+from signalbox_cli.command_parser import CommandParser
+from signalbox_cli.options.job_filter import JOBS, add_filters
+from signalbox_cli.options.shared import TIME_FORMS, add_target, positive
+from signalbox_cli.target.target import choose_target
+from signalbox_cli.terminal import console, print_json, print_lines, width_of
+from signalbox_cli.views.job_table import fetch_jobs, job_table
+
+EXAMPLES = (
+    Example("jobs", "the newest fifty jobs"),
+    Example("jobs --status failed --since 1h", "what failed of the last hour's"),
+    Example("jobs --type deliver_webhook --tenant acme --all", "all of a type and a tenant"),
+    Example("jobs --stack signalbox-prod --status running --json", "of a stack on AWS, for programs"),
+)
+
+
+def configure(parser: CommandParser) -> None:
+    parser.explain(TIME_FORMS)
+    add_filters(parser)
+    how_many = parser.add_mutually_exclusive_group()
+    how_many.add_argument("--limit", type=positive, default=50, metavar="N", help="at most so many (default: 50)")
+    how_many.add_argument("--all", action="store_true", help="all that there are")
+    parser.add_argument("--before", metavar="ID", help="only those before this one: the next page")
+    add_target(parser)
+
+
+def run(args: Namespace) -> int:
+    filters = JOBS.filters(args)
+    jobs, following = fetch_jobs(choose_target(args), None if args.all else args.limit, args.before, filters)
+    if args.json:
+        print_json({"jobs": jobs, "next": following})
+        return 0
+    if not jobs:
+        print("no job matches" if filters or args.before else "no job yet; `signalbox submit --help` shows how")
+        return 0
+    out = console()
+    print_lines(out, job_table(jobs, width_of(out), datetime.now(UTC)))
+    if following is not None:
+        print(f"the newest {len(jobs):,}; --limit N shows more, --all shows all, --before {following} the next ones")
+    return 0

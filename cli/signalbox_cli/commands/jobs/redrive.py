@@ -1,0 +1,90 @@
+"""`signalbox redrive`: what failed for good is tried again, with all its attempts, at once or at a rate."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+from signalbox_cli.command import Example
+from signalbox_cli.command_parser import CommandParser
+from signalbox_cli.errors import UsageRefused
+from signalbox_cli.options.bulk_options import add_consent, confirmed, nothing_done, orderer, require_consent
+from signalbox_cli.options.dead_letter_filter import LETTERS, add_filters
+from signalbox_cli.options.shared import TIME_FORMS, add_target, json_object, positive
+from signalbox_cli.target.target import choose_target
+from signalbox_cli.terminal import print_json, say
+from signalbox_cli.views.times import show_instant
+
+EXAMPLES = (
+    Example("redrive ID", "one, by the id of its dead letter"),
+    Example("""redrive ID --payload '{"url": "https://example.com/hook"}'""", "with another payload"),
+    Example("redrive --fingerprint PRINT --rate 60", "a kind of failure, sixty a minute, after a look and asking"),
+    Example("redrive --type deliver_webhook --since 2h --dry-run", "only show what it would concern"),
+)
+
+
+def configure(parser: CommandParser) -> None:
+    parser.explain(f"A filter finds those that are open, unless it names a --status. {TIME_FORMS}")
+    parser.add_argument("ids", metavar="ID", nargs="*", help="the dead letters, by their ids")
+    add_filters(parser)
+    add_consent(parser)
+    parser.add_argument("--rate", type=positive, metavar="N", help="so many a minute (default: all at once)")
+    parser.add_argument("--payload", type=json_object, metavar="JSON", help="another payload, for one dead letter")
+    add_target(parser)
+
+
+def run(args: Namespace) -> int:
+    LETTERS.require(args, args.ids)
+    if args.payload is not None and len(args.ids) != 1:
+        raise UsageRefused("--payload is for one dead letter: name its ID, and no other")
+    if not args.ids:
+        require_consent(args)
+    target = choose_target(args)
+    order: dict[str, Any] = {"rate_per_minute": args.rate, "payload": args.payload, **LETTERS.filters(args)}
+    order |= {"ids": args.ids} if args.ids else {}
+    if args.dry_run or not args.ids:
+        seen = target.operate("redrive", dry_run=True, **order)
+        if (code := _look(args, seen)) is not None:
+            return code
+    return _tell(args, target.operate("redrive", **order, **orderer(args)))
+
+
+def _look(args: Namespace, seen: dict[str, Any]) -> int | None:
+    """Shows what the order would concern; answers the exit code where it is not to be given."""
+    if args.dry_run and args.json:
+        print_json(seen)
+    else:
+        (print if args.dry_run else say)("\n".join(preview_lines(seen)))
+    if args.dry_run:
+        return 0
+    if not seen["count"]:
+        return nothing_done(args, "no dead letter that matches can be redriven", code=0)
+    return None if args.yes or confirmed("redrive them?") else nothing_done(args, "it was not confirmed", code=1)
+
+
+def _tell(args: Namespace, done: dict[str, Any]) -> int:
+    if args.json:
+        print_json(done)
+    else:
+        print("\n".join(_done_lines(done)))
+    return 1 if done["refused"]["count"] and not done["redriven"] else 0
+
+
+def preview_lines(seen: dict[str, Any]) -> list[str]:
+    sample = [f"  {one['id']}  {one['job_type']}  {one['error'] or ''}".rstrip() for one in seen["sample"]]
+    more = [f"  and {seen['count'] - len(sample):,} more"] if seen["count"] > len(sample) else []
+    last = f", the last one at {show_instant(seen['last_at'])}" if seen["last_at"] and seen["count"] > 1 else ""
+    return [f"to redrive: {seen['count']:,}{last}", *sample, *more, *_refused_lines(seen)]
+
+
+def _done_lines(done: dict[str, Any]) -> list[str]:
+    last = f", the last one at {show_instant(done['last_at'])}" if done["last_at"] and done["redriven"] > 1 else ""
+    left = [f"{done['left']:,} are left: give the same order again"] if done["left"] else []
+    return [f"redriven {done['redriven']:,}{last}", *left, *_refused_lines(done)]
+
+
+def _refused_lines(told: dict[str, Any]) -> list[str]:
+    refused = told["refused"]
+    if not refused["count"]:
+        return []
+    return [f"{refused['count']:,} can't be:", *(f"  {one['id']}  {one['reason']}" for one in refused["sample"])]

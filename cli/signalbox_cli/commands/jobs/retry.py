@@ -1,0 +1,40 @@
+"""`signalbox retry`: jobs that wait for a retry, a cap or their time are tried now."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping
+from typing import Any
+
+from signalbox_cli.command import Example
+from signalbox_cli.command_parser import CommandParser
+from signalbox_cli.options.bulk_options import JobOrder, add_order, give
+from signalbox_cli.options.shared import TIME_FORMS, add_target
+
+EXAMPLES = (
+    Example("retry ID", "one job, by its id"),
+    Example("retry --type deliver_webhook --tenant acme", "all that wait of a type and a tenant, after asking"),
+    Example("retry --correlation order-7 --yes --json", "do not ask; for programs"),
+)
+
+
+def configure(parser: CommandParser) -> None:
+    parser.explain(
+        "What failed for good is tried again by `signalbox redrive`. A job that waits for others goes on waiting. "
+        + TIME_FORMS
+    )
+    parser.add_argument("ids", metavar="ID", nargs="*", help="the jobs, by their ids")
+    add_order(parser)
+    add_target(parser)
+
+
+def run(args: Namespace) -> int:
+    return give(ORDER, args, args.ids)
+
+
+def _tell(answer: Mapping[str, Any]) -> str:
+    later = answer["hastened"] - answer["sent"]
+    return f"{answer['hastened']:,} due now" + (f"; {later:,} of them go out within a minute" if later > 0 else "")
+
+
+ORDER = JobOrder("retry_jobs", "retry", ("pending",), _tell)

@@ -1,0 +1,56 @@
+"""`signalbox stats`: how many jobs there are, how fast they go, what fails, and whether the job plane is healthy."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError, Namespace
+
+from signalbox_cli.command import Example
+from signalbox_cli.command_parser import CommandParser
+from signalbox_cli.options.shared import add_target
+from signalbox_cli.target.target import choose_target
+from signalbox_cli.terminal import console, print_json, print_lines, width_of
+from signalbox_cli.views.stats_page import health_lines, stats_lines
+from signalbox_cli.views.times import read_span
+
+EXAMPLES = (
+    Example("stats", "the last day, by type, and the health of the job plane"),
+    Example("stats --type deliver_webhook --window 1h", "one type over an hour"),
+    Example("stats --tenant acme", "one tenant; --by-tenant lists them"),
+    Example("stats --health", "the health alone; exit code 1 where it is unhealthy"),
+    Example("stats --stack signalbox-prod --json", "of a stack on AWS, for programs"),
+)
+
+
+def configure(parser: CommandParser) -> None:
+    parser.explain("Of a tenant, ended jobs are those that were submitted within the window.")
+    parser.add_argument("--type", metavar="TYPE", help="of this type alone")
+    parser.add_argument("--tenant", metavar="TENANT", help="of this tenant alone")
+    parser.add_argument(
+        "--by-tenant", action="store_true", help="also a line for each tenant with work or dead letters"
+    )
+    parser.add_argument("--window", type=_hours, metavar="SPAN", default=24.0, help="the time up to now: 1h, 7d (24h)")
+    parser.add_argument("--health", action="store_true", help="the health and the alerts alone")
+    add_target(parser)
+
+
+def _hours(text: str) -> float:
+    span = read_span(text)
+    if not span:
+        raise ArgumentTypeError(f"'{text}' is not a length of time, such as 1h, 24h or 7d")
+    return span.total_seconds() / 3600
+
+
+def run(args: Namespace) -> int:
+    target = choose_target(args)
+    health = target.operate("show_health")
+    wanted = {"job_type": args.type, "tenant": args.tenant, "hours": args.window, "tenants": args.by_tenant}
+    statistics = None if args.health else target.operate("show_statistics", **wanted)
+    if args.json:
+        print_json({"health": health} if statistics is None else {"health": health, "statistics": statistics})
+    else:
+        out = console()
+        width = width_of(out)
+        print_lines(out, health_lines(health))
+        if statistics is not None:
+            print_lines(out, stats_lines(statistics, width))
+    return 1 if args.health and health["status"] == "unhealthy" else 0

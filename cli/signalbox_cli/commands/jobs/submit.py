@@ -1,0 +1,185 @@
+"""`signalbox submit`: a job from options, or many from a file, checked before any is stored."""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import ArgumentTypeError, Namespace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from signalbox_cli.command import Example
+from signalbox_cli.command_parser import CommandParser
+from signalbox_cli.errors import FunctionFailed, UsageRefused
+from signalbox_cli.options.bulk_options import confirmed, nothing_done, requester
+from signalbox_cli.options.job_file import Job, JobFile, calls, counted, read_jobs
+from signalbox_cli.options.job_filter import LANES
+from signalbox_cli.options.shared import TIME, TIME_FORMS, add_target, instant, json_object, positive
+from signalbox_cli.target.target import Target, choose_target
+from signalbox_cli.terminal import console, print_json, print_lines, say, width_of
+from signalbox_cli.views.job_page import job_page
+from signalbox_cli.views.times import read_span
+
+EXAMPLES = (
+    Example("""submit run_task --payload '{"task": "sweep_runs"}'""", "one job, as soon as a worker has time"),
+    Example("""submit run_task --payload '{"task": "sweep_runs"}' --wait""", "and watch it to its end"),
+    Example(
+        """submit run_task --payload '{"task": "prune_history"}' --delay 10m --key 2026-02""",
+        "later, and once however often it is typed",
+    ),
+    Example("submit --file jobs.jsonl --dry-run", "check jobs from a file, an object a line; store none"),
+    Example("submit --file jobs.json --yes --json", "submit them; do not ask"),
+)
+_FINAL = ("completed", "failed", "cancelled")
+_LOOK_AGAIN_SECONDS = 0.5
+
+
+def configure(parser: CommandParser) -> None:
+    parser.explain(
+        "A file holds objects with a job_type and what the operation submit_jobs takes beside: payload, ref, "
+        f"depends_on, group, priority, … {TIME_FORMS}"
+    )
+    parser.add_argument("type", metavar="TYPE", nargs="?", help="the type of the job")
+    parser.add_argument("--payload", type=json_object, metavar="JSON", help="what the type asks for")
+    parser.add_argument("--file", metavar="FILE", help="many jobs: a JSON array, or an object a line; - is the input")
+    _configure_job(parser)
+    group = parser.add_argument_group("order")
+    group.add_argument("--dry-run", action="store_true", help="check everything, and store nothing")
+    group.add_argument("--yes", "-y", action="store_true", help="do not ask before many")
+    group.add_argument("--wait", action="store_true", help="watch the job to its end; exit code 1 unless it succeeds")
+    add_target(parser)
+
+
+def _configure_job(parser: CommandParser) -> None:
+    group = parser.add_argument_group("the job")
+    group.add_argument("--key", metavar="KEY", help="idempotency key: a second submit of the type gives the first job")
+    group.add_argument("--priority", type=positive, metavar="N", help="1 (first) to 10 (default: 5)")
+    group.add_argument("--lane", choices=LANES, help="the lane (default: by type and priority)")
+    when = group.add_mutually_exclusive_group()
+    when.add_argument("--delay", type=_span, metavar="SPAN", help="not before so long from now: 90s, 10m, 2h")
+    when.add_argument("--at", type=instant, metavar=TIME, help="not before then")
+    group.add_argument("--tenant", metavar="TENANT", help="for whom; lanes are shared fairly by it")
+    group.add_argument("--group", metavar="GROUP", help="the group that it joins")
+    group.add_argument("--after", dest="depends_on", action="append", metavar="ID", help="once this job has succeeded")
+    group.add_argument("--tag", dest="tags", action="append", metavar="TAG", help="to find it by; may be repeated")
+    group.add_argument("--name", metavar="NAME", help="for people")
+    group.add_argument("--correlation", dest="correlation_id", metavar="ID", help="to find what belongs together")
+    group.add_argument("--cap-key", metavar="KEY", help="a key of your own to cap concurrency and rate by")
+    group.add_argument("--max-attempts", type=positive, metavar="N", help="instead of the type's")
+    group.add_argument("--timeout", type=_span, metavar="SPAN", help="of an attempt, instead of the type's")
+
+
+_PLAIN = ("payload", "priority", "lane", "tenant", "group", "depends_on", "tags", "name", "correlation_id", "cap_key",
+          "max_attempts")  # fmt: skip
+
+
+def _span(text: str) -> timedelta:
+    span = read_span(text)
+    if span is None:
+        raise ArgumentTypeError(f"'{text}' is not a length of time, such as 90s, 10m or 2h")
+    return span
+
+
+def run(args: Namespace) -> int:
+    single = _job(args)
+    if args.file is None:
+        if not args.type:
+            raise UsageRefused("name the TYPE of the job, or give many with --file; `signalbox submit --help`")
+        return _submit_one(args, {"job_type": args.type, **single})
+    if args.type or single or args.wait:
+        raise UsageRefused("--file holds whole jobs: name no TYPE and none of a job's options beside it")
+    return _submit_many(args)
+
+
+def _job(args: Namespace) -> dict[str, Any]:
+    """Those of its fields that were given."""
+    given = {name: getattr(args, name) for name in _PLAIN} | {
+        "idempotency_key": args.key,
+        "delay_seconds": args.delay and args.delay.total_seconds(),
+        "at": args.at and args.at.isoformat(),
+        "timeout_seconds": args.timeout and args.timeout.total_seconds(),
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _submit_one(args: Namespace, job: dict[str, Any]) -> int:
+    target = choose_target(args)
+    answer = target.operate("submit_jobs", jobs=[job], by=requester(), dry_run=args.dry_run or None)
+    if args.dry_run:
+        return _checked(args, answer)
+    if args.wait:
+        return _watched(args, target, answer["jobs"][0]["id"])
+    if args.json:
+        print_json(answer)
+    else:
+        [new] = answer["jobs"]
+        before = "" if new["created"] else ", submitted before with the same key"
+        print(f"job {new['id']} of {new['job_type']} is {new['status']} in lane {new['lane']}{before}")
+    return 0
+
+
+def _checked(args: Namespace, answer: dict[str, Any]) -> int:
+    if args.json:
+        print_json(answer)
+    else:
+        plan = answer["dry_run"]
+        again = plan["jobs"] - plan["created"]
+        print(f"{plan['created']:,} to submit" + (f"; {again:,} were submitted before" if again else ""))
+    return 0
+
+
+def _watched(args: Namespace, target: Target, id_: str) -> int:
+    told = ""
+    while True:
+        found = target.operate("show_job", id=id_)
+        job = found["job"]
+        state = f"{job['status']} {job['progress_percent']} %" if job["status"] == "running" else job["status"]
+        if state != told and job["status"] not in _FINAL:
+            say(f"job {id_} is {state}")
+            told = state
+        if job["status"] in _FINAL:
+            break
+        time.sleep(_LOOK_AGAIN_SECONDS)
+    if args.json:
+        print_json(found)
+    else:
+        out = console()
+        print_lines(out, job_page(found, width_of(out), datetime.now(UTC)))
+    return 0 if job["status"] == "completed" else 1
+
+
+def _submit_many(args: Namespace) -> int:
+    file = None if args.file == "-" else read_jobs(args.file)
+    if not (args.yes or args.dry_run) and (file is None or not sys.stdin.isatty()):
+        raise UsageRefused("nothing was submitted: there is no terminal to ask at; add --yes, or --dry-run to check")
+    file = file or read_jobs(args.file)
+    jobs = file.jobs
+    parts, target = calls(jobs), choose_target(args)
+    plans = _plans(target, file, parts)
+    created = sum(plan["created"] for plan in plans)
+    if args.dry_run:
+        return _checked(args, {"dry_run": {"jobs": len(jobs), "created": created}})
+    say(f"{counted(jobs)}; {created:,} to submit, {len(jobs) - created:,} were submitted before")
+    if not (args.yes or confirmed("submit them?")):
+        return nothing_done(args, "it was not confirmed", code=1)
+    answers = [target.operate("submit_jobs", jobs=part, by=requester()) for part in parts]
+    submitted = [job for answer in answers for job in answer["jobs"]]
+    total = {name: sum(answer[name] for answer in answers) for name in ("created", "sent")}
+    if args.json:
+        print_json({"jobs": submitted, **total})
+    else:
+        print(f"submitted {total['created']:,} jobs; {len(submitted) - total['created']:,} had been submitted before")
+    return 0
+
+
+def _plans(target: Target, file: JobFile, parts: list[list[Job]]) -> list[dict[str, Any]]:
+    """What each call would do; a job that would be refused is named with its place in the file."""
+    plans: list[dict[str, Any]] = []
+    first = 0
+    for part in parts:
+        try:
+            plans.append(target.operate("submit_jobs", jobs=part, dry_run=True)["dry_run"])
+        except FunctionFailed as error:
+            raise file.located(error, first) from None
+        first += len(part)
+    return plans

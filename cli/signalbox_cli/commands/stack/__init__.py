@@ -1,0 +1,1 @@
+"""Commands about a stack as a whole."""

@@ -1,0 +1,136 @@
+"""`signalbox demo`: a laptop stack of its own in a temporary folder, sample data, every rule fired once at a fixed
+instant, and a table of what happened; then three jobs, and a table of theirs. Nothing stays behind; any failed run
+makes it fail, and so does a job that does not complete in the end.
+"""
+
+from __future__ import annotations
+
+import time
+from argparse import Namespace
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from signalbox_cli.command import Example
+from signalbox_cli.command_parser import CommandParser
+from signalbox_cli.commands.stack.up import add_deployment
+from signalbox_cli.options.shared import add_output
+from signalbox_cli.progress import Steps
+from signalbox_cli.stack import demo_jobs
+from signalbox_cli.stack.demo_jobs import DemoJobs, parameters_for
+from signalbox_cli.stack.laptop_api import LaptopControl
+from signalbox_cli.stack.tick_results import gather
+from signalbox_cli.target.target import Target
+from signalbox_cli.terminal import console, print_json, print_lines, say, width_of
+from signalbox_cli.views.table import table
+from signalbox_cli.views.tick_page import COLUMNS, Before, Outcome, rows
+from signalbox_cli.views.times import show_instant
+from signalbox_laptop.home import State
+from signalbox_laptop.packs import load_stories
+from signalbox_laptop.up import ROOT, Options, up_attached
+
+EXAMPLES = (
+    Example("demo", "see a stack at work; a `signalbox up` beside it is not disturbed"),
+    Example("demo --json", "what happened, for programs"),
+    Example("demo --parameter ForecastsSettings={none}", "see how a failure looks"),
+)
+# When most rules are due at once. The sample data are made for it.
+AT = datetime(2026, 1, 5, 2, 30, tzinfo=UTC)
+_SAMPLES = [ROOT / "laptop" / "signalbox_laptop" / "samples" / f"{name}.sql" for name in ("engine", "jobs")]
+_PATIENCE_SECONDS = 60.0
+_INTERRUPTED = 130
+
+
+def configure(parser: CommandParser) -> None:
+    add_deployment(parser)
+    add_output(parser)
+
+
+@dataclass(slots=True)
+class _Demo:
+    """Owns what is known of the demo so far."""
+
+    steps: Steps
+    began: datetime
+    jobs: DemoJobs
+    outcome: Outcome | None = None
+
+    def perform(self, state: State) -> None:
+        """All that is done with the stack while it is up."""
+        target, control = Target(state.stack, state.endpoint), LaptopControl(state.endpoint)
+        self.steps.begin("submitting jobs, and loading sample data")
+        self.jobs.submit(state, target)
+        before = _load_samples(state)
+        self.steps.begin("redriving the job that failed for good")
+        self.jobs.redrive(target)
+        self.steps.begin(f"firing every rule for {show_instant(AT)}")
+        fired = control.tick(AT, None, due=False)
+        self.steps.begin("waiting for all that follows")
+        idle = bool(control.idle(_PATIENCE_SECONDS)["idle"])
+        self.steps.begin("waiting for the jobs")
+        self.jobs.finish(target)
+        self.steps.begin("reading the ledger")
+        outcome = gather(target, fired, before, at=AT, began=self.began, idle=idle)
+        self.outcome = replace(outcome, failed_invocations=_failed_invocations(state))
+        self.steps.begin("stopping")
+        control.stop()
+
+
+def run(args: Namespace) -> int:
+    began = time.monotonic()
+    with Steps() as steps, TemporaryDirectory(prefix="signalbox-demo-") as home, DemoJobs() as jobs:
+        demo = _Demo(steps, datetime.now(UTC), jobs)
+        options = Options(
+            home=Path(home),
+            template=args.template,
+            port=0,
+            clock=False,
+            durable=False,
+            parameters={**parameters_for(args.template), **dict(args.parameter)},
+        )
+        up_attached(options, steps.begin, demo.perform)
+    if demo.outcome is None:
+        return _INTERRUPTED
+    return _report(demo.outcome, jobs, time.monotonic() - began, as_json=args.json)
+
+
+def _load_samples(state: State) -> Before:
+    import psycopg
+
+    load_stories(state, AT)
+    with psycopg.connect(state.database, autocommit=True) as connection:
+        for sample in _SAMPLES:
+            connection.execute(sample.read_bytes())
+        ids = connection.execute("SELECT id, status = 'running' FROM signalbox.job_history").fetchall()
+    return Before(last_id=max((row[0] for row in ids), default=0), lost={id_ for id_, runs in ids if runs})
+
+
+def _failed_invocations(state: State) -> int:
+    import psycopg
+
+    statement = "SELECT count(*) FROM signalbox.dead_letter_jobs WHERE source = 'invocation'"
+    with psycopg.connect(state.database) as connection:
+        return sum(count for (count,) in connection.execute(statement))
+
+
+def _report(outcome: Outcome, jobs: DemoJobs, seconds: float, *, as_json: bool) -> int:
+    failures = outcome.failures() + jobs.failures()
+    if as_json:
+        print_json({**_as_json(outcome), "jobs": jobs.as_json(), "failures": failures, "seconds": round(seconds, 1)})
+    else:
+        out = console()
+        print_lines(out, table(COLUMNS, rows(outcome), width_of(out)))
+        print()
+        print_lines(out, table(demo_jobs.COLUMNS, jobs.rows(), width_of(out)))
+        print()
+        print(f"{len(outcome.fired)} rules fired for {show_instant(AT)}, {len(jobs.ids)} jobs submitted:")
+        print(f"{outcome.counted()}; {seconds:.1f} s in all")
+    for failure in failures:
+        say(f"signalbox: demo: {failure}")
+    return 1 if failures else 0
+
+
+def _as_json(outcome: Outcome) -> dict[str, Any]:
+    return {"at": AT.isoformat(), "fired": list(outcome.fired), "runs": list(outcome.runs)}

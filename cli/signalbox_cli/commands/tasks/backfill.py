@@ -1,0 +1,247 @@
+"""`signalbox backfill`: past slots of a task run again, with the plan shown first; and what became of such orders.
+
+TASK stands where a verb may stand: a verb wins, so a task that is called like one can't be named here.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from typing import Any
+
+from signalbox_cli.backfill_progress import Backfill, watch
+from signalbox_cli.command import Example
+from signalbox_cli.command_parser import CommandParser
+from signalbox_cli.errors import UsageRefused
+from signalbox_cli.options.bulk_options import orderer, requester
+from signalbox_cli.options.shared import TIME, TIME_FORMS, add_target, instant, json_object, positive
+from signalbox_cli.target.target import Target, choose_target
+from signalbox_cli.terminal import console, print_json, print_lines, say, width_of
+from signalbox_cli.views.table import Column, Row, table
+from signalbox_cli.views.times import show_instant
+
+EXAMPLES = (
+    Example("backfill prune_history --from 7d --to 1d", "show the plan, ask, run it, and watch it"),
+    Example("backfill prune_history --from 7d --to 1d --dry-run", "only show the plan"),
+    Example(
+        "backfill poll_data --from 6h --to now --rate 4 --yes --no-wait", "four slots a minute; do not ask or wait"
+    ),
+    Example("backfill list", "the newest backfills"),
+    Example("backfill show ID", "one of them"),
+    Example("backfill pause ID --reason 'upstream is down'", "start no further slot"),
+    Example("backfill resume ID", "go on; tries failed slots again"),
+    Example("backfill cancel ID", "start no further slot, ever"),
+)
+VERBS = ("list", "show", "pause", "resume", "cancel")
+_ORDER_ONLY = ("first", "last", "rate", "params", "force", "dry_run", "yes", "wait")
+
+
+def configure(parser: CommandParser) -> None:
+    parser.usage = (
+        "signalbox backfill TASK --from TIME --to TIME [OPTION ...]\n"
+        "       signalbox backfill list [--status STATUS] [--limit N]\n"
+        "       signalbox backfill show|pause|resume|cancel ID [--reason TEXT]"
+    )
+    parser.explain(f"{TIME_FORMS} The first word is a verb if it is {', '.join(VERBS)}, else a TASK.")
+    parser.add_argument("what", metavar="TASK|VERB", help="the task to run again, or what to do with backfills")
+    parser.add_argument("id", metavar="ID", nargs="?", help="the backfill that a verb means")
+    parser.add_argument("--reason", metavar="TEXT", help="why, for those who look later")
+    _configure_order(parser)
+    listing = parser.add_argument_group("list")
+    listing.add_argument("--status", choices=("running", "paused", "cancelled", "completed"), help="only those")
+    listing.add_argument("--limit", type=positive, metavar="N", help="at most so many (default: 50)")
+    add_target(parser)
+
+
+def _configure_order(parser: CommandParser) -> None:
+    order = parser.add_argument_group("order")
+    order.add_argument("--from", dest="first", type=instant, metavar=TIME, help="the first slot, or before it")
+    order.add_argument("--to", dest="last", type=instant, metavar=TIME, help="the last slot, or after it")
+    order.add_argument("--rate", type=positive, metavar="N", help="slots a minute (default: 60)")
+    order.add_argument("--params", type=json_object, metavar="JSON", help="the task's params")
+    order.add_argument("--force", action="store_true", default=None, help="slots that have succeeded, too")
+    order.add_argument("--dry-run", action="store_true", default=None, help="show the plan, and do nothing")
+    order.add_argument("--yes", "-y", action="store_true", default=None, help="do not ask")
+    waiting = order.add_mutually_exclusive_group()
+    waiting.add_argument("--wait", action="store_true", default=None, help="watch it to its end (the default)")
+    waiting.add_argument("--no-wait", dest="wait", action="store_false", default=None, help="return once it is ordered")
+
+
+def run(args: Namespace) -> int:
+    if args.what not in VERBS:
+        return _order(args)
+    given = [name for name in _ORDER_ONLY if getattr(args, name) is not None]
+    if given:
+        raise UsageRefused(
+            f"`backfill {args.what}` takes no options of an order; `signalbox backfill --help` lists its own"
+        )
+    if (args.id is None) != (args.what == "list"):
+        raise UsageRefused(
+            "`backfill list` takes no ID"
+            if args.id
+            else "name the ID of a backfill; `signalbox backfill list` shows them"
+        )
+    return _list(args) if args.what == "list" else _look_after(args)
+
+
+def _list(args: Namespace) -> int:
+    found = choose_target(args).operate("list_backfills", status=args.status, limit=args.limit)
+    if args.json:
+        print_json(found)
+    elif found["backfills"]:
+        out = console()
+        print_lines(out, table(_COLUMNS, [_row(backfill) for backfill in found["backfills"]], width_of(out)))
+    else:
+        print("no backfill matches" if args.status else "no backfill yet")
+    return 0
+
+
+_COLUMNS = (
+    Column("id"),
+    Column("task"),
+    Column("from"),
+    Column("to"),
+    Column("status"),
+    Column("slots", right=True),
+)
+
+
+def _row(backfill: Backfill) -> Row:
+    slots = backfill["slots"]
+    done = slots["total"] - slots["pending"] - slots["dispatched"]
+    cells = [
+        backfill["id"],
+        backfill["task"],
+        show_instant(backfill["from"]),
+        show_instant(backfill["to"]),
+        backfill["status"],
+        f"{done:,}/{slots['total']:,}",
+    ]
+    notes = [f"{slots['failed']:,} failed"] if slots["failed"] else []
+    return Row(cells, "; ".join([*notes, *([backfill["reason"]] if backfill["reason"] else [])]))
+
+
+def _look_after(args: Namespace) -> int:
+    target = choose_target(args)
+    if args.what == "show":
+        if args.reason is not None:
+            raise UsageRefused("`backfill show` takes no --reason")
+        backfill = target.operate("show_backfill", id=args.id)["backfill"]
+    else:
+        backfill = target.operate(f"{args.what}_backfill", id=args.id, **orderer(args))["backfill"]
+    _print(backfill, args)
+    return 0
+
+
+def _print(backfill: Backfill, args: Namespace) -> None:
+    if args.json:
+        print_json({"backfill": backfill})
+    else:
+        print("\n".join(_lines(backfill)))
+
+
+def _lines(backfill: Backfill) -> list[str]:
+    counted = [f"{count:,} {name}" for name, count in backfill["slots"].items() if count and name != "total"]
+    facts = {
+        "range": f"{show_instant(backfill['from'])} to {show_instant(backfill['to'])}",
+        "slots": f"{backfill['slots']['total']:,}: {', '.join(counted)}",
+        "rate": f"{backfill['rate_per_minute']:,} a minute",
+        "params": backfill["params"] or None,
+        "force": "also slots that had succeeded" if backfill["force"] else None,
+        "ordered": f"{show_instant(backfill['created_at'])} by {backfill['requested_by'] or 'someone unnamed'}",
+        "paused": _told(backfill) if backfill["status"] == "paused" else None,
+        "cancelled": _told(backfill) if backfill["status"] == "cancelled" else None,
+        "ended": backfill["finished_at"] and show_instant(backfill["finished_at"]),
+        "reason": backfill["reason"],
+    }
+    head = f"backfill {backfill['id']} of {backfill['task']} is {backfill['status']}"
+    return [head, *(f"  {name:9} {value}" for name, value in facts.items() if value)]
+
+
+def _told(backfill: Backfill) -> str:
+    """When it was changed last, and by whom."""
+    return f"{show_instant(backfill['updated_at'])} by {backfill['changed_by'] or 'someone unnamed'}"
+
+
+def _order(args: Namespace) -> int:
+    _refuse_incomplete(args)
+    target = choose_target(args)
+    plan = target.operate("create_backfill", **_params(args), dry_run=True)["dry_run"]
+    if args.dry_run and args.json:
+        print_json({"dry_run": plan})
+        return 0
+    (print if args.dry_run else say)("\n".join(_plan_lines(plan, args)))
+    if args.dry_run or not plan["to_run"] or not (args.yes or _confirmed()):
+        return _nothing_ordered(plan, args)
+    order = {"requested_by": requester(), "reason": args.reason}
+    backfill = target.operate("create_backfill", **_params(args), **order)["backfill"]
+    if args.wait is not False:
+        backfill = _watched(target, backfill)
+    _print(backfill, args)
+    return 1 if backfill["slots"]["failed"] else 0
+
+
+def _refuse_incomplete(args: Namespace) -> None:
+    if args.id is not None:
+        raise UsageRefused(
+            f"'{args.what}' is taken for a task, and '{args.id}' is too many; verbs are {', '.join(VERBS)}"
+        )
+    if args.status or args.limit:
+        raise UsageRefused("--status and --limit belong to `backfill list`")
+    if args.first is None or args.last is None:
+        raise UsageRefused(
+            f"a backfill of '{args.what}' needs --from and --to; `signalbox backfill --help` shows examples"
+        )
+    if not (args.yes or args.dry_run or sys.stdin.isatty()):
+        raise UsageRefused(
+            "nothing was ordered: there is no terminal to ask at; add --yes, or --dry-run for the plan alone"
+        )
+
+
+def _params(args: Namespace) -> dict[str, Any]:
+    return {
+        "task": args.what,
+        "from_": args.first,
+        "to": args.last,
+        "rate_per_minute": args.rate,
+        "params": args.params,
+        "force": args.force,
+    }
+
+
+def _plan_lines(plan: dict[str, Any], args: Namespace) -> list[str]:
+    done, to_run = plan["already_succeeded"], plan["to_run"]
+    again = "run again" if args.force else "not run again"
+    return [
+        f"{plan['task']}: {plan['slots']:,} slots from {show_instant(plan['first'])} to {show_instant(plan['last'])}",
+        *([f"  {done:,} succeeded before: {again}"] if done else []),
+        f"  {to_run:,} to run, {args.rate or 60:,} a minute"
+        + (f": some {plan['minutes']:,} minutes" if plan["minutes"] > 1 else ""),
+    ]
+
+
+def _confirmed() -> bool:
+    """Asked beside the result, as that may be read by a program."""
+    print("run them? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _nothing_ordered(plan: dict[str, Any], args: Namespace) -> int:
+    if args.dry_run:
+        return 0
+    why = "--force runs slots again that have succeeded" if not plan["to_run"] else "it was not confirmed"
+    say(f"nothing was ordered: {why}")
+    if args.json:
+        print_json({"backfill": None})
+    return 0 if not plan["to_run"] else 1
+
+
+def _watched(target: Target, backfill: Backfill) -> Backfill:
+    try:
+        return watch(target, backfill)
+    except KeyboardInterrupt:
+        say(
+            f"the backfill goes on without us: `signalbox backfill show {backfill['id']}` shows how far it is, "
+            f"`signalbox backfill cancel {backfill['id']}` stops it"
+        )
+        raise

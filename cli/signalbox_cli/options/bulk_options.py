@@ -1,0 +1,156 @@
+"""Orders about jobs: those that are named at once, those that a filter finds after a look at what they are."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from getpass import getuser
+from typing import Any
+
+from signalbox_cli.command_parser import CommandParser
+from signalbox_cli.errors import CommandFailed, UsageRefused
+from signalbox_cli.options.job_filter import JOBS, add_filters
+from signalbox_cli.target.target import Target, choose_target
+from signalbox_cli.terminal import console, print_json, print_lines, say, width_of
+from signalbox_cli.views.job_table import job_table
+
+_ROUNDS_IN_VAIN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class JobOrder:
+    """One kind of order."""
+
+    operation: str
+    verb: str  # "cancel": asked before it, and told where nothing was done
+    states: Sequence[str]  # of the jobs that it does something to
+    tell: Callable[[Mapping[str, Any]], str]
+
+
+def add_order(parser: CommandParser) -> None:
+    """Filters, and what every order takes."""
+    add_filters(parser)
+    add_consent(parser)
+
+
+def add_consent(parser: CommandParser) -> None:
+    group = parser.add_argument_group("order")
+    group.add_argument("--reason", metavar="TEXT", help="why, for those who look later")
+    group.add_argument("--dry-run", action="store_true", help="show what it would concern, and do nothing")
+    group.add_argument("--yes", "-y", action="store_true", help="do not ask")
+
+
+def give(order: JobOrder, args: Namespace, ids: list[str]) -> int:
+    """Answers the exit code: 1 where a job was refused, or the order was not confirmed."""
+    JOBS.require(args, ids)
+    if ids:
+        target = choose_target(args)
+        if args.dry_run:
+            return _preview(order, args, target, {"ids": ids})
+        return _told(order, args, target.operate(order.operation, ids=ids, **orderer(args)))
+    require_consent(args)
+    target = choose_target(args)
+    filters = JOBS.filters(args)
+    if args.dry_run:
+        return _preview(order, args, target, filters)
+    seen = target.operate(order.operation, dry_run=True, **filters)["dry_run"]
+    count = show_preview(order, seen, to_stderr=True)
+    if not count:
+        return nothing_done(args, f"no job that matches is {' or '.join(order.states)}", code=0)
+    if not (args.yes or confirmed(f"{order.verb} them?")):
+        return nothing_done(args, "it was not confirmed", code=1)
+    return _told(order, args, carry_out(target, order.operation, {**filters, "until": seen["as_of"]}, args))
+
+
+def carry_out(target: Target, operation: str, params: Mapping[str, Any], args: Namespace) -> dict[str, Any]:
+    """One call after the other while there is more: a function has only so much time."""
+    counts: Counter[str] = Counter()
+    in_vain = 0
+    while True:
+        answer = target.operate(operation, **params, **orderer(args))
+        numbers = {name: value for name, value in answer.items() if type(value) is int}
+        changed = sum(value for name, value in numbers.items() if name not in ("held", "sent"))
+        in_vain = 0 if changed else in_vain + 1
+        counts.update({name: value for name, value in numbers.items() if name != "held"})
+        if not answer.get("more"):
+            return {**answer, **counts}
+        if in_vain == _ROUNDS_IN_VAIN:
+            raise CommandFailed(f"it makes no progress any more; done so far: {dict(counts)}")
+        say(f"{sum(counts.values()):,} so far")
+
+
+def orderer(args: Namespace) -> dict[str, Any]:
+    """Who orders it, and why."""
+    return {"by": requester(), "reason": args.reason}
+
+
+def requester() -> str | None:
+    try:
+        return getuser()
+    except (KeyError, OSError):
+        return None  # in a container, a user may have no name
+
+
+def require_consent(args: Namespace) -> None:
+    if not (args.yes or args.dry_run or sys.stdin.isatty()):
+        raise UsageRefused(
+            "nothing was ordered: there is no terminal to ask at; add --yes, or --dry-run to see what it would concern"
+        )
+
+
+def confirmed(question: str) -> bool:
+    """Asked beside the result, as that may be read by a program."""
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def show_preview(order: JobOrder, seen: Mapping[str, Any], *, to_stderr: bool) -> int:
+    """How many the order would change."""
+    count: int = sum(seen["counts"].get(state, 0) for state in order.states)
+    others = {state: number for state, number in seen["counts"].items() if state not in order.states}
+    out = console(stderr=to_stderr)
+    if seen["sample"]:
+        print_lines(out, job_table(seen["sample"], width_of(out), datetime.now(UTC)))
+    if sum(seen["counts"].values()) > len(seen["sample"]):
+        out.print(f"the newest {len(seen['sample'])} of {sum(seen['counts'].values()):,}")
+    concerned = {state: seen["counts"][state] for state in order.states if state in seen["counts"]}
+    out.print(f"to {order.verb}: {count:,}{_in_brackets(concerned)}")
+    if others:
+        out.print(f"left as they are: {sum(others.values()):,}{_in_brackets(others)}")
+    return count
+
+
+def nothing_done(args: Namespace, why: str, code: int) -> int:
+    say(f"nothing was ordered: {why}")
+    if args.json:
+        print_json({"ordered": False, "reason": why})
+    return code
+
+
+def _preview(order: JobOrder, args: Namespace, target: Target, params: Mapping[str, Any]) -> int:
+    seen = target.operate(order.operation, dry_run=True, **params)
+    if args.json:
+        print_json(seen)
+    else:
+        show_preview(order, seen["dry_run"], to_stderr=False)
+    return 0
+
+
+def _told(order: JobOrder, args: Namespace, answer: dict[str, Any]) -> int:
+    refused = answer.get("refused", [])
+    if args.json:
+        print_json(answer)
+    else:
+        print(order.tell(answer))
+        for one in refused:
+            say(f"job {one['id']} is {one['status']}: it stays so")
+    return 1 if refused else 0
+
+
+def _in_brackets(counts: Mapping[str, int]) -> str:
+    told = ", ".join(f"{number:,} {state}" for state, number in counts.items())
+    return f" ({told})" if told else ""

@@ -1,0 +1,64 @@
+"""What `pause` and `resume` share: WHAT is a type, lane, tenant or key as a whole, a schedule, or jobs."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+from signalbox_cli.command_parser import CommandParser
+from signalbox_cli.errors import UsageRefused
+from signalbox_cli.options.bulk_options import JobOrder, add_order, give, orderer, show_preview
+from signalbox_cli.options.job_filter import JOBS
+from signalbox_cli.options.shared import add_target
+from signalbox_cli.target.target import choose_target
+from signalbox_cli.terminal import print_json
+
+WHOLE = ("type", "lane", "tenant", "key")
+
+
+def configure_hold(parser: CommandParser, verb: str) -> None:
+    parser.usage = (
+        f"signalbox {verb} type|lane|tenant|key NAME [--reason TEXT]\n"
+        f"       signalbox {verb} schedule NAME [--reason TEXT]\n"
+        f"       signalbox {verb} jobs [ID ...] [FILTER ...] [--dry-run] [--yes]"
+    )
+    parser.add_argument("what", metavar="WHAT", choices=(*WHOLE, "schedule", "jobs"), help="what it concerns")
+    parser.add_argument("names", metavar="NAME|ID", nargs="*", help="its name; of jobs the ids, or none with filters")
+    add_order(parser)
+    add_target(parser)
+
+
+def hold(args: Namespace, order: JobOrder) -> int:
+    """Gives the order to whom it concerns."""
+    if args.what == "jobs":
+        return give(order, args, args.names)
+    if len(args.names) != 1:
+        raise UsageRefused(f"name one {args.what}; `signalbox {args.command.name} --help` shows examples")
+    if JOBS.filters(args):
+        raise UsageRefused(f"filters choose jobs: `signalbox {args.command.name} jobs --help`")
+    [name] = args.names
+    if args.what == "schedule":
+        return _hold_schedule(args, name, order)
+    answer = choose_target(args).operate(
+        order.operation, kind=args.what, key=name, dry_run=args.dry_run or None, **orderer(args)
+    )
+    _show(args, order, answer, f"{args.what} {name}")
+    return 0
+
+
+def _hold_schedule(args: Namespace, name: str, order: JobOrder) -> int:
+    if args.dry_run:
+        raise UsageRefused("a schedule is one thing: there is nothing to preview")
+    answer = choose_target(args).operate(f"{order.operation}_schedule", id=name, **orderer(args))
+    _show(args, order, answer, f"schedule {name}")
+    return 0
+
+
+def _show(args: Namespace, order: JobOrder, answer: dict[str, Any], what: str) -> None:
+    if args.json:
+        print_json(answer)
+    elif "dry_run" in answer:
+        show_preview(order, answer["dry_run"], to_stderr=False)
+    else:
+        told = f": {order.tell(answer)}" if "resumed" in answer else ""
+        print(f"{what} is {order.verb}d{told}" + ("" if answer.get("known", True) else "; no job of it is known yet"))

@@ -1,0 +1,52 @@
+"""The whole command line: from the words typed after `signalbox` to a command with its options, or to a text."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+
+from signalbox_cli.command import COMMANDS, find_command
+from signalbox_cli.errors import UsageRefused
+
+
+class CommandLine:
+    """Parses like argparse's own parsers do, and loads the one command that was typed."""
+
+    def parse_args(self, words: Sequence[str] | None = None) -> Namespace:
+        """The options, and as `command` whose they are. Ends the process where only a text was asked for."""
+        typed = list(sys.argv[1:] if words is None else words)
+        if not typed:
+            raise UsageRefused("name a command; `signalbox --help` lists them")
+        if typed[0] in ("-h", "--help", "help"):
+            print(overview())
+            sys.exit(0)
+        if typed[0] == "--version":
+            from importlib.metadata import version
+
+            print(f"signalbox {version('signalbox')}")
+            sys.exit(0)
+        command = find_command(typed[0])
+        return command.parser().parse_args(typed[1:], Namespace(command=command))
+
+
+def build_parser() -> CommandLine:
+    return CommandLine()
+
+
+def overview() -> str:
+    """The text of `signalbox --help`."""
+    width = max(len(command.name) for command in COMMANDS)
+    lines = [f"  {command.name:{width}}  {command.summary}" for command in COMMANDS]
+    return "\n".join(
+        [
+            "usage: signalbox COMMAND [OPTION ...]",
+            "",
+            "Operates a Signalbox stack: the one on this laptop, or with --stack NAME one on AWS.",
+            "",
+            "commands:",
+            *lines,
+            "",
+            "`signalbox COMMAND --help` shows a command's options, and examples of its use.",
+        ]
+    )

@@ -1,0 +1,1 @@
+"""What a stack on AWS or on the laptop tells: rules, status, logs."""

@@ -1,0 +1,46 @@
+"""What followed from fired rules, read from the ledger and the logs once all of it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from signalbox_cli.stack.log_groups import LogReader, find_groups
+from signalbox_cli.target.target import Target
+from signalbox_cli.views.log_line import LogRecord
+from signalbox_cli.views.run_table import fetch_runs, fetch_runs_after
+from signalbox_cli.views.tick_page import Before, Outcome, caused
+
+
+def look_before(target: Target) -> Before:
+    """To be called before anything is fired."""
+    newest, _ = fetch_runs(target, 1)
+    return Before(last_id=newest[0]["id"] if newest else 0)
+
+
+def gather(
+    target: Target,
+    fired: Sequence[Mapping[str, Any]],
+    before: Before,
+    *,
+    at: datetime,  # what was fired for
+    began: datetime,  # when that was
+    idle: bool,
+) -> Outcome:
+    """All that there is to see."""
+    oldest = min([*before.lost, before.last_id + 1])
+    return Outcome(
+        fired=fired,
+        runs=caused(fetch_runs_after(target, oldest - 1), before, at),
+        before=before,
+        idle=idle,
+        errors=_errors(target, began),
+    )
+
+
+def _errors(target: Target, since: datetime) -> list[LogRecord]:
+    """Reports of invocations that went wrong: an error that no run tells of, such as a crash at the start, or a
+    payload that was refused."""
+    records = LogReader(target.client("logs"), find_groups(target, None)).read(since)
+    return [record for record in records if record.is_of_interest and record.is_report]

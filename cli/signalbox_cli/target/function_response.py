@@ -1,0 +1,43 @@
+"""What a function answered to an invocation: a value, or an error that can be told in one line."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from signalbox_cli.errors import FunctionFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One invocation's outcome. An asynchronous one has neither content nor log."""
+
+    function: str  # its short name
+    content: bytes
+    failed: bool
+    log: str
+    request_id: str
+
+    def value(self) -> Any:
+        """What the function returned; raises what it failed with, or refused to do."""
+        content = json.loads(self.content or b"null")
+        if self.failed:
+            raise _fault(self.function, content)
+        if isinstance(content, dict) and set(content) == {"refused"}:
+            raise _fault(self.function, content["refused"])
+        return content
+
+
+def _fault(function: str, error: Any) -> FunctionFailed:
+    """The engine's own errors say what to do next; of others only the log knows more."""
+    if not isinstance(error, dict):
+        return FunctionFailed(f"function {function} failed: {error}", "Error")
+    kind, message = str(error.get("errorType", "Error")), error.get("errorMessage", "without a message")
+    from signalbox import errors
+
+    if hasattr(errors, kind):
+        return FunctionFailed(f"{kind}: {message}", kind)
+    return FunctionFailed(
+        f"{kind}: {message}; `signalbox logs {function} --since 10m` shows what {function} said", kind
+    )

@@ -1,0 +1,101 @@
+"""Jobs as a table: fetched page by page, laid out a line a job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from rich.text import Text
+
+from signalbox_cli.target.target import Target
+from signalbox_cli.views.table import Column, Row, table
+from signalbox_cli.views.times import show_age, show_duration, show_instant, show_span
+
+Job = dict[str, Any]
+MOST_A_PAGE = 1000
+_COLUMNS = (
+    Column("id"),
+    Column("type"),
+    Column("status"),
+    Column("lane"),
+    Column("tenant"),
+    Column("attempts", right=True),
+    Column("took", right=True),
+    Column("created"),
+)
+
+
+def fetch_jobs(target: Target, most: int | None, before_id: str | None, filters: Any) -> tuple[list[Job], str | None]:
+    """The newest that match, as many as asked for or all, and what the rest comes before, if there is a rest."""
+    jobs: list[Job] = []
+    following = before_id
+    while True:
+        size = MOST_A_PAGE if most is None else min(MOST_A_PAGE, most - len(jobs))
+        page = target.operate("list_jobs", limit=size, before_id=following, **filters)
+        jobs += page["jobs"]
+        following = page["next"]
+        if following is None or len(jobs) == most:
+            return jobs, following
+
+
+def job_table(jobs: Sequence[Job], width: int, clock: datetime) -> list[Text]:
+    """One line a job, in the order given; a column that says nothing of any of them is left out."""
+    rows = [_row(job, clock) for job in jobs]
+    kept = [at for at, column in enumerate(_COLUMNS) if column.name != "tenant" or any(row.cells[at] for row in rows)]
+    columns = [_COLUMNS[at] for at in kept]
+    return table(columns, [Row([row.cells[at] for at in kept], row.note) for row in rows], width)
+
+
+def _row(job: Job, clock: datetime) -> Row:
+    took = job["duration_ms"]
+    cells = [
+        job["id"],
+        job["job_type"],
+        job["status"],
+        job["lane"],
+        job["tenant"] or "",
+        f"{job['attempts']}/{job['max_attempts']}",
+        "" if took is None else show_duration(took),
+        show_age(job["created_at"], clock),
+    ]
+    return Row(cells, "; ".join(notes_of(job, clock)))
+
+
+def notes_of(job: Job, clock: datetime) -> list[str]:
+    """What its state alone does not tell."""
+    notes = [job["job_name"]] if job["job_name"] else []
+    if job["status"] == "running":
+        notes += _running(job)
+    elif job["status"] == "paused":
+        notes.append(f"by {job['paused_by']}" if job["paused_by"] else "with what it belongs to")
+    elif job["status"] == "pending":
+        notes += _pending(job, clock)
+    if job["error_type"] and job["status"] != "completed":
+        notes.append(f"{job['error_type']}: {job['error_message']}")
+    return notes
+
+
+def _running(job: Job) -> list[str]:
+    percent = [f"{job['progress_percent']} %"] if job["progress_percent"] else []
+    message = [job["progress_message"]] if job["progress_message"] else []
+    return [*unwell(job), *percent, *message, *(["is asked to stop"] if job["cancel_requested_at"] else [])]
+
+
+def unwell(job: Mapping[str, Any]) -> list[str]:
+    """Say what is wrong with the worker of a running job, if anything."""
+    silent = job["silent_seconds"]
+    found = [job["health_status"]] if job["health_status"] not in (None, "HEALTHY") else []
+    return found if silent is None else [*found, f"silent for {show_span(timedelta(seconds=silent))}"]
+
+
+def _pending(job: Job, clock: datetime) -> list[str]:
+    if job["unmet_dependencies"]:
+        return [f"waits for {job['unmet_dependencies']:,} others"]
+    if held_by := job.get("held_by"):
+        kind, _, key = held_by.partition(":")
+        return [f"held by the cap of {kind} '{key}'"]
+    at = job["scheduled_for"]
+    if at is None or datetime.fromisoformat(at) <= clock:
+        return ["is due"]
+    return [f"not before {show_instant(at)}"]

@@ -1,0 +1,67 @@
+"""Tables of plain columns, as wide as what is in them. What does not fit beside a row stands below it, indented: an
+error message is worth its line, and a column of four words' width is not.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from signalbox_cli.views.palette import style_of
+
+_GAP = "  "
+_NARROWEST_NOTE = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A heading, and on which side its cells are flush."""
+
+    name: str
+    right: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Cells as text; one that is a status has the status's colour. The note is what may be long."""
+
+    cells: Sequence[str]
+    note: str = ""
+
+
+def table(columns: Sequence[Column], rows: Sequence[Row], width: int) -> list[Text]:
+    """The lines of a table for a terminal of that width."""
+    rows = [Row([cell.replace("\n", " ") for cell in row.cells], row.note) for row in rows]
+    widths = [max([len(column.name), *(len(row.cells[at]) for row in rows)]) for at, column in enumerate(columns)]
+    # Closer together where that makes them fit.
+    gap = _GAP if sum(widths) + len(_GAP) * (len(widths) - 1) <= width else " "
+    heads = _line([column.name for column in columns], columns, widths, gap)
+    lines = [Text(heads.plain.rstrip(), style="bold")]
+    for row in rows:
+        lines += _row(_line(row.cells, columns, widths, gap), row.note, width)
+    return lines
+
+
+def _line(cells: Sequence[str], columns: Sequence[Column], widths: Sequence[int], gap: str) -> Text:
+    line = Text()
+    for at, (cell, column, size) in enumerate(zip(cells, columns, widths, strict=True)):
+        if at:
+            line.append(gap)
+        line.append(cell.rjust(size) if column.right else cell.ljust(size), style=style_of(cell))
+    return line
+
+
+def _row(line: Text, note: str, width: int) -> list[Text]:
+    if not note:
+        line.rstrip()
+        return [line]
+    if "\n" not in note and len(line) + len(_GAP) + len(note) <= width:
+        return [line.append(_GAP).append(note, style="dim")]
+    line.rstrip()
+    indent = _GAP * 3
+    # A command in an error stays whole at its hyphens.
+    wrapped = textwrap.wrap(note, max(width - len(indent), _NARROWEST_NOTE), break_on_hyphens=False)
+    return [line, *(Text(indent + part, style="dim") for part in wrapped)]

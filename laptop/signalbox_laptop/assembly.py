@@ -1,0 +1,141 @@
+"""The stack's parts put together, once PostgreSQL and AWS's stand-in are up: deployed, served, migrated, ticking.
+
+What is deployed is read back through the API by each part; only the deploy itself reads the template.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from signalbox.errors import SignalboxError
+from signalbox.packs.pack import registry_of
+from signalbox_laptop.aws import REGION, client
+from signalbox_laptop.control_api import Control
+from signalbox_laptop.deploy.custom_resources import CustomResource, create
+from signalbox_laptop.deploy.deploy import deploy, plan
+from signalbox_laptop.deploy.template import read_template
+from signalbox_laptop.errors import DeployFailed, PortTaken
+from signalbox_laptop.event_sources.clock import Firing
+from signalbox_laptop.event_sources.delivery import Deliveries
+from signalbox_laptop.event_sources.destination import Destinations
+from signalbox_laptop.home import State
+from signalbox_laptop.lambda_api.endpoint import Front, PortBusy
+from signalbox_laptop.lambda_control.service import LambdaService
+from signalbox_laptop.lambda_control.settings import ServiceSettings
+from signalbox_laptop.packs import Outside
+from signalbox_laptop.postgres.db_users import LogIns, make_log_ins
+from signalbox_laptop.up import Options
+
+if TYPE_CHECKING:
+    from mypy_boto3_secretsmanager import SecretsManagerClient
+
+
+# Parameters of the template, and whose log-in the secret holds that each names.
+_SECRETS = {"DatabaseSecretArn": "owner", "WriterSecretArn": "writer", "ReaderSecretArn": "reader"}
+
+
+@dataclass(frozen=True, slots=True)
+class Grounds:
+    """What everything else stands on."""
+
+    home: Path
+    database: str
+    moto: str
+
+
+def assemble(
+    options: Options, grounds: Grounds, stop: threading.Event, parts: ExitStack, report: Callable[[str], None]
+) -> State:
+    """Deploy and serve. The parts register their ends in order, and end in reverse."""
+    front = _front(options.port, grounds.moto)
+    parts.callback(front.stop)
+    outside = Outside()
+    parts.callback(outside.stop)
+    outside.start()
+    report(f"deploying {options.template.name}")
+    log_ins = make_log_ins(grounds.database)
+    secrets = _store_log_ins(options, grounds, log_ins)
+    to_make = _deploy(options, grounds, outside, secrets)
+    service = _service(grounds, front.endpoint, outside, log_ins, secrets)
+    parts.callback(service.stop)
+    service.start()
+    deliveries = Deliveries(Destinations.at(grounds.moto, service.enqueue))
+    parts.callback(deliveries.stop)
+    firing = Firing(grounds.moto, deliveries)
+    parts.callback(firing.stop)
+    front.start(service, Control(service, firing, deliveries, stop))
+    # Before the clock runs and anybody knows the address: nothing takes traffic until these have been made.
+    for resource in to_make:
+        create(service, resource, report)
+    if options.clock:
+        firing.start_clock()
+    return State(
+        stack=options.stack,
+        endpoint=front.endpoint,
+        database=grounds.database,
+        region=REGION,
+        api=None,
+        pid=os.getpid(),
+        started_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        stand_ins=outside.addresses,
+    )
+
+
+def _front(port: int, moto: str) -> Front:
+    try:
+        return Front(port, moto)
+    except PortBusy as error:
+        raise PortTaken(str(error)) from None
+
+
+def _deploy(options: Options, grounds: Grounds, outside: Outside, secrets: Mapping[str, str]) -> list[CustomResource]:
+    given = _parameters(options, grounds, outside, secrets)
+    try:
+        planned = plan(options.template, options.stack, given, registry_of)
+    except SignalboxError as error:
+        raise DeployFailed(f"template {options.template} asks for what this code does not have: {error}") from None
+    return deploy(planned, grounds.moto)
+
+
+def _store_log_ins(options: Options, grounds: Grounds, log_ins: LogIns) -> dict[str, str]:
+    """A secret for each parameter of the template that asks for one: its ARN."""
+    declared = read_template(options.template).get("Parameters") or {}
+    secrets: SecretsManagerClient = client("secretsmanager", grounds.moto)
+    return {
+        parameter: secrets.create_secret(Name=f"{options.stack}-{user}", SecretString=getattr(log_ins, user))["ARN"]
+        for parameter, user in _SECRETS.items()
+        if parameter in declared
+    }
+
+
+def _parameters(options: Options, grounds: Grounds, outside: Outside, secrets: Mapping[str, str]) -> Mapping[str, str]:
+    """What on AWS is there before the stack, as far as the template asks for it, unless the person says otherwise."""
+    declared = read_template(options.template).get("Parameters") or {}
+    furnished = outside.furnish(options.stack, grounds.moto, declared, options.parameters)
+    return {**secrets, **furnished, **options.parameters}
+
+
+def _service(
+    grounds: Grounds, endpoint: str, outside: Outside, log_ins: LogIns, secrets: Mapping[str, str]
+) -> LambdaService:
+    known = {arn: getattr(log_ins, _SECRETS[parameter]) for parameter, arn in secrets.items()}
+    return LambdaService(
+        ServiceSettings(
+            moto_endpoint=grounds.moto,
+            public_endpoint=endpoint,
+            home=grounds.home,
+            extra_environment={"SIGNALBOX_DATABASE_URL": grounds.database, **outside.environment},
+            known_secrets={
+                (f"SIGNALBOX_{name}_SECRET_ARN", arn): (f"SIGNALBOX_{name}_URL", dsn)
+                for name in ("DATABASE", "READER")
+                for arn, dsn in known.items()
+            },
+        )
+    )

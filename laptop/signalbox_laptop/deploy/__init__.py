@@ -1,0 +1,1 @@
+"""The template deployed to moto's CloudFormation, and what that leaves out."""

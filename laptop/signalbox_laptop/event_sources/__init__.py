@@ -1,0 +1,1 @@
+"""What invokes functions: EventBridge's rules and SQS event source mappings."""

@@ -1,0 +1,117 @@
+"""The folder of one laptop stack: its state, its logs, its database, and the lock that one supervisor holds.
+
+Everything that a stack writes lies below it. Whoever holds the lock is the stack; the rest is left over.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from signalbox_laptop.processes import ProcessRecord
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A running stack, as state.json has it."""
+
+    stack: str
+    endpoint: str
+    database: str  # a DSN
+    region: str
+    api: str | None  # the URL of the HTTP API, where the template has one
+    pid: int
+    started_at: str
+    stand_ins: Mapping[str, str] = field(default_factory=dict)  # the outside services' addresses, by name
+
+    def announcement(self) -> dict[str, str | None]:
+        """What others are told once the stack is ready."""
+        return {
+            "stack": self.stack,
+            "endpoint": self.endpoint,
+            "database": self.database,
+            "region": self.region,
+            "api": self.api,
+        }
+
+
+def home_folder(given: str | None, environ: Mapping[str, str] = os.environ) -> Path:
+    """The folder that was named, by an option or by SIGNALBOX_HOME, else `.signalbox` in the current one."""
+    return Path(given or environ.get("SIGNALBOX_HOME") or ".signalbox").resolve()
+
+
+class Home:
+    """Paths, and what is written down in them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.resolve()
+        self.logs = self.folder / "log"
+        self.stack_log = self.logs / "stack.log"
+        self.database = self.folder / "postgres"
+        self._state = self.folder / "state.json"
+        self._supervisor = self.folder / "supervisor.json"
+        self._lock = self.folder / "lock"
+
+    def make(self) -> None:
+        """The folder itself, where it is not there yet."""
+        self.logs.mkdir(parents=True, exist_ok=True)
+
+    def clear_logs(self) -> None:
+        """Those who write them append, and go on from the beginning."""
+        for log in self.logs.glob("*.log"):
+            os.truncate(log, 0)
+
+    @contextmanager
+    def locked(self) -> Iterator[bool]:
+        """Hold the lock, if no other does; the system lets go of it when its holder ends, however that comes."""
+        with self._lock.open("a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            yield True
+
+    def write_state(self, state: State) -> None:
+        _write(self._state, asdict(state))
+
+    def read_state(self) -> State | None:
+        """The stack's state, once it is ready and until it stops."""
+        found = _read(self._state)
+        return State(**found) if found else None
+
+    def write_supervisor(self, record: ProcessRecord) -> None:
+        _write(self._supervisor, asdict(record))
+
+    def supervisor(self) -> psutil.Process | None:
+        """The process that holds the lock; None where none does, whatever the last one left behind."""
+        found = _read(self._supervisor)
+        return ProcessRecord(**found).find() if found else None
+
+    def forget(self) -> None:
+        """Nothing runs here any more."""
+        self._state.unlink(missing_ok=True)
+        self._supervisor.unlink(missing_ok=True)
+
+
+def _write(path: Path, content: Mapping[str, Any]) -> None:
+    """Whole or not at all: others read it while it is written."""
+    partial = path.with_suffix(".partial")
+    partial.write_text(json.dumps(content, indent=2) + "\n")
+    partial.replace(path)
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None

@@ -1,0 +1,130 @@
+"""A function as it was deployed: one frozen value, read from Lambda's own answers.
+
+Two values with the same revision run the same code in the same environment, so a process of the one may serve the
+other; concurrency and retries may differ without it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from signalbox_laptop.lambda_api.errors import FunctionUnknown, ParameterInvalid
+
+if TYPE_CHECKING:
+    from mypy_boto3_lambda.type_defs import (
+        FunctionConfigurationResponseTypeDef,
+        FunctionEventInvokeConfigResponseTypeDef,
+    )
+
+LATEST = "$LATEST"
+# Six hours, which AWS also takes where nothing is configured.
+_MAXIMUM_EVENT_AGE = 21_600
+_NAME = re.compile(
+    r"(?:(?:arn:[\w-]+:lambda:(?P<region>[\w-]+):)?(?:(?P<account>\d{12}):)?function:|(?P<bare_account>\d{12}):)?"
+    r"(?P<name>[\w-]+)(?::(?P<qualifier>\$LATEST|[\w-]+))?"
+)
+
+
+def name_of(given: str, *, region: str, account: str) -> str:
+    """The function's name, from that, a partial ARN or an ARN, as the Invoke API takes them. There are no versions."""
+    found = _NAME.fullmatch(given)
+    if found is None:
+        raise ParameterInvalid(f"'{given}' is not a function's name or ARN")
+    _refuse_elsewhere(found, given, region, account)
+    if found["qualifier"] not in (None, LATEST):
+        raise FunctionUnknown(f"Function not found: {given}; the laptop has no versions and aliases")
+    return found["name"]
+
+
+def _refuse_elsewhere(found: re.Match[str], given: str, region: str, account: str) -> None:
+    named_account = found["account"] or found["bare_account"]
+    if (found["region"] or region) != region or (named_account or account) != account:
+        raise FunctionUnknown(f"Function not found: {given}; this laptop is account {account} in {region}")
+
+
+@dataclass(frozen=True, slots=True)
+class EventConfig:
+    """What happens to asynchronous events of a function: how often they are tried, how old they may get, and where
+    they go when they fail."""
+
+    retries: int = 2
+    maximum_age: int = _MAXIMUM_EVENT_AGE
+    on_failure: str | None = None
+
+    @staticmethod
+    def read(answer: FunctionEventInvokeConfigResponseTypeDef) -> EventConfig:
+        destinations = answer.get("DestinationConfig", {})
+        return EventConfig(
+            retries=answer.get("MaximumRetryAttempts", 2),
+            maximum_age=answer.get("MaximumEventAgeInSeconds", _MAXIMUM_EVENT_AGE),
+            on_failure=destinations.get("OnFailure", {}).get("Destination"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Function:
+    """What is needed to run it."""
+
+    name: str
+    arn: str
+    version: str
+    handler: str
+    runtime: str
+    timeout: int
+    memory: int
+    code_sha256: str
+    variables: Mapping[str, str]
+    layers: tuple[str, ...]
+    log_group: str
+    log_level: str | None
+    revision: str
+    reserved_concurrency: int | None
+    event_config: EventConfig
+
+    @staticmethod
+    def read(
+        answer: FunctionConfigurationResponseTypeDef,
+        reserved_concurrency: int | None,
+        event_config: EventConfig,
+    ) -> Function:
+        name, version = answer["FunctionName"], answer["Version"]
+        if answer.get("PackageType", "Zip") != "Zip":
+            raise ParameterInvalid(f"function '{name}' is a container image; the laptop runs zip packages only")
+        logging = answer.get("LoggingConfig", {})
+        if logging.get("LogFormat") != "JSON":
+            raise ParameterInvalid(
+                f"function '{name}' logs as text; the laptop needs LoggingConfig: {{LogFormat: JSON}}"
+            )
+        return Function(
+            name=name,
+            arn=":".join(answer["FunctionArn"].split(":")[:7]),
+            version=version,
+            handler=answer["Handler"],
+            runtime=answer["Runtime"],
+            timeout=int(answer["Timeout"]),
+            memory=int(answer["MemorySize"]),
+            code_sha256=answer["CodeSha256"],
+            variables={key: _text(value) for key, value in answer.get("Environment", {}).get("Variables", {}).items()},
+            layers=tuple(layer["Arn"] for layer in answer.get("Layers", [])),
+            log_group=logging.get("LogGroup") or f"/aws/lambda/{name}",
+            revision=_revision(answer),
+            log_level=logging.get("ApplicationLogLevel"),
+            reserved_concurrency=None if reserved_concurrency is None else int(reserved_concurrency),
+            event_config=event_config,
+        )
+
+
+def _text(value: object) -> str:
+    """A template may give numbers and booleans; CloudFormation makes text of them, moto does not."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _revision(answer: FunctionConfigurationResponseTypeDef) -> str:
+    """Over the whole configuration: moto leaves LastModified as it is when a function is updated."""
+    configuration = {key: value for key, value in answer.items() if key != "ResponseMetadata"}
+    return hashlib.sha256(json.dumps(configuration, sort_keys=True, default=str).encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""One execution environment: its process, the Runtime API, its logs."""

@@ -1,0 +1,1 @@
+"""moto in a process of its own, and what it is taught first."""

@@ -1,0 +1,49 @@
+"""What a stack leaves behind when its supervisor is killed: found by what it carries, ended, and cleared away.
+
+Processes say in their environment which home they belong to, so that none of another stack, or of anybody else, is
+taken for one of ours.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+from signalbox_laptop.home import Home
+from signalbox_laptop.postgres.embedded import running_on, stop_leftover
+from signalbox_laptop.processes import end, runs
+
+# moto is given the first; each function's process has the second, and so have those that it starts.
+HOME_VARIABLE = "SIGNALBOX_LAPTOP_HOME"
+_TASK_ROOT = "LAMBDA_TASK_ROOT"
+
+
+def find_leftovers(home: Home) -> list[psutil.Process]:
+    """To be called when no supervisor runs: what it left running."""
+    server = running_on(home.database)
+    return [*_belonging_to(home.folder), *([server] if server else [])]
+
+
+def remove_leftovers(home: Home) -> bool:
+    """To be called when no supervisor runs. Says whether there was anything to end."""
+    processes = list(_belonging_to(home.folder))
+    for process in processes:
+        end(process)
+    server = stop_leftover(home.database)
+    shutil.rmtree(home.folder / "tmp", ignore_errors=True)
+    home.forget()
+    return server or bool(processes)
+
+
+def _belonging_to(home: Path) -> Iterator[psutil.Process]:
+    for process in psutil.process_iter():
+        try:
+            environ = process.environ()
+        except (psutil.Error, OSError):
+            continue  # another user's, or gone
+        belongs = environ.get(HOME_VARIABLE) == str(home) or home in Path(environ.get(_TASK_ROOT, "/")).parents
+        if belongs and runs(process):
+            yield process

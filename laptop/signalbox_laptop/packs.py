@@ -1,0 +1,68 @@
+"""The packs of this repository, found by looking, with what each brings for the laptop: `stand_ins/<pack>.py` with an
+Outside, for the services that its tasks call, and `samples/<pack>` with load_story, for `signalbox demo`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from importlib import import_module
+from typing import Any, Protocol
+
+from signalbox_laptop.home import State
+from signalbox_laptop.up import ROOT
+
+NAMES = sorted(path.parent.name for path in ROOT.glob("layers/*/*/pack.py"))
+_ON = "on"
+
+
+class OutsideOfPack(Protocol):
+    """What a pack finds outside of the stack."""
+
+    addresses: Mapping[str, str]  # where each service can be told what to do
+    environment: Mapping[str, str]  # what leads the functions there instead of into the world
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def furnish(self, stack: str, moto: str) -> Mapping[str, str]:
+        """Make what is there before the stack; gives the parameters that say so."""
+
+
+class Outside:
+    """That of all packs. Owns their servers."""
+
+    def __init__(self) -> None:
+        self._packs: dict[str, OutsideOfPack] = {name: import_module(f"stand_ins.{name}").Outside() for name in NAMES}
+
+    def start(self) -> None:
+        for one in self._packs.values():
+            one.start()
+
+    def stop(self) -> None:
+        for one in self._packs.values():
+            one.stop()
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        return {name: address for one in self._packs.values() for name, address in one.addresses.items()}
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {name: value for one in self._packs.values() for name, value in one.environment.items()}
+
+    def furnish(self, stack: str, moto: str, declared: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, str]:
+        """The parameters for the packs that the template has, each on unless somebody says otherwise."""
+        parameters: dict[str, str] = {}
+        for name, one in self._packs.items():
+            switch = f"{name.capitalize()}Pack"
+            if switch in declared and given.get(switch, _ON) == _ON:
+                parameters |= {switch: _ON, **one.furnish(stack, moto)}
+        return parameters
+
+
+def load_stories(state: State, at: datetime) -> None:
+    """The sample data of each pack that the stack runs."""
+    for name in NAMES:
+        import_module(f"samples.{name}").load_story(state, at)

@@ -1,0 +1,1 @@
+"""The laptop's PostgreSQL, and who may log in."""

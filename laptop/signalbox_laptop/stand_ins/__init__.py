@@ -1,0 +1,1 @@
+"""Small HTTP servers in place of outside services."""

@@ -1,0 +1,64 @@
+"""How a stand-in is told to go wrong: refuse, limit the rate, hang, or do its work and lose the answer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from signalbox_laptop.lambda_api.http_server import Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """What happens to the requests it matches."""
+
+    matching: str = ""  # part of "METHOD /path?query body"
+    times: int | None = None  # how often; None: until it is taken back
+    status: int = 500
+    retry_after: str | None = None
+    hang_seconds: float = 0  # before anything else
+    lost: bool = False  # the work is done, and the client gets no answer
+
+    @staticmethod
+    def of(given: Mapping[str, Any]) -> Fault:
+        """From JSON; raises TypeError where a field is unknown."""
+        return Fault(**given)
+
+
+class Faults:
+    """Those that a stand-in has been told, used up in their order."""
+
+    def __init__(self) -> None:
+        self._faults: list[tuple[Fault, int]] = []
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+
+    def add(self, fault: Fault) -> None:
+        with self._lock:
+            self._faults.append((fault, 0))
+
+    def replace(self, faults: Iterable[Fault]) -> None:
+        """An empty list: all is well again."""
+        with self._lock:
+            self._faults = [(fault, 0) for fault in faults]
+
+    def meet(self, request: Request) -> Fault | None:
+        """The first that matches and is not used up; who hangs has hung when this returns."""
+        fault = self._take(f"{request.method} {request.target} {request.body.decode(errors='replace')}")
+        if fault is not None and fault.hang_seconds:
+            self._over.wait(fault.hang_seconds)
+        return fault
+
+    def end(self) -> None:
+        """Nobody hangs any longer."""
+        self._over.set()
+
+    def _take(self, text: str) -> Fault | None:
+        with self._lock:
+            for at, (fault, used) in enumerate(self._faults):
+                if fault.matching in text and (fault.times is None or used < fault.times):
+                    self._faults[at] = (fault, used + 1)
+                    return fault
+        return None

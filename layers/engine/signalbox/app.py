@@ -1,0 +1,162 @@
+"""The engine as a function's handler sees it: started once from the environment, then asked with one payload a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from signalbox.aws.clients import Clients
+from signalbox.aws.database_secret import DatabaseAddress
+from signalbox.errors import DatabaseUnavailable, PayloadRefused, Refused, SchemaMismatch
+from signalbox.invocation import Invocation, Tools
+from signalbox.migrate import migrations
+from signalbox.packs.pack import Pack, load_packs
+from signalbox.packs.registries import Catalogue
+from signalbox.packs.task import Registry
+from signalbox.postgres.async_connection import AsyncDatabasePool
+from signalbox.postgres.connection import Connection, Database, DatabasePool
+from signalbox.runtime.log import make_logger
+from signalbox.runtime.settings import Settings
+
+FunctionName = Literal["archiver", "poller"]
+_POLLER_PARAMS = ("force_retry", "backfill_hours", "limit")
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """One per execution environment."""
+
+    tools: Tools
+    packs: tuple[Pack, ...]
+
+    @staticmethod
+    def start(environ: Mapping[str, str]) -> Engine:
+        """Reads and checks the settings; opens nothing yet."""
+        settings = Settings.read(environ)
+        packs = load_packs(settings.packs)
+        function = environ.get("AWS_LAMBDA_FUNCTION_NAME", "signalbox")
+        clients, size = Clients(), settings.worker_connections
+
+        def require_current(connection: Connection) -> None:
+            migrations.require_current(connection, packs)
+
+        make_database = _databases(settings, DatabaseAddress(settings, clients), function, require_current)
+        database = make_database()
+        registry = Registry(task for pack in packs for task in pack.tasks)
+        tools = Tools(
+            settings,
+            registry,
+            database,
+            DatabasePool(make_database, size),
+            AsyncDatabasePool(database, size),
+            clients,
+            make_logger(settings.stack, error_details=settings.database_error_details),
+            Catalogue((job_type for pack in packs for job_type in pack.job_types), registry),
+            environ.get("AWS_LAMBDA_LOG_STREAM_NAME", ""),
+        )
+        if settings.reader_url or settings.reader_secret_arn:
+            make_reader = _databases(settings, DatabaseAddress.of_reader(settings, clients), function)
+            tools = replace(tools, readers=DatabasePool(make_reader, size))
+        return Engine(tools, packs)
+
+    def close(self) -> None:
+        """Close every connection. An execution environment ends without it."""
+        self.tools.database.close()
+        self.tools.pool.close()
+        self.tools.async_pool.close()
+        if self.tools.readers is not None:
+            self.tools.readers.close()
+
+    def answer(self, event: object, invocation: Invocation) -> dict[str, Any]:
+        """The api's payloads: one operation. What was asked for wrongly is answered so, and is no error.
+
+        Lambda counts an error against the function: three typing mistakes would ring its alarm.
+        """
+        from signalbox.operations import operate
+
+        try:
+            with self._counting_outages():
+                return operate(self, event, invocation)
+        except SchemaMismatch:
+            raise
+        except Refused as error:
+            kind = type(error).__name__
+            self.tools.log.info("operation.refused", extra={"error": kind})
+            return {"refused": {"errorType": kind, "errorMessage": str(error)}}
+
+    def archive(self, event: object, invocation: Invocation) -> dict[str, Any]:
+        """The archiver's payloads: a task. Rules invoke it, so that operations are not for it to answer."""
+        if isinstance(event, dict) and "operation" in event:
+            stack = self.tools.settings.stack
+            raise PayloadRefused(f"operations are answered by {stack}-api, not by {stack}-archiver")
+        return self._run(event, "archiver", invocation)
+
+    def poll(self, event: object, invocation: Invocation) -> dict[str, Any]:
+        """The poller's payload: the params stand beside the fields that every task's payload has."""
+        if not isinstance(event, dict):
+            return self._run(event, "poller", invocation)
+        fields = {name: value for name, value in event.items() if name not in _POLLER_PARAMS}
+        beside = {name: event[name] for name in _POLLER_PARAMS if name in event}
+        params = fields.get("params", {})
+        if beside and isinstance(params, dict):  # anything else is refused below
+            fields["params"] = params | beside
+        if not fields.keys() & {"force", "scheduled_time", "origin"}:
+            fields["force"] = True  # by hand: the slot's own poll has succeeded already, as a rule
+        return self._run({"task": "poll_data"} | fields, "poller", invocation)
+
+    def work(self, event: object, invocation: Invocation) -> dict[str, Any]:
+        """The worker's events: messages of a lane."""
+        from signalbox.worker.worker import work
+
+        with self._counting_outages():
+            return work(self.tools, event, invocation)
+
+    def bury(self, event: object, invocation: Invocation) -> dict[str, Any]:
+        """The dead_letter function's events: messages of the dead-letter queues and of the failed invocations."""
+        from signalbox.dead_letters.consumer import bury
+
+        with self._counting_outages():
+            return bury(self.tools, event, invocation)
+
+    def _run(self, event: object, function: FunctionName, invocation: Invocation) -> dict[str, Any]:
+        from signalbox.ledger.run import run_task
+        from signalbox.runtime.payload import TaskPayload, read_payload
+
+        payload = read_payload(TaskPayload, event)
+        task = self.tools.registry.find(payload.task)
+        if task.function != function:
+            stack = self.tools.settings.stack
+            raise PayloadRefused(f"task '{task.name}' is run by {stack}-{task.function}, not by {stack}-{function}")
+        with self._counting_outages():
+            return run_task(self.tools, payload, invocation)
+
+    @contextmanager
+    def _counting_outages(self) -> Iterator[None]:
+        try:
+            yield
+        except DatabaseUnavailable:
+            from signalbox.runtime.metrics import write_line
+
+            write_line(self.tools.settings.stack, "database.unreachable", {"DatabaseUnreachable": 1})
+            raise
+
+
+def _databases(
+    settings: Settings,
+    address: DatabaseAddress,
+    application: str,
+    inspect: Callable[[Connection], None] = lambda _: None,
+) -> Callable[[], Database]:
+    def make_database() -> Database:
+        return Database(
+            address,
+            ca_bundle=settings.ca_bundle,
+            application=application,
+            inspect=inspect,
+            locate_next=address.next,
+            error_details=settings.database_error_details,
+        )
+
+    return make_database

@@ -1,0 +1,49 @@
+"""Asks Lambda for a run in an invocation of its own: a continuation, a catch-up, a slot of a backfill."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from signalbox.aws.clients import Clients
+from signalbox.errors import Unavailable
+from signalbox.ledger.ledger import Trigger
+from signalbox.packs.task import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Handoff:
+    """Where runs are handed to: the functions of this stack."""
+
+    clients: Clients
+    stack: str
+
+    def send(self, task: Task, payload: dict[str, Any]) -> None:
+        """Queues the payload for the task's function; once this returns, Lambda has it."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        function = f"{self.stack}-{task.function}"
+        try:
+            self.invoke(function, payload)
+        except (BotoCoreError, ClientError) as error:
+            raise Unavailable(f"a run of '{task.name}' could not be handed to {function}: {error}") from None
+
+    def invoke(self, function: str, payload: object) -> None:
+        """Queues the payload for a function, by its name; raises what boto3 raises."""
+        body = json.dumps(payload).encode()
+        self.clients.lambda_.invoke(FunctionName=function, InvocationType="Event", Payload=body)
+
+    def rerun(
+        self,
+        task: Task,
+        now: datetime,
+        trigger: Trigger,
+        request: dict[str, Any] | None = None,
+        **origin: Any,
+    ) -> None:
+        """Asks for a run as if it were `now`; `request` is what its payload holds beside."""
+        asked = dict(request or {})
+        asked["origin"] = {**asked.get("origin", {}), **origin, "trigger": str(trigger)}
+        self.send(task, {"task": task.name, "reference_time": now.isoformat(), **asked})

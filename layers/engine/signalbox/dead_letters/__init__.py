@@ -1,0 +1,1 @@
+"""What becomes of jobs and runs that failed for good: recorded, triaged, redriven."""

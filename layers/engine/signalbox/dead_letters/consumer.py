@@ -1,0 +1,103 @@
+"""The dead_letter function: records what the lanes gave up, and what rules and invocations lost.
+
+    read → look at the job → leave it to those who keep it, or write a dead letter
+
+A job that is still alive is none: its message only got lost, as in a time without a database. Nor is a slot that
+found no database at all: reconcile_slots finds it missed, and does as its task's policy says. Else ten minutes without
+a database would leave some sixty dead letters of the tasks of each minute, and wake somebody once all is well. A
+message that comes twice makes one dead letter, and one that can't be recorded comes back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import psycopg
+
+from signalbox.dead_letters.dlq_message import Letter, job_of, read_letter
+from signalbox.errors import DatabaseUnavailable, PayloadRefused, Refused, Unavailable
+from signalbox.invocation import Invocation, Tools
+from signalbox.packs.schedule import Schedule
+from signalbox.postgres.queries import load_queries
+from signalbox.runtime.payload import TaskPayload, read_payload
+
+SQL = load_queries(__file__)
+_OF_A_RULE = {"task", "scheduled_time"}
+
+
+def bury(tools: Tools, event: object, _: Invocation) -> dict[str, Any]:
+    """Answers SQS which messages are to come back; raises where that is all of them, so that the alarm rings."""
+    if not isinstance(event, dict) or not isinstance(event.get("Records"), list):
+        raise PayloadRefused('the dead_letter function takes events of SQS, {"Records": [...]}, and this is none')
+    records, unrecorded = event["Records"], []
+    failure: Exception | None = None
+    for record in records:
+        try:
+            _bury_one(tools, record)
+        except (psycopg.Error, Unavailable) as error:
+            failure = error
+            unrecorded.append(record["messageId"])
+            fields = {"message_id": record["messageId"], "error": type(error).__name__}
+            tools.log.warning("dead_letter.not_recorded", extra=fields)
+    if failure is not None and len(unrecorded) == len(records):
+        raise failure
+    return {"batchItemFailures": [{"itemIdentifier": id_} for id_ in unrecorded]}
+
+
+def _bury_one(tools: Tools, record: Mapping[str, Any]) -> None:
+    db, job_id = tools.database.connection(), job_of(record)
+    if job_id is not None:
+        found = db.execute(SQL["look_at_job"], {"id": job_id}).fetchone()
+        if found is not None:
+            # Queued or pending: dispatch_jobs sends it again. Running: its worker, or rescue_jobs. Final: it is done.
+            fields = {"job_id": job_id, "message_id": record["messageId"], "status": found[0]}
+            tools.log.info("message.given_up", extra=fields)
+            return
+    letter = read_letter(record, tools.settings.stack)
+    if _is_left_to_reconcile_slots(db, letter):
+        ids = {"task": letter.job_type, "scheduled_time": letter.payload["scheduled_time"]}
+        tools.log.info("invocation.given_up", extra={**ids, "message_id": record["messageId"]})
+        return
+    if _write(db, letter):
+        ids = {"dead_letter_id": letter.id, "source": letter.source, "job_type": letter.job_type}
+        tools.log.warning("dead_letter.written", extra={**ids, "error": letter.error_type})
+
+
+def _is_left_to_reconcile_slots(db: psycopg.Connection[Any], letter: Letter) -> bool:
+    """What a rule asked for and no run has tried, of a slot that will be looked for."""
+    asked = letter.payload
+    if letter.error_type != DatabaseUnavailable.__name__ or not isinstance(asked, dict) or set(asked) != _OF_A_RULE:
+        return False
+    found = db.execute(SQL["look_at_task"], {"task": letter.job_type}).fetchone()
+    if found is None:
+        return False
+    schedule, looked_for_since = found
+    try:
+        scheduled = read_payload(TaskPayload, asked).scheduled_time
+        slot = Schedule.parse(schedule).slot_of(scheduled) if scheduled else None
+    except Refused:
+        return False
+    if slot is None or slot < looked_for_since:
+        return False
+    return db.execute(SQL["look_at_slot"], {"task": letter.job_type, "slot": slot}).fetchone() is None
+
+
+def _write(db: psycopg.Connection[Any], letter: Letter) -> bool:
+    values = {
+        "id": letter.id,
+        "source": letter.source,
+        "job_type": letter.job_type,
+        "payload": json.dumps(letter.payload),
+        "failure_reason": letter.failure_reason,
+        "error_type": letter.error_type,
+        "error_message": letter.error_message,
+        "error_stack": letter.error_stack,
+        "total_attempts": letter.total_attempts,
+        "fingerprint": letter.fingerprint,
+        "metadata": json.dumps({name: value for name, value in letter.metadata.items() if value is not None}),
+    }
+    with db.transaction():
+        db.execute(SQL["reopen"], values)
+        return db.execute(SQL["write"], values).rowcount == 1

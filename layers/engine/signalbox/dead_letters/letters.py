@@ -1,0 +1,204 @@
+"""Dead letters as operators see them: listed, shown with their history, counted by kind of failure, and triaged.
+
+A dead letter says what was decided about a failure. It never changes its job: only a redrive does (jobs/redrive.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from psycopg.rows import dict_row
+
+from signalbox.errors import DeadLetterUnknown, IdRefused, PayloadRefused, TransitionRefused
+from signalbox.operate import listing
+from signalbox.operate.filters import Selection
+from signalbox.packs.registries import Catalogue
+from signalbox.postgres.connection import Connection
+from signalbox.postgres.json_rows import as_json
+from signalbox.postgres.queries import load_queries
+
+SQL = load_queries(__file__)
+MOST_NAMED = 500  # ids in one order
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+class LetterStatus(StrEnum):
+    """What has been done about a failure."""
+
+    PENDING = "pending"  # nobody has looked yet, or it has come back
+    INVESTIGATING = "investigating"
+    RESOLVED = "resolved"  # mended in another way; opened again if its kind of failure returns
+    IGNORED = "ignored"  # known, and nothing will be done about it
+    REDRIVEN = "redriven"  # its job is on its way again
+
+
+_S = LetterStatus
+# What an operator may decide. Redriven is reached by a redrive alone, and left when the job fails again.
+TRIAGE: Mapping[LetterStatus, frozenset[LetterStatus]] = {
+    _S.PENDING: frozenset({_S.INVESTIGATING, _S.RESOLVED, _S.IGNORED}),
+    _S.INVESTIGATING: frozenset({_S.PENDING, _S.RESOLVED, _S.IGNORED}),
+    _S.RESOLVED: frozenset({_S.PENDING, _S.INVESTIGATING}),
+    _S.IGNORED: frozenset({_S.PENDING, _S.INVESTIGATING}),
+    _S.REDRIVEN: frozenset(),
+}
+_FIRST = {"limit": 1, "before_at": None, "before_id": None}
+OPEN = (_S.PENDING, _S.INVESTIGATING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetterSelection:
+    """Which dead letters: all that is given must hold. `since` and `until` go by the last failure."""
+
+    ids: Sequence[str] | None = None
+    statuses: Sequence[str] | None = None
+    source: str | None = None
+    job_type: str | None = None
+    fingerprint: str | None = None
+    severity: str | None = None
+    tenant: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def __post_init__(self) -> None:
+        for id_ in self.ids or ():
+            _require_id(id_)
+        if len(self.ids or ()) > MOST_NAMED:
+            raise PayloadRefused(
+                f"{len(self.ids or ())} dead letters are named: {MOST_NAMED} at once, or choose a filter"
+            )
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """As the queries take them."""
+        return {
+            "ids": None if self.ids is None else list(self.ids),
+            "statuses": None if self.statuses is None else [str(status) for status in self.statuses],
+            "source": self.source,
+            "job_type": self.job_type,
+            "fingerprint": self.fingerprint,
+            "severity": self.severity,
+            "tenant": self.tenant,
+            "since": self.since,
+            "until": self.until,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Triaged:
+    """What became of an order to triage."""
+
+    changed: int
+    unchanged: int  # had that status already, or are in one that does not lead there
+
+
+def list_letters(
+    db: Connection, selection: LetterSelection, limit: int = 50, before: str | None = None
+) -> dict[str, Any]:
+    """A page, the newest failure first; `next` is the `before` of the page that follows."""
+    at, id_ = _place(before)
+    rows = _rows(db, "list", {**selection.values, "limit": limit, "before_at": at, "before_id": id_})
+    last = rows[-1] if len(rows) == limit else None
+    return {
+        "dead_letters": [as_json(row) for row in rows],
+        "next": last and f"{last['last_failed_at'].astimezone(UTC).isoformat()}/{last['id']}",
+    }
+
+
+def show_letter(db: Connection, id_: str) -> dict[str, Any]:
+    """Everything that is known of one: with its payload, its job's executions and what operators have done."""
+    _require_id(id_)
+    found = _rows(db, "show", {"id": id_})
+    if not found:
+        raise DeadLetterUnknown(_unknown([id_]))
+    executions = _rows(db, "list_executions", {"id": id_})
+    audit = _rows(db, "list_audit", {"id": id_})
+    shown = as_json(found[0])
+    if executions:  # else the copy in the dead letter is what is left: the job has been pruned
+        shown["execution_history"] = [as_json(row) for row in executions]
+    return shown | {"audit": [as_json(row) for row in audit]}
+
+
+def list_kinds(db: Connection, selection: LetterSelection, limit: int = 50) -> dict[str, Any]:
+    """The failures by their fingerprint, those that came last first, each with its counts; `more` there are."""
+    kinds = _rows(db, "list_kinds", {**selection.values, "limit": limit})
+    total = [kind.pop("all_kinds") for kind in kinds]
+    return {"kinds": [as_json(kind) for kind in kinds], "more": total[0] - len(kinds) if kinds else 0}
+
+
+def triage(db: Connection, selection: LetterSelection, status: str, *, by: str, reason: str | None = None) -> Triaged:
+    """Sets what is decided about them. Of ids that are named, either all can take the status or none does."""
+    target = LetterStatus(status)
+    sources = [str(source) for source, targets in TRIAGE.items() if target in targets]
+    if not sources:
+        raise TransitionRefused("a dead letter becomes redriven by a redrive: `signalbox redrive`")
+    require_filter(selection)
+    with db.transaction():
+        held = db.execute(SQL["hold"], selection.values).fetchall()
+        ids = [id_ for id_, found in held if found in sources]
+        if selection.ids is not None:
+            _require_all(selection.ids, dict(held), {*sources, str(target)}, target)
+        values = {"ids": ids, "status": str(target), "by": by, "reason": reason}
+        db.execute(SQL["triage"], values)
+    return Triaged(len(ids), len(held) - len(ids))
+
+
+def require_found(ids: Sequence[str], found: Mapping[str, Any]) -> None:
+    if missing := [id_ for id_ in ids if id_ not in found]:
+        raise DeadLetterUnknown(_unknown(missing))
+
+
+def require_known(db: Connection, catalogue: Catalogue, selection: LetterSelection) -> None:
+    """Raises for a type that the code, the dead letters and the jobs don't know: it is misspelt."""
+    name = selection.job_type
+    if name is None or _rows(db, "list", {**LetterSelection(job_type=name).values, **_FIRST}):
+        return
+    listing.require_known(db, catalogue, Selection(job_type=name))
+
+
+def require_filter(selection: LetterSelection) -> None:
+    """An order that named nothing would concern every dead letter there is."""
+    if all(value is None for name, value in selection.values.items() if name not in ("statuses", "until")):
+        raise PayloadRefused("this would concern every dead letter: name ids, or a filter such as fingerprint or type")
+
+
+def _require_all(ids: Sequence[str], found: Mapping[str, str], allowed: set[str], target: LetterStatus) -> None:
+    require_found(ids, found)
+    for id_ in ids:
+        if found[id_] not in allowed:
+            raise TransitionRefused(
+                f"dead letter {id_} is {found[id_]}: only one that is {' or '.join(sorted(allowed - {str(target)}))} "
+                f"can become {target}; nothing was changed"
+            )
+
+
+def _require_id(id_: str) -> None:
+    if not _ID.fullmatch(id_):
+        raise IdRefused(
+            f"'{id_[:60]}' is not the id of a dead letter, which is a UUID; `signalbox dead-letters` lists them"
+        )
+
+
+def _unknown(ids: Sequence[str]) -> str:
+    others = f", nor {len(ids) - 1:,} others of those named" if len(ids) > 1 else ""
+    return f"no dead letter has the id {ids[0]}{others}; it may be in the audit log, if it was settled long ago"
+
+
+def _place(before: str | None) -> tuple[datetime | None, str | None]:
+    if before is None:
+        return None, None
+    at, _, id_ = before.partition("/")
+    try:
+        _require_id(id_)
+        return datetime.fromisoformat(at), id_
+    except (ValueError, IdRefused):
+        raise PayloadRefused(f"'{before[:80]}' is not the `next` of a page of dead letters") from None
+
+
+def _rows(db: Connection, query: str, values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    with db.cursor(row_factory=dict_row) as cursor:
+        return cursor.execute(SQL[query], values).fetchall()

@@ -1,0 +1,266 @@
+"""Redriving: what failed for good is tried again, because somebody who has mended the cause says so.
+
+    pick → hold → judge → job back to pending, dead letter redriven, audit row → commit, a batch at a time
+
+A job starts anew with all its attempts, at once or spread by a rate, and `dispatch_jobs` sends it. Of two redrives at
+once the second finds the job no longer failed. An invocation is made again, by Lambda, before its dead letter says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from psycopg.rows import class_row
+
+from signalbox.aws.invoke_async import Handoff
+from signalbox.dead_letters.letters import OPEN, LetterSelection, require_filter, require_found
+from signalbox.dead_letters.redrive_checks import Candidate, refusals
+from signalbox.errors import JobRefused, PayloadRefused, TransitionRefused, Unavailable
+from signalbox.packs.job_payload import MOST_BYTES, check_payload
+from signalbox.packs.registries import Catalogue
+from signalbox.postgres.connection import Connection
+from signalbox.postgres.queries import load_queries
+
+SQL = load_queries(__file__)
+BATCH = 500
+MOST = 10_000  # of one order: what is left is said, and asked for again
+SAMPLE = 10
+MOST_INVOCATIONS = 60  # a minute, if no rate says otherwise: Lambda knows no delay
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Who redrives, why, and how fast."""
+
+    by: str
+    reason: str | None
+    now: datetime
+    rate_per_minute: int | None
+
+    def at(self, place: int) -> datetime:
+        """When the so-manieth job begins."""
+        return self.now + timedelta(minutes=place / self.rate_per_minute) if self.rate_per_minute else self.now
+
+
+@dataclass(slots=True)
+class Tally:
+    """What has become of an order so far."""
+
+    redriven: int = 0
+    invoked: int = 0
+    last: datetime | None = None
+    refused: dict[str, str] = field(default_factory=dict)
+
+
+def redrive(
+    db: Connection,
+    catalogue: Catalogue,
+    handoff: Handoff,
+    selection: LetterSelection,
+    *,
+    by: str,
+    reason: str | None,
+    now: datetime,
+    dry_run: bool = False,
+    payload: Mapping[str, Any] | None = None,
+    rate_per_minute: int | None = None,
+    announce: Callable[[Sequence[str]], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Redrives the dead letters named, all or none of a batch; of those that a filter finds, the ones that can be.
+
+    A filter finds open ones unless it names a status. A dry run changes nothing and says what would happen.
+    `announce` is told the jobs, batch by batch and committed.
+    """
+    order = Order(by, reason, now, _checked_rate(rate_per_minute))
+    selection = _bounded(selection, payload)
+    total, ids = _pick(db, selection)
+    if selection.ids is not None:
+        require_found(selection.ids, dict.fromkeys(ids))
+    edited = None if payload is None else _edited(db, catalogue, ids[0], payload)
+    if dry_run:
+        return _preview(db, handoff, ids, total, order)
+    tally = Tally()
+    for batch in _batches(ids):
+        announce(_redrive_batch(db, handoff, batch, order, tally, strict=selection.ids is not None, edited=edited))
+    left = total - tally.redriven - len(tally.refused)
+    return {"redriven": tally.redriven, "left": left, "last_at": _text(tally.last), "refused": _told(tally.refused)}
+
+
+def _bounded(selection: LetterSelection, payload: Mapping[str, Any] | None) -> LetterSelection:
+    require_filter(selection)
+    if payload is not None and len(selection.ids or ()) != 1:
+        raise PayloadRefused("an edited payload is for one dead letter: name its id, and no other")
+    if selection.ids is None and selection.statuses is None:
+        return replace(selection, statuses=OPEN)
+    return selection
+
+
+def _checked_rate(rate: int | None) -> int | None:
+    if rate is not None and not 1 <= rate <= 6000:
+        raise PayloadRefused(f"a rate of {rate} a minute is not between 1 and 6000")
+    return rate
+
+
+def _pick(db: Connection, selection: LetterSelection) -> tuple[int, list[str]]:
+    """How many there are, and the ids of the ones to begin with, the oldest failure first: parents before children."""
+    rows = db.execute(SQL["pick"], {**selection.values, "limit": MOST}).fetchall()
+    return (rows[0][1] if rows else 0), [id_ for id_, _ in rows]
+
+
+def _preview(db: Connection, handoff: Handoff, ids: Sequence[str], total: int, order: Order) -> dict[str, Any]:
+    candidates = [one for batch in _batches(ids) for one in _read(db, batch)]
+    refused = refusals(candidates, handoff.stack)
+    going = [one for one in candidates if one.id not in refused]
+    return {
+        "dry_run": True,
+        "count": len(going),
+        "left": total - len(ids),
+        "last_at": _text(order.at(len(going) - 1)) if going else None,
+        "sample": [one.shown for one in going[:SAMPLE]],
+        "refused": _told(refused),
+    }
+
+
+def _redrive_batch(
+    db: Connection,
+    handoff: Handoff,
+    ids: Sequence[str],
+    order: Order,
+    tally: Tally,
+    *,
+    strict: bool,
+    edited: Mapping[str, Any] | None,
+) -> list[str]:
+    """The jobs that begin anew."""
+    with db.transaction():
+        candidates = _hold(db, ids)
+        refused = refusals(candidates, handoff.stack)
+        if strict and refused:
+            raise TransitionRefused(_why_none(refused))
+        going = [one for one in candidates if one.id not in refused and one.source != "invocation"]
+        times = {one.id: order.at(tally.redriven + place) for place, one in enumerate(going)}
+        _restart(db, [one for one in going if one.source == "job"], times, edited)
+        _send_again(db, [one for one in going if one.source == "message"], times)
+        _settle(db, going, times, order, edited is not None)
+    tally.redriven += len(going)
+    tally.refused |= refused
+    if times:
+        tally.last = max(times.values())
+    for one in candidates:
+        if one.source == "invocation" and one.id not in refused:
+            _invoke_again(db, handoff, one.id, order, tally)
+    return [one.job_id for one in going if one.source == "job" and one.job_id]
+
+
+def _hold(db: Connection, ids: Sequence[str]) -> list[Candidate]:
+    """Nobody else changes them, their jobs, or what these depend on, until this transaction ends.
+
+    Jobs before dead letters, as the worker does that fails a job; each in the order of their ids.
+    """
+    db.execute(SQL["hold_jobs"], {"ids": list(ids)})
+    db.execute(SQL["hold_letters"], {"ids": list(ids)})
+    return _read(db, ids)
+
+
+def _read(db: Connection, ids: Sequence[str]) -> list[Candidate]:
+    with db.cursor(row_factory=class_row(Candidate)) as cursor:
+        found = {one.id: one for one in cursor.execute(SQL["read"], {"ids": list(ids)}).fetchall()}
+    return [found[id_] for id_ in ids if id_ in found]  # one may have been archived since
+
+
+def _restart(
+    db: Connection, going: Sequence[Candidate], times: Mapping[str, datetime], edited: Mapping[str, Any] | None
+) -> None:
+    if not going:
+        return
+    rows = [{"id": one.job_id, "at": times[one.id].isoformat(), **(edited or {})} for one in going]
+    groups = {one.job_group for one in going if one.job_group}
+    db.execute(SQL["hold_groups"], {"groups": list(groups), "jobs": [one.job_id for one in going]})
+    if groups:
+        db.execute(SQL["uncount"], {"rows": json.dumps(rows)})
+    db.execute(SQL["restart"], {"rows": json.dumps(rows)})
+
+
+def _send_again(db: Connection, going: Sequence[Candidate], times: Mapping[str, datetime]) -> None:
+    if going:
+        rows = [{"id": one.job_id, "at": times[one.id].isoformat()} for one in going]
+        db.execute(SQL["send_again"], {"rows": json.dumps(rows)})
+
+
+def _settle(
+    db: Connection, going: Sequence[Candidate], times: Mapping[str, datetime], order: Order, was_edited: bool
+) -> None:
+    rows = [{"id": one.id, "at": times[one.id].isoformat()} for one in going]
+    values = {"rows": json.dumps(rows), "by": order.by, "reason": order.reason, "edited": was_edited}
+    db.execute(SQL["settle"], values)
+
+
+def _invoke_again(db: Connection, handoff: Handoff, id_: str, order: Order, tally: Tally) -> None:
+    """In a transaction of its own, since it waits for Lambda. First the call: one made twice is skipped by its slot."""
+    if tally.invoked >= (order.rate_per_minute or MOST_INVOCATIONS):
+        return  # it is among those that are left
+    with db.transaction():
+        [one] = _hold(db, [id_])
+        if why := refusals([one], handoff.stack).get(id_):
+            tally.refused[id_] = why
+            return
+        _invoke(handoff, one)
+        _settle(db, [one], {id_: order.now}, order, was_edited=False)
+    tally.invoked += 1
+    tally.redriven += 1
+    tally.last = max(tally.last or order.now, order.now)
+
+
+def _invoke(handoff: Handoff, one: Candidate) -> None:
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    function = str(one.function)
+    try:
+        handoff.invoke(function, one.payload)
+    except (BotoCoreError, ClientError) as error:
+        raise Unavailable(f"dead letter {one.id} was not redriven: {function} takes no invocation: {error}") from None
+
+
+def _edited(db: Connection, catalogue: Catalogue, id_: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of the job that the new payload changes, once its type's model has taken it."""
+    [one] = _read(db, [id_])
+    if one.source != "job":
+        raise PayloadRefused(f"dead letter {id_} is of a lost {one.source}: only the payload of a job can be edited")
+    known = catalogue.find(one.job_type)
+    model = check_payload(known, dict(payload))
+    known.check(model)
+    text = model.model_dump_json()
+    if len(text.encode()) > MOST_BYTES or "\\u0000" in text:
+        raise JobRefused(f"payload of job type '{one.job_type}': more than {MOST_BYTES // 1000} kB, or a NUL character")
+    columns = {"subject": known.type.subject, "correlation": known.type.correlation}
+    found = {name: getattr(model, source) for name, source in columns.items() if source}
+    return {
+        "payload": json.loads(text),
+        "version": known.type.version,
+        "correlation_field": known.type.correlation,
+        **{name: str(value) for name, value in found.items() if value is not None},
+    }
+
+
+def _batches(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(ids), BATCH):
+        yield ids[start : start + BATCH]
+
+
+def _why_none(refused: Mapping[str, str]) -> str:
+    [(id_, why), *others] = refused.items()
+    more = f" (and {len(others)} others can't be either)" if others else ""
+    return f"dead letter {id_} can't be redriven: {why}{more}; nothing was changed"
+
+
+def _told(refused: Mapping[str, str]) -> dict[str, Any]:
+    sample = [{"id": id_, "reason": why} for id_, why in list(refused.items())[:SAMPLE]]
+    return {"count": len(refused), "sample": sample}
+
+
+def _text(instant: datetime | None) -> str | None:
+    return None if instant is None else instant.astimezone(UTC).isoformat()

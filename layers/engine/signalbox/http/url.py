@@ -1,0 +1,76 @@
+"""Where a webhook's URL leads: taken apart once, strictly, so that nothing else reads it in another way."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from ipaddress import AddressValueError, IPv6Address
+from urllib.parse import urlsplit
+
+from signalbox.errors import Refused
+from signalbox.runtime.settings import Settings
+
+MOST_CHARACTERS = 2000
+DEFAULT_PORTS = {"https": 443, "http": 80}
+# No blanks, control characters or other alphabets: they are where readers of URLs differ.
+_CHARACTERS = re.compile(r"[!#-;=?-\[\]_a-z~]+")
+_LABEL = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
+_NAME = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(\.{_LABEL})*")
+
+
+class TargetRefused(Refused):
+    """A URL that no webhook is sent to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A URL's parts, as they go into a request."""
+
+    scheme: str
+    host: str  # a name, or an address without brackets
+    port: int
+    path: str  # with the query
+
+    @property
+    def authority(self) -> str:
+        """As the header Host gives it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+
+
+def read_url(url: str) -> Target:
+    """Its parts, or why it can't be one. The URL itself stays out of the error: its path may be a secret."""
+    if len(url) > MOST_CHARACTERS or not _CHARACTERS.fullmatch(url):
+        raise TargetRefused(
+            f"the URL is not one of at most {MOST_CHARACTERS} plain characters: encode others as %XX, names as xn--…"
+        )
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise TargetRefused("the URL has a host or a port that can't be read") from None
+    if parts.scheme not in DEFAULT_PORTS:
+        raise TargetRefused("the URL does not begin with https://")
+    if "@" in parts.netloc or "#" in url:
+        raise TargetRefused("the URL holds a user or a fragment: neither belongs into a webhook's")
+    if not (_NAME.fullmatch(host) or ("[" in parts.netloc and _is_address_6(host))):
+        raise TargetRefused("the URL's host is neither a name nor an address")
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return Target(parts.scheme, host, port if port is not None else DEFAULT_PORTS[parts.scheme], path)
+
+
+def require_allowed(target: Target, settings: Settings) -> None:
+    """Raises where this stack sends nothing that way."""
+    if target.scheme == "http" and not settings.webhook_allow_http:
+        raise TargetRefused(
+            f"{target.host}: webhooks go over https, and this stack's SIGNALBOX_WEBHOOK_ALLOW_HTTP is off"
+        )
+    if not any(target.port in ports for ports in settings.webhook_ports):
+        raise TargetRefused(f"{target.host}: port {target.port} is not among this stack's SIGNALBOX_WEBHOOK_PORTS")
+
+
+def _is_address_6(host: str) -> bool:
+    try:
+        return not IPv6Address(host).scope_id
+    except AddressValueError:
+        return False

@@ -1,0 +1,1 @@
+"""The job type deliver_webhook."""

@@ -1,0 +1,1 @@
+"""Runs of tasks: one for each slot, claimed and recorded in job_history."""

@@ -1,0 +1,289 @@
+"""Backfills: one task over a range of past slots, at a rate, that can be watched, paused and stopped.
+
+The plan is rows: a slot is `pending`, then `dispatched` to an invocation of its own, then has what its run came to,
+which the run itself writes in the transaction that ends it. So whoever crashes, and whenever, the task
+`advance_backfills` finds the truth at its next minute; and a slot can't run twice, because the ledger refuses.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from itertools import islice
+from typing import Any
+
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from signalbox.aws.invoke_async import Handoff
+from signalbox.budget import Budget
+from signalbox.errors import BackfillRefused, Unavailable
+from signalbox.ledger.ledger import Claim, Ending, RunStatus, Slot, Trigger
+from signalbox.packs.schedule import Schedule
+from signalbox.packs.task import Overlap, Registry, Task
+from signalbox.postgres.connection import Connection
+from signalbox.postgres.queries import load_queries
+from signalbox.runtime.log import Logger
+
+SQL = load_queries(__file__)
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+MOST_SLOTS = 100_000
+# After this long without an end and without a lease, an invocation is taken for lost and its slot given out again.
+LOST_AFTER = timedelta(minutes=15)
+MOST_ATTEMPTS = 5
+
+
+class BackfillStatus(StrEnum):
+    """Where a backfill stands."""
+
+    RUNNING = "running"  # next: paused, cancelled, or completed once no slot is open
+    PAUSED = "paused"  # no slot is started; those at work finish
+    CANCELLED = "cancelled"  # final; the slots not yet started never will be
+    COMPLETED = "completed"  # every slot has ended; resumed, it tries the failed ones again
+
+
+class SlotStatus(StrEnum):
+    """Where one slot of a backfill stands."""
+
+    PENDING = "pending"
+    DISPATCHED = "dispatched"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    SKIPPED = "skipped"  # it had succeeded before, or its run found nothing to do
+    CANCELLED = "cancelled"
+
+
+_SETTLED = {
+    RunStatus.SUCCEEDED: SlotStatus.SUCCEEDED,
+    RunStatus.SKIPPED: SlotStatus.SKIPPED,
+    RunStatus.FAILED: SlotStatus.FAILED,
+}
+
+TRANSITIONS: dict[BackfillStatus, frozenset[BackfillStatus]] = {
+    BackfillStatus.RUNNING: frozenset(
+        {BackfillStatus.PAUSED, BackfillStatus.CANCELLED, BackfillStatus.COMPLETED},
+    ),
+    BackfillStatus.PAUSED: frozenset({BackfillStatus.RUNNING, BackfillStatus.CANCELLED}),
+    BackfillStatus.CANCELLED: frozenset(),
+    BackfillStatus.COMPLETED: frozenset({BackfillStatus.RUNNING}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What somebody asks to be run again."""
+
+    task: Task
+    first: datetime
+    last: datetime
+    rate_per_minute: int
+    params: dict[str, Any]
+    force: bool
+    requested_by: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Backfill:
+    """One row, with its slots counted by status."""
+
+    id: str
+    task: str
+    range_from: datetime
+    range_to: datetime
+    rate_per_minute: int
+    force: bool
+    params: dict[str, Any]
+    status: str
+    reason: str | None
+    requested_by: str | None
+    changed_by: str | None  # who paused, resumed or cancelled it last
+    created_at: datetime
+    updated_at: datetime
+    finished_at: datetime | None
+    slots: dict[str, int]
+
+
+def slots_of(order: Order, clock: datetime) -> list[datetime]:
+    """The slots of the range, both ends included; refuses a range without any, in the future, or beyond all measure."""
+    if order.task.schedule is None:
+        raise BackfillRefused(f"task '{order.task.name}' has no schedule, so a range of time holds no slots of it")
+    if order.first > order.last:
+        raise BackfillRefused(f"the range ends ({_text(order.last)}) before it begins ({_text(order.first)})")
+    if order.last > clock:
+        raise BackfillRefused(
+            f"the range ends at {_text(order.last)}, and it is {_text(clock)}: name a range in the past"
+        )
+    fires = Schedule.parse(order.task.schedule).between(order.first - timedelta(microseconds=1), order.last)
+    slots = list(islice(fires, MOST_SLOTS + 1))
+    if not slots:
+        span = f"between {_text(order.first)} and {_text(order.last)}"
+        raise BackfillRefused(f"{order.task.schedule}, the schedule of '{order.task.name}', has no slot {span}")
+    if len(slots) > MOST_SLOTS:
+        raise BackfillRefused(f"the range holds more than {MOST_SLOTS:,} slots: split it")
+    return slots
+
+
+def preview(connection: Connection, order: Order, clock: datetime) -> dict[str, Any]:
+    """What a backfill would do, without doing any of it."""
+    slots = slots_of(order, clock)
+    row = connection.execute(SQL["count_succeeded"], {"task": order.task.name, "slots": slots}).fetchone()
+    succeeded = int(row[0]) if row else 0
+    to_run = len(slots) if order.force else len(slots) - succeeded
+    return {
+        "task": order.task.name,
+        "slots": len(slots),
+        "already_succeeded": succeeded,
+        "to_run": to_run,
+        "first": slots[0].isoformat(),
+        "last": slots[-1].isoformat(),
+        "minutes": -(-to_run // order.rate_per_minute),
+    }
+
+
+def create(connection: Connection, order: Order, clock: datetime) -> Backfill:
+    """Writes the backfill with all its slots, or nothing; slots that have succeeded are marked, not run."""
+    slots = slots_of(order, clock)
+    with connection.transaction():
+        row = connection.execute(
+            SQL["create"],
+            {
+                "task": order.task.name,
+                "range_from": order.first,
+                "range_to": order.last,
+                "rate": order.rate_per_minute,
+                "force": order.force,
+                "params": Jsonb(order.params),
+                "requested_by": order.requested_by,
+                "reason": order.reason,
+                "slots": slots,
+            },
+        ).fetchone()
+        return find(connection, str(row[0]) if row else "")
+
+
+def find(connection: Connection, backfill_id: str) -> Backfill:
+    """One backfill, or an error that names the id."""
+    backfill = None
+    if _ID.fullmatch(backfill_id):
+        with connection.cursor(row_factory=class_row(Backfill)) as cursor:
+            backfill = cursor.execute(SQL["find"], {"id": backfill_id}).fetchone()
+    if backfill is None:
+        raise BackfillRefused(
+            f"no backfill has the id '{backfill_id}': `signalbox backfill list` shows those there are"
+        )
+    return backfill
+
+
+def list_newest(connection: Connection, status: str | None, limit: int) -> list[Backfill]:
+    with connection.cursor(row_factory=class_row(Backfill)) as cursor:
+        return cursor.execute(SQL["list_newest"], {"status": status, "limit": limit}).fetchall()
+
+
+def pause(connection: Connection, backfill_id: str, by: str | None, reason: str | None) -> Backfill:
+    """Starts no further slot. One that is paused already says who, when and why anew."""
+    order = {"by": by, "reason": reason}
+    return _move(connection, backfill_id, BackfillStatus.PAUSED, order, SQL["pause"], again=True)
+
+
+def resume(connection: Connection, backfill_id: str, by: str | None, reason: str | None) -> Backfill:
+    """Goes on with a paused one; tries the failed slots of a completed one again."""
+    found = find(connection, backfill_id)
+    if found.status == BackfillStatus.COMPLETED and not found.slots["failed"]:
+        raise BackfillRefused(
+            f"backfill {backfill_id} is completed and none of its slots failed: there is nothing to resume"
+        )
+    return _move(connection, backfill_id, BackfillStatus.RUNNING, {"by": by, "reason": reason}, SQL["resume"])
+
+
+def cancel(connection: Connection, backfill_id: str, by: str | None, reason: str | None) -> Backfill:
+    return _move(connection, backfill_id, BackfillStatus.CANCELLED, {"by": by, "reason": reason}, SQL["cancel"])
+
+
+def settle(connection: Connection, backfill_id: str, slot: Slot, claim: Claim, ending: Ending) -> None:
+    """Writes what the slot's run came to, in the transaction that ends the run; with work left it stays open."""
+    if ending.more and ending.reason is None:
+        return
+    values = {
+        "id": backfill_id,
+        "slot": slot.instant,
+        "status": _SETTLED[ending.status],
+        "run_id": claim.run_id,
+    }
+    connection.execute(SQL["settle"], values)
+
+
+def settle_unclaimed(connection: Connection, backfill_id: str, slot: Slot, claim: Claim) -> None:
+    """The slot was not ours to run. If it has succeeded in another run, that is this backfill's answer too; if another
+    slot of the task was in the way, it goes out again; and while another worker has it, that one will settle it."""
+    values = {"id": backfill_id, "slot": slot.instant, "task": slot.task.name}
+    if claim.status is RunStatus.MISSED:
+        connection.execute(SQL["put_back"], {"id": backfill_id, "slots": [slot.instant]})
+    else:
+        connection.execute(SQL["settle_if_done"], values)
+
+
+def advance(connection: Connection, handoff: Handoff, registry: Registry, budget: Budget, log: Logger) -> int:
+    """Starts what is due of every running backfill; answers how many slots that was."""
+    started = 0
+    for (backfill_id,) in connection.execute(SQL["list_open"]).fetchall():
+        backfill = find(connection, str(backfill_id))
+        task = registry.tasks.get(backfill.task)
+        if task is None:
+            log.warning(
+                "backfill.stalled",
+                extra={"backfill_id": backfill.id, "error": f"no task '{backfill.task}' here"},
+            )
+            continue
+        try:
+            started += _advance_one(connection, handoff, task, backfill, budget)
+        except Unavailable as error:
+            log.warning("backfill.stalled", extra={"backfill_id": backfill.id, "error": str(error)})
+    return started
+
+
+def _advance_one(connection: Connection, handoff: Handoff, task: Task, backfill: Backfill, budget: Budget) -> int:
+    values = {"id": backfill.id, "task": task.name, "lost_after": LOST_AFTER, "most_attempts": MOST_ATTEMPTS}
+    connection.execute(SQL["recover_lost"], values)
+    at_once = 1 if task.overlap is Overlap.FORBID else None
+    taken = connection.execute(SQL["take"], {"id": backfill.id, "at_once": at_once}).fetchall()
+    waiting = sorted((row[0].astimezone(UTC) for row in taken), reverse=True)
+    # A success since the order was given counts, even for a forced one: its events may come twice.
+    request = {"params": backfill.params, "force": backfill.force, "origin": {"since": _text(backfill.created_at)}}
+    try:
+        while waiting and not budget.spent:
+            handoff.rerun(task, waiting[-1], Trigger.BACKFILL, request, backfill_id=backfill.id)
+            waiting.pop()
+    finally:
+        if waiting:
+            connection.execute(SQL["put_back"], {"id": backfill.id, "slots": waiting})
+    connection.execute(SQL["complete"], {"id": backfill.id})
+    return len(taken) - len(waiting)
+
+
+def _move(
+    connection: Connection,
+    backfill_id: str,
+    to: BackfillStatus,
+    order: dict[str, str | None],
+    statement: Any,
+    *,
+    again: bool = False,
+) -> Backfill:
+    with connection.transaction():
+        found = find(connection, backfill_id)
+        sources: Sequence[str] = [source for source, targets in TRANSITIONS.items() if to in targets]
+        values = {"id": backfill_id, **order, "sources": [*sources, to] if again else sources}
+        moved = connection.execute(statement, values).fetchone()
+        if moved is None:
+            raise BackfillRefused(
+                f"backfill {backfill_id} is {found.status}: only one that is {' or '.join(sources)} can become {to}"
+            )
+        return find(connection, backfill_id)
+
+
+def _text(instant: datetime) -> str:
+    return instant.astimezone(UTC).isoformat()

@@ -1,0 +1,274 @@
+"""A run: one task for one slot, from its payload to the ledger.
+
+    resolve → claim → perform → record → continue
+
+A slot that has succeeded, or that another worker holds, is skipped, and that is a success. A task that fails gives its
+lease back and raises, so that the invocation's retry can run the slot. A worker that vanishes leaves its lease to run
+out; the next claim, or the sweep, then ends its row.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from importlib import import_module
+from typing import Any
+
+import psycopg
+from pydantic import BaseModel
+
+from signalbox.budget import Budget
+from signalbox.errors import DatabaseUnavailable, ParamsRefused, PayloadRefused, Refused, TaskDisabled
+from signalbox.invocation import Invocation, Tools
+from signalbox.ledger import ledger
+from signalbox.ledger.context import Context, Done, Outcome, Skipped
+from signalbox.ledger.ledger import Attempt, Claim, Ending, RunStatus, Slot, Trigger
+from signalbox.packs.task import Task
+from signalbox.postgres.error_details import conceal, describe
+from signalbox.runtime.metrics import TaskMetrics
+from signalbox.runtime.payload import TaskPayload, read_payload
+
+# How often the end of a run is written down before it is left to the sweep, a second apart: a restart of the
+# database takes a moment, and a lost ending costs the slot the rest of its lease.
+RECORD_TRIES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One payload on its way: what was asked for, and which slot that is."""
+
+    tools: Tools
+    invocation: Invocation
+    payload: TaskPayload
+    task: Task
+    now: datetime
+    slot: Slot
+    metrics: TaskMetrics
+    continues: bool  # by itself, where work is left
+
+    @property
+    def attempt(self) -> Attempt:
+        margin = self.tools.settings.lease_margin_seconds
+        return Attempt(
+            worker_id=self.invocation.worker_id,
+            trigger=self.payload.trigger,
+            lease=timedelta(seconds=self.invocation.seconds_left + margin),
+            reference_time=self.now,
+            step=self.payload.step,
+            force=self.payload.force,
+            force_since=self.payload.force_since,
+            request=self.payload.request,
+        )
+
+    def ids(self, claim: Claim) -> dict[str, Any]:
+        """By which the events of this run are found."""
+        return {"slot": self.slot.instant.isoformat(), "run_id": claim.run_id, "worker_id": self.invocation.worker_id}
+
+
+def run_task(tools: Tools, payload: TaskPayload, invocation: Invocation, *, continues: bool = True) -> dict[str, Any]:
+    """Runs what the payload asks for and answers what happened; raises where the task failed or can't be run.
+
+    Who has it not continue asks for the next step by themselves where the answer says `more`."""
+    run = _resolve(tools, payload, invocation, continues)
+    try:
+        if _is_disabled(run):
+            return _leave(run, ledger.record_disabled(tools.database.connection(), run.slot, run.attempt))
+        params = _accept(run)
+        claim = _claim(run)
+        if claim.status is not RunStatus.RUNNING:
+            return _leave(run, claim)
+        outcome = _perform(run, claim, params)
+        return _finish(run, claim, outcome)
+    finally:
+        run.metrics.write()
+
+
+def _resolve(tools: Tools, payload: TaskPayload, invocation: Invocation, continues: bool) -> Run:
+    task = tools.registry.find(payload.task)
+    now = payload.now(invocation.clock)
+    slot = Slot(task, task.slot_of(now))
+    return Run(tools, invocation, payload, task, now, slot, TaskMetrics(tools.settings.stack, task.name), continues)
+
+
+def _is_disabled(run: Run) -> bool:
+    """Its rule fires as before: were that an error, a disabled task would ring alarms until it is on."""
+    return run.payload.trigger is Trigger.SCHEDULE and run.task.name in run.tools.settings.disabled_tasks
+
+
+def check_enabled(tools: Tools, task: str) -> None:
+    """Refuse a task that is disabled in this stack."""
+    if task in tools.settings.disabled_tasks:
+        raise TaskDisabled(
+            f"task '{task}' is disabled in this stack: take it out of the parameter DisabledTasks "
+            f"(SIGNALBOX_DISABLED_TASKS); by hand, `signalbox invoke {task}` runs it all the same"
+        )
+
+
+def _accept(run: Run) -> BaseModel | None:
+    """The checked params. What is refused from here on concerns a slot, so the ledger gets a row for it."""
+    try:
+        if run.payload.trigger not in (Trigger.MANUAL, Trigger.CONTINUATION):
+            check_enabled(run.tools, run.task.name)
+        return check_params(run.task, run.payload.params)
+    except (Refused, ImportError) as error:
+        connection, request_id = run.tools.database.connection(), run.invocation.request_id
+        ledger.record_refusal(connection, run.slot, run.attempt, request_id, describe(error))
+        run.metrics.count("RunsFailed")
+        run.metrics.tell("run.refused", slot=run.slot.instant.isoformat(), error=type(error).__name__)
+        raise
+
+
+def check_params(task: Task, given: dict[str, Any]) -> BaseModel | None:
+    """The params as the task's own model has them, or an error that names the task and every fault."""
+    model: type[BaseModel] | None = getattr(import_module(task.module), "Params", None)
+    if model is None:
+        if given:
+            raise ParamsRefused(f"task '{task.name}' takes no params, and got {', '.join(sorted(given))}")
+        return None
+    try:
+        return read_payload(model, given, f"params of task '{task.name}'")
+    except PayloadRefused as error:
+        raise ParamsRefused(str(error)) from None
+
+
+def _claim(run: Run) -> Claim:
+    claim = ledger.claim(run.tools.database.connection(), run.slot, run.attempt)
+    if claim.status is RunStatus.RUNNING:
+        run.tools.log.debug("run.claimed", extra={"task": run.task.name, **run.ids(claim)})
+    return claim
+
+
+def _leave(run: Run, claim: Claim) -> dict[str, Any]:
+    """The slot is not ours to run, and the claim has recorded why."""
+    if backfill_id := run.payload.backfill_id:
+        from signalbox.ledger import backfill
+
+        backfill.settle_unclaimed(run.tools.database.connection(), backfill_id, run.slot, claim)
+    ending = Ending(claim.status, reason=claim.reason)
+    _measure(run, claim, ending)
+    return _answer(run, claim, ending)
+
+
+def _perform(run: Run, claim: Claim, params: BaseModel | None) -> Outcome:
+    perform: Callable[[Context], Outcome] = getattr(import_module(run.task.module), run.task.name)
+    try:
+        return perform(_context(run, params))
+    except Exception as error:
+        if not run.tools.settings.database_error_details:
+            conceal(error)  # it may come from a connection of the task's own
+        _record_failure(run, claim, error)
+        raise
+
+
+def _context(run: Run, params: BaseModel | None) -> Context:
+    tools, invocation = run.tools, run.invocation
+    return Context(
+        task=run.task.name,
+        slot=run.slot.instant,
+        now=run.now,
+        params=params,
+        budget=Budget(invocation.ends_at - tools.settings.budget_margin_seconds),
+        db=tools.database.connection(),
+        clients=tools.clients,
+        handoff=tools.handoff,
+        log=tools.log,
+        metrics=run.metrics,
+        registry=tools.enabled(),
+        known=tools.registry,
+        worker_id=invocation.worker_id,
+        catalogue=tools.catalogue,
+        settings=tools.settings,
+    )
+
+
+def _finish(run: Run, claim: Claim, outcome: Outcome) -> dict[str, Any]:
+    ending = _ending(run, outcome)
+    try:
+        _record(run, claim, ending)
+    except (psycopg.DataError, psycopg.IntegrityError) as error:
+        _record_failure(run, claim, error)  # else the slot would wait for its lease to run out
+        raise
+    if ending.more and not ending.capped and run.continues:
+        _continue(run)
+    detail = outcome.detail if isinstance(outcome, Done) else None
+    return _answer(run, claim, ending) | ({"detail": detail} if detail is not None else {})
+
+
+def _ending(run: Run, outcome: Outcome) -> Ending:
+    if isinstance(outcome, Skipped):
+        return Ending(RunStatus.SKIPPED, reason=outcome.reason)
+    ending = Ending(RunStatus.SUCCEEDED, items=outcome.items, more=outcome.more, reason=outcome.reason)
+    limit = run.tools.settings.max_continuations
+    if not outcome.more or run.payload.step < limit:
+        return ending
+    reason = f"work is left after {limit} continuations, the most that a slot may have"
+    return replace(ending, capped=True, reason=reason)
+
+
+def _record(run: Run, claim: Claim, ending: Ending) -> None:
+    """Ends the run, through a restart of the database if need be."""
+    for tries_left in reversed(range(RECORD_TRIES)):
+        try:
+            duration = _record_once(run, claim, ending)
+            break
+        except (psycopg.OperationalError, DatabaseUnavailable):
+            if not tries_left:
+                raise
+            time.sleep(1)
+    _measure(run, claim, ending, duration)
+
+
+def _record_once(run: Run, claim: Claim, ending: Ending) -> int:
+    connection, worker_id = run.tools.database.connection(), run.invocation.worker_id
+    backfill_id = run.payload.backfill_id
+    if backfill_id is None:
+        return ledger.record(connection, run.slot, claim, worker_id, ending)
+    from signalbox.ledger import backfill
+
+    with connection.transaction():
+        duration = ledger.record(connection, run.slot, claim, worker_id, ending)
+        backfill.settle(connection, backfill_id, run.slot, claim, ending)
+        return duration
+
+
+def _record_failure(run: Run, claim: Claim, error: Exception) -> None:
+    """The task's own error is the one to raise; a row that can't be ended now is swept later."""
+    try:
+        _record(run, claim, Ending(RunStatus.FAILED, error=describe(error)))
+    except Exception:
+        run.tools.log.exception("run.abandoned", extra={"run_id": claim.run_id})
+
+
+def _continue(run: Run) -> None:
+    step = run.payload.step + 1
+    origin: dict[str, Any] = {"step": step}
+    if run.payload.force and run.payload.force_since is None:
+        origin["since"] = run.invocation.clock.isoformat()  # so that a doubled continuation does not run twice
+    run.tools.handoff.rerun(run.task, run.now, Trigger.CONTINUATION, run.payload.request, **origin)
+
+
+def _measure(run: Run, claim: Claim, ending: Ending, duration_ms: int | None = None) -> None:
+    if ending.status is RunStatus.FAILED:
+        run.metrics.count("RunsFailed")
+    run.metrics.tell(f"run.{ending.status}", **run.ids(claim), trigger=str(run.payload.trigger), reason=ending.reason)
+    if duration_ms is None:
+        return
+    late = (run.invocation.clock - run.now).total_seconds() if run.payload.trigger is Trigger.SCHEDULE else 0
+    run.metrics.tell(f"run.{ending.status}", items=ending.items, duration_ms=duration_ms, late_seconds=max(0.0, late))
+
+
+def _answer(run: Run, claim: Claim, ending: Ending) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "task": run.task.name,
+        "slot": run.slot.instant.isoformat(),
+        "status": str(ending.status),
+        "items": ending.items,
+        "run_id": claim.run_id,
+    }
+    if ending.reason is not None:
+        answer["reason"] = ending.reason
+    if ending.more:
+        answer["more"] = True
+    return answer

@@ -1,0 +1,57 @@
+"""The log-ins that the functions use, as their secrets have them: the migrator makes them where the stack brings the
+database itself.
+
+A secret's next version (AWSPENDING) is made beside the current one, so that both work while functions go from the one
+to the other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from signalbox.aws.clients import Clients
+from signalbox.errors import SettingsRefused, Unavailable
+
+Group = Literal["writer", "reader"]
+
+
+@dataclass(frozen=True, slots=True)
+class LogIn:
+    """A user of the database and the group whose rights it has."""
+
+    name: str
+    password: str = field(repr=False)
+    group: Group
+
+
+def read_logins(clients: Clients, arn: str, group: Group) -> Iterator[LogIn]:
+    """The current one, and the next one where there is one already."""
+    current = _read(clients, arn, "AWSCURRENT", group)
+    if current is None:
+        raise SettingsRefused(f"secret {arn} of the {group} has no value yet: give it a username and a password")
+    yield current
+    pending = _read(clients, arn, "AWSPENDING", group)
+    # A new password for a name that is in use would lock out all who still have the old one.
+    if pending is not None and pending.name != current.name:
+        yield pending
+
+
+def _read(clients: Clients, arn: str, stage: str, group: Group) -> LogIn | None:
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        text = clients.secretsmanager.get_secret_value(SecretId=arn, VersionStage=stage)["SecretString"]
+    except KeyError:
+        raise SettingsRefused(f"secret {arn} holds bytes: store username and password as JSON") from None
+    except (BotoCoreError, ClientError) as error:
+        if isinstance(error, ClientError) and error.response["Error"]["Code"] == "ResourceNotFoundException":
+            return None  # as Secrets Manager says, too, of a version that there is not
+        raise Unavailable(f"secret {arn} can't be read: {error}") from None
+    try:
+        fields = json.loads(text)
+        return LogIn(str(fields["username"]), str(fields["password"]), group)
+    except (ValueError, TypeError, KeyError):
+        raise SettingsRefused(f"secret {arn} ({stage}) is not JSON with username and password") from None

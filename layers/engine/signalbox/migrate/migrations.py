@@ -1,0 +1,277 @@
+"""Migrations: numbered .sql files, forward only, each in a transaction of its own, locked against a second migrator.
+
+A file `0007_add_heartbeat.sql` begins with `-- serves: 6`: the oldest code, named by the schema it was written for,
+that still works once the file is applied. So the code that runs while a deploy is under way is known to be safe, and
+code that is too old, or a database that is behind, is refused with the reason instead of failing somewhere later.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg import sql
+
+from signalbox.errors import DatabaseUnavailable, MigrationOverdue, MigrationRefused, MigratorBusy, SchemaMismatch
+from signalbox.packs.pack import Pack
+from signalbox.postgres.connection import Connection
+from signalbox.postgres.error_details import without_details
+from signalbox.postgres.queries import load_queries
+
+if TYPE_CHECKING:
+    from signalbox.migrate.grants import Roles
+
+SQL = load_queries(__file__)
+_FILE = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
+_SERVES = re.compile(r"-- serves: (\d+)\n")
+LOCK_WAIT = "5s"
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One file."""
+
+    pack: str
+    version: int
+    name: str
+    serves: int  # the oldest version of the code that works on the schema it makes
+    sql: str
+
+    @property
+    def checksum(self) -> str:
+        from hashlib import sha256
+
+        return sha256(self.sql.encode()).hexdigest()
+
+    @property
+    def label(self) -> str:
+        return f"{self.pack}/{self.version:04}_{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """One row of schema_migrations."""
+
+    pack: str
+    version: int
+    name: str
+    serves: int
+    checksum: str
+
+
+def read_migrations(pack: Pack) -> tuple[Migration, ...]:
+    """The pack's files in order, numbered from 1 without a gap."""
+    migrations = tuple(_read(pack.name, path) for path in sorted(pack.migrations.glob("*.sql")))
+    for expected, migration in enumerate(migrations, start=1):
+        if migration.version != expected:
+            raise MigrationRefused(
+                f"migration {migration.label} should have number {expected:04}: numbers go up by one"
+            )
+    return migrations
+
+
+def latest_version(pack: Pack) -> int:
+    """The schema that this code was written for, by the names of the files alone."""
+    return max((int(path.name[:4]) for path in pack.migrations.glob("[0-9]*.sql")), default=0)
+
+
+def plan(connection: Connection, packs: Sequence[Pack]) -> list[Migration]:
+    """What would be applied, in order; refuses a database that this code may not migrate."""
+    applied = _applied(connection)
+    return [migration for pack in packs for migration in _pending(read_migrations(pack), applied.get(pack.name, []))]
+
+
+def apply(
+    connection: Connection,
+    packs: Sequence[Pack],
+    applied_by: str,
+    roles: Roles | None = None,
+) -> list[Migration]:
+    """Applies what is pending and says what that was. A failure keeps the files before it and nothing of its own.
+
+    With roles, each migration is the owner's, and what it has made gets its grants in its own transaction.
+    """
+    done: list[Migration] = []
+    _prepare(connection)
+    _settle(connection, roles)  # what one log-in for all has made before there were roles
+    for pack in packs:
+        for migration in read_migrations(pack):
+            if _apply_one(connection, pack, migration, applied_by, roles):
+                done.append(migration)
+    return done
+
+
+def versions(connection: Connection) -> dict[str, int]:
+    """The version of each pack's schema."""
+    return {pack: rows[-1].version for pack, rows in _applied(connection).items()}
+
+
+def report(connection: Connection, packs: Sequence[Pack]) -> dict[str, Any]:
+    """Even of a database that this code may not migrate, as after a roll-back, and then with the reason."""
+    found = versions(connection)
+    try:
+        return {"pending": [migration.label for migration in plan(connection, packs)], "versions": found}
+    except MigrationRefused as refusal:
+        return {"pending": [], "versions": found, "fault": str(refusal)}
+
+
+def ahead_of(connection: Connection, packs: Iterable[Pack]) -> set[str]:
+    """The packs whose schema is newer than this code, as after a roll-back."""
+    found = versions(connection)
+    return {pack.name for pack in packs if found.get(pack.name, 0) > latest_version(pack)}
+
+
+def require_current(connection: Connection, packs: Iterable[Pack]) -> None:
+    """Refuses a database that is behind this code, or so far ahead that this code no longer works on it."""
+    try:
+        rows = connection.execute(SQL["newest_versions"]).fetchall()
+    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+        raise SchemaMismatch(
+            "the database has no Signalbox schema: run the migrator "
+            '(`signalbox migrate`, or invoke it with {"action": "apply"})'
+        ) from None
+    found = {pack: (version, serves) for pack, version, serves in rows}
+    for pack in packs:
+        _require(pack.name, latest_version(pack), *found.get(pack.name, (0, 0)))
+
+
+def _require(pack: str, code: int, version: int, serves: int) -> None:
+    if version < code:
+        raise SchemaMismatch(
+            f"schema {pack} is at version {version} and this code needs {code}: run the migrator (`signalbox migrate`)"
+        )
+    if serves > code:
+        raise SchemaMismatch(
+            f"the database is newer than this code: schema {pack} is at version {version}, which serves code written "
+            f"for {serves} and later, and this code was written for {code}; deploy the newer code"
+        )
+
+
+def _read(pack: str, path: Path) -> Migration:
+    named, sql = _FILE.fullmatch(path.name), path.read_text("utf-8")
+    serves = _SERVES.match(sql)
+    if named is None or serves is None:
+        raise MigrationRefused(
+            f"migration {pack}/{path.name} must be named like 0007_add_heartbeat.sql and begin with '-- serves: N'"
+        )
+    return Migration(pack, int(named[1]), named[2], int(serves[1]), sql)
+
+
+def _applied(connection: Connection) -> dict[str, list[Applied]]:
+    by_pack: dict[str, list[Applied]] = {}
+    try:
+        rows = connection.execute(SQL["list_applied"]).fetchall()
+    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+        _refuse_foreign_schema(connection)
+        return by_pack
+    for row in rows:
+        by_pack.setdefault(row[0], []).append(Applied(*row))
+    return by_pack
+
+
+def _refuse_foreign_schema(connection: Connection) -> None:
+    tables = [row[0] for row in connection.execute(SQL["list_tables"]).fetchall()]
+    if "schema_migrations" in tables:
+        return  # another migrator has begun since we looked; under the lock we look again
+    if tables:
+        raise SchemaMismatch(
+            f"schema signalbox holds tables ({', '.join(tables)}) and no record of migrations: something else, or "
+            "another version, wrote them; move them away, or name another database"
+        )
+
+
+def _pending(migrations: Sequence[Migration], applied: Sequence[Applied]) -> Sequence[Migration]:
+    known: Mapping[int, Migration] = {migration.version: migration for migration in migrations}
+    for row in applied:
+        label = f"{row.pack}/{row.version:04}_{row.name}"
+        if row.version not in known:
+            raise MigrationRefused(
+                f"the database is newer than this code: it has {label}, and this code ends at {len(migrations):04}; "
+                "deploy the newer code, or restore the database from a backup"
+            )
+        if known[row.version].checksum != row.checksum:
+            raise MigrationRefused(
+                f"migration {label} was changed after it was applied: put the file back as it was, and write a new one"
+            )
+    return migrations[len(applied) :]
+
+
+def _prepare(connection: Connection) -> None:
+    _applied(connection)  # refuses a schema that something else wrote
+    with connection.transaction():
+        _lock(connection)
+        connection.execute(SQL["create_record"])
+
+
+def _settle(connection: Connection, roles: Roles | None) -> None:
+    if roles is not None:
+        with connection.transaction():
+            _lock(connection)
+            roles.settle(connection)
+
+
+def _apply_one(connection: Connection, pack: Pack, migration: Migration, applied_by: str, roles: Roles | None) -> bool:
+    with connection.transaction():
+        _lock(connection)
+        # Read under the lock: another migrator may have been here a moment ago.
+        pending = _pending(read_migrations(pack), _applied(connection).get(pack.name, []))
+        if migration not in pending:
+            return False
+        with _told_of(migration):
+            connection.execute(sql.SQL(SQL["create_schema"]).format(pack=sql.Identifier(pack.name)))
+            if roles is not None:
+                roles.become_owner(connection, pack.name)
+            connection.execute(migration.sql.encode())
+            connection.execute(SQL["reset_role"])
+        record = (
+            migration.pack,
+            migration.version,
+            migration.name,
+            migration.serves,
+            migration.checksum,
+            applied_by,
+        )
+        connection.execute(SQL["record"], record)
+        if roles is not None:
+            roles.settle(connection)
+        return True
+
+
+@contextmanager
+def _told_of(migration: Migration) -> Iterator[None]:
+    """Whatever the server says of it, in words that say which migration and what to do."""
+    try:
+        yield
+    except psycopg.errors.LockNotAvailable:
+        raise MigratorBusy(
+            f"migration {migration.label} waited {LOCK_WAIT} for a table in use, and changed nothing: try again"
+        ) from None
+    except psycopg.errors.QueryCanceled:
+        raise MigrationOverdue(
+            f"migration {migration.label} took longer than the migrator may, and left nothing behind: split it, or "
+            "apply it from a machine that has the time"
+        ) from None
+    except psycopg.OperationalError as error:
+        raise DatabaseUnavailable(
+            f"the connection broke in migration {migration.label}, which left nothing behind: {error}"
+        ) from None
+    except psycopg.Error as error:
+        raise MigrationRefused(
+            f"migration {migration.label} failed and left nothing behind: {without_details(error)}"
+        ) from None
+
+
+def _lock(connection: Connection) -> None:
+    # Held to the end of the transaction, not of the session, so that no proxy has to pin the connection.
+    connection.execute(SQL["set_lock_wait"], (LOCK_WAIT,))
+    try:
+        connection.execute(SQL["lock"])
+    except psycopg.errors.LockNotAvailable:
+        raise MigratorBusy(
+            f"another migrator has been at work for more than {LOCK_WAIT}: try again once it is done"
+        ) from None

@@ -1,0 +1,147 @@
+"""The migrator's payloads: {"action": "plan" | "apply" | "report"}, and what CloudFormation asks in a deploy."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import psycopg
+
+from signalbox.aws.clients import Clients
+from signalbox.aws.database_secret import DatabaseAddress
+from signalbox.errors import MigrationOverdue, Unavailable
+from signalbox.migrate import deploy_hook, migrations
+from signalbox.migrate.deploy_hook import Answer
+from signalbox.migrate.grants import Roles, find_roles
+from signalbox.migrate.logins import LogIn, read_logins
+from signalbox.packs.pack import Pack, load_packs
+from signalbox.postgres.connection import Connection, Database
+from signalbox.runtime.log import Logger, make_logger
+from signalbox.runtime.payload import Payload, read_payload
+from signalbox.runtime.settings import Settings
+
+# A database that pauses when nobody asks is up again in less; a table in use is left alone sooner or later.
+LOOK_AGAIN_SECONDS = 3.0
+CANCEL_AGAIN_SECONDS = 1.0
+
+
+class MigratorPayload(Payload):
+    """plan: what would be applied; apply: applies it; report: how far the schemas are."""
+
+    action: Literal["plan", "apply", "report"]
+
+
+@dataclass(frozen=True, slots=True)
+class Migrator:
+    """One per execution environment; unlike the engine it takes the database as it finds it."""
+
+    database: Database
+    packs: tuple[Pack, ...]
+    settings: Settings
+    clients: Clients
+
+    @staticmethod
+    def start(environ: Mapping[str, str]) -> Migrator:
+        settings, clients = Settings.read(environ), Clients()
+        address = DatabaseAddress(settings, clients)
+        database = Database(
+            address,
+            ca_bundle=settings.ca_bundle,
+            application="migrator",
+            locate_next=address.next,
+            error_details=settings.database_error_details,
+        )
+        return Migrator(database, load_packs(settings.packs), settings, clients)
+
+    def act(self, event: object, applied_by: str) -> dict[str, Any]:
+        """Does what the payload asks for, and answers where the schemas stand after it."""
+        action = read_payload(MigratorPayload, event).action
+        connection = self.database.connection()
+        if action == "report":
+            return {"action": action, "applied": [], **migrations.report(connection, self.packs)}
+        answer: dict[str, Any] = {"action": action, "applied": []}
+        if action == "apply":
+            applied, roles = self._apply(connection, applied_by)
+            answer |= {"applied": applied, "roles": _told(roles)}
+        pending = [migration.label for migration in migrations.plan(connection, self.packs)]
+        return answer | {"pending": pending, "versions": migrations.versions(connection)}
+
+    def deploy(self, applied_by: str, seconds: float) -> Answer:
+        """What a deploy asks for: as `apply`, but patient, in time, and content with a newer schema that serves."""
+        ends_at = time.monotonic() + seconds
+        while True:
+            try:
+                return self._deploy_once(applied_by, ends_at - time.monotonic())
+            except MigrationOverdue:
+                raise
+            except Unavailable:
+                if time.monotonic() + LOOK_AGAIN_SECONDS > ends_at:
+                    raise
+                time.sleep(LOOK_AGAIN_SECONDS)
+
+    def _deploy_once(self, applied_by: str, seconds: float) -> Answer:
+        connection = self.database.connection()
+        ahead = migrations.ahead_of(connection, self.packs)
+        if ahead:  # after a roll-back: what the newer code has made stays, where it serves this one
+            migrations.require_current(connection, [pack for pack in self.packs if pack.name in ahead])
+        mine = replace(self, packs=tuple(pack for pack in self.packs if pack.name not in ahead))
+        with _cancelled_after(connection, seconds):
+            applied, roles = mine._apply(connection, applied_by)
+        versions = {pack: str(version) for pack, version in migrations.versions(connection).items()}
+        told = f"applied {', '.join(applied)}" if applied else "nothing to apply"
+        left = f"; newer than this code, and serving it: {', '.join(sorted(ahead))}" if ahead else ""
+        return Answer("SUCCESS", f"{told}{left}{'; ' if roles.advice else ''}{roles.advice}", versions)
+
+    def _apply(self, connection: Connection, applied_by: str) -> tuple[list[str], Roles]:
+        roles = find_roles(connection)
+        applied = migrations.apply(connection, self.packs, applied_by, roles)
+        for login in self._logins():
+            roles.keep(connection, login)
+        return [migration.label for migration in applied], roles
+
+    def _logins(self) -> Iterator[LogIn]:
+        if arn := self.settings.writer_login_secret_arn:
+            yield from read_logins(self.clients, arn, "writer")
+        if arn := self.settings.reader_login_secret_arn:
+            yield from read_logins(self.clients, arn, "reader")
+
+
+def serve_deploy(
+    event: object, start: Callable[[], Migrator], environ: Mapping[str, str], applied_by: str, seconds_left: float
+) -> dict[str, Any]:
+    """Answers CloudFormation, also where the migrator can't even start."""
+    log: Logger = make_logger(environ.get("SIGNALBOX_STACK", "signalbox"))
+    return deploy_hook.serve(event, seconds_left, log, lambda seconds: start().deploy(applied_by, seconds))
+
+
+def _told(roles: Roles) -> dict[str, Any]:
+    return {"apart": roles.apart, **({"advice": roles.advice} if roles.advice else {})}
+
+
+@contextmanager
+def _cancelled_after(connection: Connection, seconds: float) -> Iterator[None]:
+    """Ends the statement at work once the time is over, and each that follows it."""
+    done = threading.Event()
+
+    def watch() -> None:
+        wait = max(0.0, seconds)
+        while not done.wait(wait):
+            with suppress(psycopg.Error):
+                connection.cancel()
+            wait = CANCEL_AGAIN_SECONDS
+
+    # The server's own limit too: RDS Proxy takes no orders to cancel.
+    connection.execute("SELECT set_config('statement_timeout', %s, false)", (str(max(1, round(seconds * 1000))),))
+    watcher = threading.Thread(target=watch, name="migration-deadline", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
+        with suppress(psycopg.Error):
+            connection.execute("RESET statement_timeout")

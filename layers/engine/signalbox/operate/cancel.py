@@ -1,0 +1,61 @@
+"""Cancelling jobs: what waits is cancelled at once, with what depended on it; what runs is asked to stop.
+
+A running job's worker hears of it by its heartbeat, and stops where the job looks; one that ends by itself first stays
+what it became, but for one that would be tried again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from signalbox.errors import TransitionRefused
+from signalbox.jobs.status import FINAL, JobState
+from signalbox.operate.audit import Orderer
+from signalbox.operate.bulk import WAITING, Done, Order, Stage, Step, Terms, ids_of
+from signalbox.operate.filters import Selection
+from signalbox.operate.listing import bound, require_known, states_of
+from signalbox.packs.registries import Catalogue
+from signalbox.postgres.connection import Connection
+from signalbox.postgres.queries import load_queries
+
+SQL = load_queries(__file__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cancelling:
+    db: Connection
+    by: Orderer
+
+    def waiting(self, ids: Sequence[str], _: timedelta) -> Step:
+        why = f"cancelled by {self.by.name}" + (f": {self.by.reason}" if self.by.reason else "")
+        self.db.execute(SQL["cancel_waiting"], {"ids": list(ids), "why": why})
+        followers = ids_of(self.db.execute(SQL["settle"], {"ids": list(ids)}).fetchall())
+        released = ids_of(self.db.execute(SQL["find_released"], {"ids": followers}).fetchall()) if followers else []
+        return Step({"cancelled": len(ids)}, ids, released, followers)
+
+    def running(self, ids: Sequence[str], _: timedelta) -> Step:
+        asked = ids_of(self.db.execute(SQL["ask_running"], {"ids": list(ids)}).fetchall())
+        return Step({"requested": len(asked)}, asked)
+
+
+def cancel(db: Connection, catalogue: Catalogue, selection: Selection, terms: Terms) -> Done:
+    """Counts `cancelled` and `requested`; those that have ended stay as they are, and a single one is refused."""
+    selection.require_any()
+    require_known(db, catalogue, selection)
+    if selection.ids is not None:
+        _refuse_ended(db, selection.ids)
+    cancelling = _Cancelling(db, terms.by)
+    order = Order(db, bound(db, selection), terms, "job.cancel", Counter(cancelled=0, requested=0))
+    return order.carry_out(Stage(WAITING, cancelling.waiting), Stage([JobState.RUNNING], cancelling.running))
+
+
+def _refuse_ended(db: Connection, ids: Sequence[str]) -> None:
+    states = states_of(db, ids)
+    ended = {id_: state for id_, state in states.items() if state in FINAL}
+    if ended and len(ended) == len(states):
+        id_, state = next(iter(ended.items()))
+        others = f", and the {len(ended) - 1:,} others have ended, too" if len(ended) > 1 else ""
+        raise TransitionRefused(f"job {id_} is {state}, which is for good: it can't be cancelled{others}")

@@ -1,0 +1,143 @@
+"""Controls: a job type, lane, tenant or key that is paused, or of which only so many may run or begin.
+
+They take effect at the next claim, which holds the control's row while it counts: so a cap is kept exactly.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from psycopg.rows import dict_row
+
+from signalbox.errors import ControlRefused
+from signalbox.jobs.status import JobState
+from signalbox.operate import audit
+from signalbox.operate.audit import Orderer
+from signalbox.operate.bulk import Done, Order, Stage, Terms
+from signalbox.operate.filters import Selection
+from signalbox.operate.listing import bound, list_jobs
+from signalbox.operate.pause import Resuming, finish_resuming
+from signalbox.packs.job_type import Lane
+from signalbox.packs.registries import LONGEST_KEY, Catalogue
+from signalbox.postgres.connection import Connection
+from signalbox.postgres.json_rows import as_json
+from signalbox.postgres.queries import load_queries
+from signalbox.publish.lanes import Notice
+from signalbox.submit.insert import read_notices
+
+SQL = load_queries(__file__)
+Kind = Literal["type", "lane", "tenant", "key"]
+MOST_SENT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Controlled:
+    """What a control is about."""
+
+    kind: Kind
+    key: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} '{self.key}'"
+
+    @property
+    def name(self) -> str:
+        """As held_by has it."""
+        return f"{self.kind}:{self.key}"
+
+    @property
+    def selection(self) -> Selection:
+        names = {"type": "job_type", "lane": "lane", "tenant": "tenant", "key": "cap_key"}
+        return Selection(**{names[self.kind]: self.key})  # type: ignore[arg-type]
+
+    def require_known(self, db: Connection, catalogue: Catalogue) -> None:
+        """Raises for a type or lane that there is not; tenants and keys may be yet to come."""
+        if self.kind == "type" and self.key not in catalogue.types and not list_jobs(db, self.selection, 1):
+            catalogue.find(self.key)
+        if self.kind == "lane" and self.key not in list(Lane):
+            raise ControlRefused(f"there is no lane '{self.key}'; the lanes are {', '.join(Lane)}")
+        if not 0 < len(self.key) <= LONGEST_KEY:
+            raise ControlRefused(f"the name of a {self.kind} has 1 to {LONGEST_KEY} characters, not {len(self.key)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """None of both lifts it."""
+
+    max_running: int | None = None
+    rate: int | None = None
+    per_seconds: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.rate is None) != (self.per_seconds is None):
+            raise ControlRefused("a rate is so many jobs in so many seconds: give both, or neither")
+        if self.max_running is not None and self.max_running < 0:
+            raise ControlRefused(f"max_running is {self.max_running}: at least 0 jobs may run at once")
+        if self.rate is not None and min(self.rate, self.per_seconds or 0) < 1:
+            raise ControlRefused(f"a rate of {self.rate} in {self.per_seconds} s: both are whole numbers from 1")
+
+
+def list_controls(db: Connection) -> list[dict[str, Any]]:
+    """Everything that is paused or capped."""
+    with db.cursor(row_factory=dict_row) as cursor:
+        return [as_json(row) for row in cursor.execute(SQL["list_controls"]).fetchall()]
+
+
+def pause_control(db: Connection, catalogue: Catalogue, what: Controlled, *, by: Orderer) -> None:
+    """No claim takes a job of it from now on; those on their way become paused when a worker looks at them."""
+    what.require_known(db, catalogue)
+    with db.transaction():
+        db.execute(SQL["pause"], _values(what, by))
+        audit.note(db, by, "control.pause", kind=what.kind, id_=what.key)
+
+
+def resume_control(db: Connection, catalogue: Catalogue, what: Controlled, terms: Terms) -> Done:
+    """First the control, then its jobs: a claim that is holding some back is waited for by the first."""
+    what.require_known(db, catalogue)
+    by = terms.by
+    with db.transaction():
+        was_paused = db.execute(SQL["resume"], _values(what, by)).fetchone() is not None
+        db.execute(SQL["forget"], _values(what, by))
+        if was_paused:
+            audit.note(db, by, "control.resume", kind=what.kind, id_=what.key)
+    order = Order(db, bound(db, what.selection), terms, "job.resume", Counter(resumed=0))
+    done = order.carry_out(Stage((JobState.PAUSED,), Resuming(db, own=False).step))
+    done = finish_resuming(order, done)
+    if not was_paused and not done.counts["resumed"]:
+        raise ControlRefused(f"{what} is not paused; `signalbox caps` lists what is")
+    return done
+
+
+def set_cap(db: Connection, catalogue: Catalogue, what: Controlled, cap: Cap, *, by: Orderer) -> list[Notice]:
+    """Set the cap as a whole: what it does not name is lifted. Return what is to be sent of the jobs that may begin."""
+    what.require_known(db, catalogue)
+    values = {"max_running": cap.max_running, "rate": cap.rate, "per_seconds": cap.per_seconds}
+    with db.transaction():
+        db.execute(SQL["cap"], _values(what, by) | values)
+        db.execute(SQL["forget"], _values(what, by))
+        audit.note(db, by, "control.cap", kind=what.kind, id_=what.key, detail=values)
+    released = release_held(db, what.name)
+    return read_notices(db, released) if released else next_held(db, [what.name])
+
+
+def next_held(db: Connection, controls: Sequence[str], most: int = MOST_SENT) -> list[Notice]:
+    """Return what is to be sent of the jobs that these caps and rates hold."""
+    rows = db.execute(SQL["next_held"], {"controls": list(controls), "most": most}).fetchall()
+    return [Notice(*row) for row in rows]
+
+
+def list_holding(db: Connection) -> list[str]:
+    """Return the caps and rates that hold jobs."""
+    return [name for (name,) in db.execute(SQL["list_holding"])]
+
+
+def release_held(db: Connection, control: str, batch: int = MOST_SENT) -> list[str]:
+    """Return a batch of jobs that are held no longer, since their cap and rate are gone. dispatch_jobs sends them."""
+    return [id_ for (id_,) in db.execute(SQL["release"], {"control": control, "batch": batch})]
+
+
+def _values(what: Controlled, by: Orderer) -> dict[str, Any]:
+    return {"kind": what.kind, "key": what.key, "by": by.name, "reason": by.reason}

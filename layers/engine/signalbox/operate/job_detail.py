@@ -1,0 +1,47 @@
+"""One job with everything around it: its attempts, what it waits for and what waits for it, its group, its dead letter,
+its schedule, and what operators did to it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psycopg.rows import dict_row
+
+from signalbox.errors import JobUnknown
+from signalbox.operate import audit
+from signalbox.operate.filters import require_id
+from signalbox.postgres.connection import Connection
+from signalbox.postgres.json_rows import as_json
+from signalbox.postgres.queries import load_queries
+
+SQL = load_queries(__file__)
+
+
+def show_job(db: Connection, id_: str) -> dict[str, Any]:
+    """All columns of the job, and lists of a hundred at most of everything else."""
+    found = _one(db, "find", id=require_id(id_))
+    if found is None:
+        raise JobUnknown(f"no job has the id {id_}; it may have been pruned: `signalbox jobs` lists those there are")
+    job = found["job"] | {name: found[name] for name in ("duration_ms", "estimated_ms", "silent_seconds")}
+    return {
+        "job": job,
+        "holds": _rows(db, "list_holds", id=id_) if job["held_by"] or job["status"] == "paused" else [],
+        "executions": _rows(db, "list_attempts", id=id_),
+        "depends_on": _rows(db, "list_parents", id=id_),
+        "dependents": _rows(db, "list_dependents", id=id_),
+        "children": _rows(db, "list_children", id=id_),
+        "group": _one(db, "find_group", group=job["job_group"]),
+        "dead_letter": _one(db, "find_dead_letter", id=id_),
+        "schedule": _one(db, "find_schedule", schedule=job["schedule_id"]),
+        "orders": audit.list_newest(db, "job", id_),
+    }
+
+
+def _one(db: Connection, query: str, **values: Any) -> dict[str, Any] | None:
+    return next(iter(_rows(db, query, **values)), None) if all(values.values()) else None
+
+
+def _rows(db: Connection, query: str, **values: Any) -> list[dict[str, Any]]:
+    with db.cursor(row_factory=dict_row) as cursor:
+        return [as_json(row) for row in cursor.execute(SQL[query], values).fetchall()]

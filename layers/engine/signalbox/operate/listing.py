@@ -1,0 +1,92 @@
+"""Lists of jobs: a page, newest first, what an order would concern, and the batches in which it is carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from psycopg.rows import dict_row
+
+from signalbox.budget import Budget
+from signalbox.errors import JobTypeUnknown, JobUnknown
+from signalbox.operate.filters import Selection, require_id
+from signalbox.packs.registries import Catalogue
+from signalbox.postgres.connection import Connection
+from signalbox.postgres.json_rows import as_json
+from signalbox.postgres.queries import load_queries
+
+SQL = load_queries(__file__)
+BATCH = 1000
+SAMPLE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What an order would meet. Given again with `as_of` as its `until`, it concerns none that came later."""
+
+    as_of: str
+    counts: dict[str, int]
+    sample: list[dict[str, Any]]
+
+
+def list_jobs(db: Connection, selection: Selection, limit: int, before_id: str | None = None) -> list[dict[str, Any]]:
+    """A page; the next one begins before the last id of this."""
+    values = {**selection.values, "limit": limit, "before_id": before_id}
+    with db.cursor(row_factory=dict_row) as cursor:
+        return [as_json(row) for row in cursor.execute(SQL["list_jobs"], values).fetchall()]
+
+
+def count_by_status(db: Connection, selection: Selection) -> dict[str, int]:
+    found: list[tuple[str, int]] = db.execute(SQL["count_by_status"], selection.values).fetchall()
+    return dict(sorted(found))
+
+
+def preview(db: Connection, catalogue: Catalogue, selection: Selection) -> Preview:
+    """Changes nothing."""
+    selection.require_any()
+    bounded = bound(db, selection)
+    require_known(db, catalogue, bounded)
+    counts = count_by_status(db, bounded)
+    return Preview((bounded.until or "") and bounded.given["until"], counts, list_jobs(db, bounded, SAMPLE))
+
+
+def bound(db: Connection, selection: Selection) -> Selection:
+    """The selection as of now, so that an order comes to an end however fast jobs are submitted."""
+    [now] = db.execute(SQL["read_clock"]).fetchone() or (None,)
+    until = selection.until
+    return selection if until is not None and until <= now else replace(selection, until=now)
+
+
+def require_known(db: Connection, catalogue: Catalogue, selection: Selection) -> None:
+    """Raises for ids that no job has, and for a type that neither the code nor any job knows: it is misspelt."""
+    if selection.ids is not None:
+        states_of(db, selection.ids)
+    name = selection.job_type
+    if name is not None and name not in catalogue.types and not list_jobs(db, Selection(job_type=name), 1):
+        catalogue.find(name)
+
+
+def states_of(db: Connection, ids: Sequence[str]) -> dict[str, str]:
+    """The state of each of these jobs; all of them must exist."""
+    found: dict[str, str] = dict(db.execute(SQL["find_ids"], {"ids": [require_id(id_) for id_ in ids]}).fetchall())
+    if missing := [id_ for id_ in ids if id_ not in found]:
+        others = f", nor {len(missing) - 1:,} others of those named" if len(missing) > 1 else ""
+        raise JobUnknown(f"no job has the id {missing[0]}{others}; it may have been pruned. Nothing was changed")
+    return found
+
+
+def batches(db: Connection, selection: Selection, statuses: Sequence[str], budget: Budget) -> Iterator[list[str]]:
+    """The ids of all that match now, a batch at a time, as long as the budget lasts."""
+    before: str | None = None
+    while not budget.spent:
+        values = {**selection.values, "statuses": [*map(str, statuses)], "before_id": before, "limit": BATCH}
+        ids = [id_ for (id_,) in db.execute(SQL["pick"], values).fetchall()]
+        if ids:
+            yield ids
+        if len(ids) < BATCH:
+            return
+        before = ids[-1]
+
+
+__all__ = ["JobTypeUnknown", "Preview", "batches", "bound", "count_by_status", "list_jobs", "preview", "require_known"]

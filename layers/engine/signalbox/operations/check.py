@@ -1,0 +1,38 @@
+"""Is the stack's database as it should be? What `signalbox doctor` asks."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from signalbox.app import Engine
+from signalbox.invocation import Invocation
+from signalbox.migrate import migrations
+from signalbox.postgres.queries import load_queries
+from signalbox.runtime.payload import Payload
+
+SQL = load_queries(__file__)
+
+
+class Examine(Payload):
+    """No params."""
+
+
+def examine(engine: Engine, _: Examine, __: Invocation) -> dict[str, Any]:
+    connection = engine.tools.database.connection()
+    began = time.perf_counter()
+    version, name, statement, idle = connection.execute(SQL["describe_server"]).fetchone() or ("", "", "", "")
+    latency_ms = round((time.perf_counter() - began) * 1000, 2)
+    held, expired = connection.execute(SQL["count_locks"]).fetchone() or (0, 0)
+    running, failed, missed = connection.execute(SQL["count_runs"]).fetchone() or (0, 0, 0)
+    return {
+        "database": {"server_version": version, "name": name, "latency_ms": latency_ms},
+        "timeouts": {"statement_timeout": statement, "idle_in_transaction_session_timeout": idle},
+        "schema": migrations.report(connection, engine.packs),
+        "locks": {"held": held, "expired": expired},
+        "runs": {"running": running, "failed_last_day": failed, "missed_last_day": missed},
+        "tasks": {
+            "registered": len(engine.tools.registry.tasks),
+            "disabled": sorted(engine.tools.settings.disabled_tasks),
+        },
+    }

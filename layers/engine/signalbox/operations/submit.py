@@ -1,0 +1,123 @@
+"""Submitting jobs from outside: one or many, all of them or none, sent once they are committed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Annotated, Any, Literal
+
+from psycopg import Rollback
+from pydantic import BeforeValidator, Field
+
+from signalbox.app import Engine
+from signalbox.errors import JobRefused
+from signalbox.invocation import Invocation
+from signalbox.postgres.uuid7 import new_ids
+from signalbox.runtime.payload import Instant, Payload
+from signalbox.submit.insert import Dependency, NewJob, Submitted, submit
+
+MOST_JOBS = 20_000  # of one call: what it answers must fit into Lambda's six megabytes, as what it is asked
+_YEAR = 366 * 86_400
+
+
+class Waiting(Payload):
+    """For another job: by its id, or by the `ref` of one in the same call."""
+
+    job: str
+    type: Literal["completion", "success"] = "success"
+    on_failure: Literal["fail", "cancel", "proceed"] = "fail"
+
+
+def _by_id(given: object) -> object:
+    """An id or a ref alone is a job that has to succeed. No union: its faults would be told for each of its kinds."""
+    return {"job": given} if isinstance(given, str) else given
+
+
+class JobToBe(Payload):
+    """One job. Only its type is needed, and what its payload asks for."""
+
+    job_type: str
+    payload: dict[str, Any] = Field(default_factory=dict)
+    ref: str | None = Field(None, min_length=1, max_length=200)  # a name for it within this call
+    idempotency_key: str | None = Field(None, min_length=1, max_length=500)
+    priority: int = 5
+    lane: str | None = None
+    delay_seconds: float | None = Field(None, ge=0, le=_YEAR)
+    at: Instant | None = None
+    tenant: str | None = Field(None, max_length=200)
+    cap_key: str | None = Field(None, max_length=200)
+    group: str | None = Field(None, max_length=200)
+    parent_id: str | None = None
+    depends_on: list[Annotated[Waiting, BeforeValidator(_by_id)]] = Field(default_factory=list, max_length=1000)
+    max_attempts: int | None = None
+    timeout_seconds: float | None = Field(None, gt=0, le=900)
+    name: str | None = Field(None, max_length=200)
+    correlation_id: str | None = Field(None, max_length=200)
+    tags: list[str] = Field(default_factory=list, max_length=50)
+    metadata: dict[str, Any] | None = None
+
+
+class SubmitJobs(Payload):
+    """The jobs, and who submits them. A dry run checks everything and stores nothing."""
+
+    jobs: list[JobToBe] = Field(min_length=1, max_length=MOST_JOBS)
+    by: str | None = Field(None, max_length=200)
+    dry_run: bool = False
+
+
+def submit_jobs(engine: Engine, params: SubmitJobs, invocation: Invocation) -> dict[str, Any]:
+    tools, db = engine.tools, engine.tools.database.connection()
+    jobs = _new_jobs(params)
+    with db.transaction() as transaction:
+        submitted = submit(db, tools.catalogue, jobs, invocation.clock)
+        if params.dry_run:
+            raise Rollback(transaction)
+    if params.dry_run:
+        return {"dry_run": {"jobs": len(submitted), "created": _created(submitted)}}
+    return {
+        "jobs": [_shown(one, asked) for one, asked in zip(submitted, params.jobs, strict=True)],
+        "created": _created(submitted),
+        "sent": tools.courier.carry(submitted),
+    }
+
+
+def _new_jobs(params: SubmitJobs) -> list[NewJob]:
+    """With an id for each that another one of the call names."""
+    named = [job.ref for job in params.jobs if job.ref is not None]
+    ids = dict(zip(named, new_ids(len(named)), strict=True))
+    if len(ids) < len(named):
+        twice = next(name for name in named if named.count(name) > 1)
+        raise JobRefused(f"two jobs of this call have the ref '{twice}': what depends on it could mean either")
+    return [new_job(job, ids, params.by) for job in params.jobs]
+
+
+def new_job(job: JobToBe, ids: Mapping[str, str], by: str | None) -> NewJob:
+    """`ids` are those of the jobs that it may name by their `ref`."""
+    given = job.model_dump(exclude={"ref", "delay_seconds", "timeout_seconds", "depends_on"})
+    return NewJob(
+        **given,
+        id=ids[job.ref] if job.ref is not None else None,
+        delay=None if job.delay_seconds is None else timedelta(seconds=job.delay_seconds),
+        timeout=None if job.timeout_seconds is None else timedelta(seconds=job.timeout_seconds),
+        depends_on=[_dependency(one, ids) for one in job.depends_on],
+        created_by=by,
+    )
+
+
+def _dependency(wanted: Waiting, ids: Mapping[str, str]) -> Dependency:
+    return Dependency(ids.get(wanted.job, wanted.job), wanted.type, wanted.on_failure)
+
+
+def _created(submitted: Sequence[Submitted]) -> int:
+    return sum(one.created for one in submitted)
+
+
+def _shown(one: Submitted, asked: JobToBe) -> dict[str, Any]:
+    ref = {} if asked.ref is None else {"ref": asked.ref}
+    return {
+        "id": one.id,
+        "job_type": one.job_type,
+        "lane": one.lane,
+        "status": one.status,
+        "created": one.created,
+    } | ref

@@ -1,0 +1,1 @@
+"""What a pack declares: its tasks, its job types, and their policies. Pure."""

@@ -1,0 +1,83 @@
+"""A kind of job: where it runs, how long and how often, and which of its payload's fields become columns.
+
+Declared as a value in its pack's list; its module is imported when the first job of the type is claimed or submitted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import Literal
+
+from signalbox.packs.retry_policy import RetryPolicy
+
+
+class Lane(StrEnum):
+    """A queue of its own, so that what is urgent or long does not wait behind what is many."""
+
+    HIGH = "high"
+    NORMAL = "normal"
+    LOW = "low"
+    HEAVY = "heavy"  # one job an invocation, with more memory
+
+
+LIGHT = frozenset({Lane.HIGH, Lane.NORMAL, Lane.LOW})
+Category = Literal["critical", "high_priority", "standard", "background", "maintenance"]
+Severity = Literal["info", "warning", "critical"]
+
+
+@dataclass(frozen=True, slots=True)
+class TypeCap:
+    """How many jobs of a type run at once, or begin in a time; an operator's own cap takes its place."""
+
+    max_running: int | None = None
+    rate: int | None = None
+    per_seconds: int | None = None
+    # In all, for each tenant, or for each value of the module's `cap_key(payload)`, of each tenant.
+    per: Literal["type", "tenant", "key"] = "type"
+
+
+@dataclass(frozen=True, slots=True)
+class JobType:
+    """One kind of job."""
+
+    name: str
+    summary: str
+    module: (
+        str  # holds a function of the type's name, a model of its name in capitals, and where it had others, `upgrade`
+    )
+    version: int = 1  # of the payload's shape
+    lane: Lane | None = None  # None: by priority
+    lanes: frozenset[Lane] = LIGHT  # that a submit may choose
+    category: Category = "standard"
+    timeout: timedelta = timedelta(minutes=5)
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    # How many a worker runs at once. None: 100 of `async def`, 10 of others; 1: it computes, and has the main thread.
+    side_by_side: int | None = None
+    cap: TypeCap | None = None
+    transactional: bool = False  # it only writes to the database: its effects and its end are one transaction
+    subject: str | None = None  # the payload's field that becomes subject_id
+    correlation: str | None = None  # the one that becomes correlation_id
+    severity: Severity = "warning"  # of its dead letters
+    transient: frozenset[str] = frozenset()  # names of error classes that are tried again, which else would not be
+    # A job that goes on in pieces fails after so many, or so long after its first start.
+    max_pieces: int = 10_000
+    pieces_at_most: timedelta = timedelta(days=7)
+
+    @property
+    def model_name(self) -> str:
+        return "".join(word.capitalize() for word in self.name.split("_"))
+
+    @property
+    def allowed_lanes(self) -> frozenset[Lane]:
+        return self.lanes | {self.lane} if self.lane else self.lanes
+
+
+def lane_of(job_type: JobType, priority: int) -> Lane:
+    """1 to 3 is high, 4 to 7 normal, 8 to 10 low, unless the type has a lane of its own."""
+    if job_type.lane is not None:
+        return job_type.lane
+    if priority <= 3:
+        return Lane.HIGH
+    return Lane.NORMAL if priority <= 7 else Lane.LOW

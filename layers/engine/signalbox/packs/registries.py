@@ -1,0 +1,90 @@
+"""The job types that a stack knows, by name; the module of each is imported when it is first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from importlib import import_module
+from inspect import iscoroutinefunction
+from types import MappingProxyType
+from typing import Any
+
+from signalbox.errors import JobTypeUnknown
+from signalbox.packs.job_payload import JobPayload
+from signalbox.packs.job_type import JobType
+from signalbox.packs.task import Registry, nearest
+
+LONGEST_KEY = 200
+
+
+class Known:
+    """One job type with what its module holds."""
+
+    def __init__(self, job_type: JobType, tasks: Registry | None = None) -> None:
+        self.type = job_type
+        self._tasks = tasks
+
+    @cached_property
+    def model(self) -> type[JobPayload]:
+        model: type[JobPayload] = getattr(self._module, self.type.model_name)
+        return model
+
+    @cached_property
+    def perform(self) -> Callable[[Any], Any]:
+        perform: Callable[[Any], Any] = getattr(self._module, self.type.name)
+        return perform
+
+    @cached_property
+    def is_async(self) -> bool:
+        return iscoroutinefunction(self.perform)
+
+    def cap_key(self, payload: JobPayload, tenant: str | None) -> str:
+        """What the type's own cap counts a job by, where it counts by more than the type."""
+        by_key = self.type.cap is not None and self.type.cap.per == "key"
+        own = f" {self._module.cap_key(payload)}" if by_key else ""
+        return f"{self.type.name} {tenant or '-'}{own}"[:LONGEST_KEY]
+
+    @property
+    def side_by_side(self) -> int:
+        """How many of its jobs one worker runs at once."""
+        return self.type.side_by_side or (100 if self.is_async else 10)
+
+    @cached_property
+    def upgrade(self) -> Callable[[dict[str, Any], int], dict[str, Any]] | None:
+        """Brings a payload of an older version to this one's shape."""
+        return getattr(self._module, "upgrade", None)
+
+    def check(self, payload: JobPayload) -> None:
+        """Refuse a payload that this stack can't run, where the type's module has a `check` and the tasks are known."""
+        if self._tasks is not None and self._check is not None:
+            self._check(payload, self._tasks)
+
+    @cached_property
+    def _check(self) -> Callable[[JobPayload, Registry], None] | None:
+        return getattr(self._module, "check", None)
+
+    @cached_property
+    def _module(self) -> Any:
+        return import_module(self.type.module)
+
+
+class Catalogue:
+    """Those of the engine and of the packs; with `tasks`, a job that would run an unknown one is refused."""
+
+    def __init__(self, types: Iterable[JobType], tasks: Registry | None = None) -> None:
+        by_name: dict[str, Known] = {}
+        for job_type in types:
+            if job_type.name in by_name:
+                raise ValueError(f"job type '{job_type.name}' is registered twice")
+            by_name[job_type.name] = Known(job_type, tasks)
+        self.types: Mapping[str, Known] = MappingProxyType(by_name)
+
+    def __iter__(self) -> Iterator[JobType]:
+        return (known.type for known in self.types.values())
+
+    def find(self, name: str) -> Known:
+        """The type, or an error that names the nearest one."""
+        if known := self.types.get(name):
+            return known
+        listed = "docs/job-types.md lists the engine's, and each pack's JOB_TYPES its own"
+        raise JobTypeUnknown(f"job type '{name}' is not registered{nearest(name, self.types, listed)}")

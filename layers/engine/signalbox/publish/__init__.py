@@ -1,0 +1,1 @@
+"""How committed jobs become messages on a lane and events on the bus."""

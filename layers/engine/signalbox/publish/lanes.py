@@ -1,0 +1,102 @@
+"""The lanes: SQS queues that carry a job's id and type to a worker. A message that is lost or doubled changes nothing.
+
+Sending comes after the commit and may fail: the jobs stay queued, and dispatch_jobs sends them later.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from signalbox.aws.clients import Clients
+from signalbox.aws.sqs import queue_url
+from signalbox.errors import Unavailable
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+CALL = 10  # as many as SQS takes
+AT_ONCE = 8
+LONGEST_DELAY_SECONDS = 900  # that SQS knows
+_UNFIT = re.compile(r"[^!-~]")  # SQS takes up to 128 printable characters of ASCII, no spaces
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What is sent for a job."""
+
+    job_id: str
+    job_type: str
+    lane: str
+    tenant: str | None = None
+    delay_seconds: int = 0
+
+    @property
+    def group(self) -> str:
+        """Fair queues share by it; a message without one would count as a tenant of its own."""
+        return _UNFIT.sub("-", self.tenant or "")[:128] or "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """The four queues of a stack, `{stack}-high` and so on."""
+
+    clients: Clients
+    stack: str
+
+    def send(self, notices: Sequence[Notice]) -> int:
+        """How many SQS took. Raises only where it can't be reached at all."""
+        if not notices:
+            return 0
+        sqs = self.clients.sqs
+        calls = list(_calls(notices))
+        if len(calls) == 1:
+            return self._send(sqs, *calls[0])
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            return sum(threads.map(lambda call: self._send(sqs, *call), calls))
+
+    def depth(self, lane: str, *, at_hand: bool = False) -> int:
+        """About how many messages are in the lane; `at_hand`: without those that are under way or delayed."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        names = ("",) if at_hand else ("", "NotVisible", "Delayed")
+        wanted: list[Any] = [f"ApproximateNumberOfMessages{name}" for name in names]
+        try:
+            url = queue_url(self.clients, f"{self.stack}-{lane}")
+            answer = self.clients.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=wanted)
+        except (BotoCoreError, ClientError) as error:
+            raise Unavailable(f"lane '{lane}' does not say how deep it is: {error}") from None
+        return sum(int(answer["Attributes"][name]) for name in wanted)
+
+    def _send(self, sqs: SQSClient, lane: str, notices: Sequence[Notice]) -> int:
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        entries: list[Any] = [_entry(place, notice) for place, notice in enumerate(notices)]
+        try:
+            url = queue_url(self.clients, f"{self.stack}-{lane}")
+            answer = sqs.send_message_batch(QueueUrl=url, Entries=entries)
+        except (BotoCoreError, ClientError) as error:
+            raise Unavailable(f"lane '{lane}' takes no messages: {error}") from None
+        return len(answer.get("Successful", []))
+
+
+def _calls(notices: Iterable[Notice]) -> Iterator[tuple[str, list[Notice]]]:
+    by_lane: dict[str, list[Notice]] = {}
+    for notice in notices:
+        by_lane.setdefault(notice.lane, []).append(notice)
+    for lane, found in by_lane.items():
+        for start in range(0, len(found), CALL):
+            yield lane, found[start : start + CALL]
+
+
+def _entry(place: int, notice: Notice) -> dict[str, Any]:
+    return {
+        "Id": str(place),
+        "MessageBody": json.dumps({"job_id": notice.job_id, "job_type": notice.job_type}),
+        "MessageGroupId": notice.group,
+        "DelaySeconds": min(max(0, notice.delay_seconds), LONGEST_DELAY_SECONDS),
+    }

@@ -1,0 +1,74 @@
+"""Carries to the world what has been committed: notices to the lanes, and each change of a job's status to the bus.
+
+Never raises where AWS refuses, since what is committed stays so: what can't be sent now, dispatch_jobs sends, and an
+event is told once or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from signalbox.aws.clients import Clients
+from signalbox.errors import SignalboxError
+from signalbox.jobs.status import FINAL
+from signalbox.postgres.connection import Connection
+from signalbox.postgres.queries import load_queries
+from signalbox.publish.lanes import Lanes, Notice
+from signalbox.publish.status_events import Change, publish
+from signalbox.runtime.log import Logger
+from signalbox.submit.insert import Submitted, notices_of, read_notices
+
+SQL = load_queries(__file__)
+
+
+@dataclass(frozen=True, slots=True)
+class Courier:
+    """A stack's; without a bus it looks up nothing that only an event would say."""
+
+    clients: Clients
+    stack: str
+    bus: str | None
+    log: Logger
+    events: str = "all"
+
+    def send(self, notices: Sequence[Notice]) -> int:
+        """How many SQS took."""
+        if not notices:
+            return 0
+        try:
+            return Lanes(self.clients, self.stack).send(notices)
+        except SignalboxError as error:
+            self.log.warning("notices.not_sent", extra={"number": len(notices), "error": str(error)})
+            return 0
+
+    def send_due(self, db: Connection, ids: Sequence[str]) -> int:
+        """Of these jobs, those that may begin."""
+        return self.send(read_notices(db, ids)) if ids else 0
+
+    def tell(self, changes: Sequence[Change]) -> None:
+        if self.events != "all":
+            changes = [change for change in changes if self.events == "ends" and change.status in FINAL]
+        publish(self.clients, self.bus, changes, self.log)
+
+    def tell_of(self, db: Connection, ids: Sequence[str]) -> None:
+        """What these jobs have become; of one that runs, its worker tells."""
+        self._tell(db, "read_changes", ids)
+
+    def tell_of_fallen(self, db: Connection, ids: Sequence[str]) -> None:
+        """Of jobs that waited for others, those that these have taken along; the released ones wait for a worker."""
+        self._tell(db, "read_fallen", ids)
+
+    def tell_of_held(self, db: Connection, ids: Sequence[str]) -> None:
+        """What a claim has made of the jobs that it did not get."""
+        self._tell(db, "read_held", ids)
+
+    def carry(self, submitted: Sequence[Submitted]) -> int:
+        """New jobs; answers how many were sent."""
+        new = [one for one in submitted if one.created]
+        self.tell([Change(one.id, one.job_type, one.lane, one.tenant, one.status) for one in new])
+        return self.send(notices_of(new))
+
+    def _tell(self, db: Connection, query: str, ids: Sequence[str]) -> None:
+        if self.bus and self.events != "none" and ids:
+            self.tell([Change(*row) for row in db.execute(SQL[query], {"ids": list(ids)}).fetchall()])

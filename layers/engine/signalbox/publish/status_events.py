@@ -1,0 +1,64 @@
+"""Each change of a job's status as an event on the stack's own EventBridge bus, in batches, once it is committed.
+
+For dashboards and for what wants to follow; the truth stays in Postgres. A crash between a commit and its events loses
+these: who must not miss a job's end makes it a job that depends on it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from signalbox.aws.clients import Clients
+from signalbox.runtime.log import Logger
+
+if TYPE_CHECKING:
+    from mypy_boto3_events import EventBridgeClient
+    from mypy_boto3_events.type_defs import PutEventsRequestEntryTypeDef
+
+SOURCE, DETAIL_TYPE = "signalbox", "Job Status Changed"
+CALL = 10  # as many as EventBridge takes
+AT_ONCE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A job has become this."""
+
+    job_id: str
+    job_type: str
+    lane: str
+    tenant: str | None
+    status: str
+    attempt: int | None = None
+
+
+def publish(clients: Clients, bus: str | None, changes: Sequence[Change], log: Logger) -> int:
+    """How many EventBridge took. Never raises: what has been committed stays, heard of or not."""
+    if not bus or not changes:
+        return 0
+    calls = [changes[start : start + CALL] for start in range(0, len(changes), CALL)]
+    events = clients.events  # made here, since the threads share it
+    with ThreadPoolExecutor(min(AT_ONCE, len(calls))) as threads:
+        taken = sum(threads.map(lambda call: _put(events, bus, call, log), calls))
+    if taken < len(changes):
+        log.warning("events.not_published", extra={"number": len(changes) - taken})
+    return taken
+
+
+def _put(events: EventBridgeClient, bus: str, changes: Sequence[Change], log: Logger) -> int:
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    entries: list[PutEventsRequestEntryTypeDef] = [
+        {"Source": SOURCE, "DetailType": DETAIL_TYPE, "Detail": json.dumps(asdict(change)), "EventBusName": bus}
+        for change in changes
+    ]
+    try:
+        answer = events.put_events(Entries=entries)
+    except (BotoCoreError, ClientError) as error:
+        log.warning("events.refused", extra={"bus": bus, "error": type(error).__name__})
+        return 0
+    return len(entries) - int(answer.get("FailedEntryCount", 0))

@@ -1,0 +1,1 @@
+"""What a function reads and writes around an invocation: settings, payloads, logs, metrics."""

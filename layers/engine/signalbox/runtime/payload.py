@@ -1,0 +1,166 @@
+"""The payloads of the entry points, and the errors that a wrong one gets.
+
+Checked to the last field, because a misspelt `reference_time` that were quietly ignored would run the wrong slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Literal, TypeVar, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from signalbox.errors import PayloadRefused
+from signalbox.ledger.ledger import Trigger
+from signalbox.packs.task import nearest
+
+# Further ahead than any clock should be off; a slot run early would be taken for done when its time comes.
+CLOCK_SKEW = timedelta(minutes=5)
+_FIRST_YEAR, _LAST_YEAR = 1970, 2200
+
+
+def _instant(value: object) -> datetime:
+    """Text only: pydantic would take a bare number for seconds since 1970, or for milliseconds if it is large."""
+    if isinstance(value, datetime):
+        instant = value
+    elif isinstance(value, str):
+        try:
+            instant = datetime.fromisoformat(value)
+        except ValueError:
+            raise ValueError(f"'{value[:40]}' is no ISO-8601 time, such as 2026-01-31T06:00:00Z") from None
+    else:
+        raise ValueError("must be text, an ISO-8601 time such as 2026-01-31T06:00:00Z")
+    if instant.tzinfo is None:
+        raise ValueError(f"'{value}' has no time zone: end it with Z or an offset such as +01:00")
+    if not _FIRST_YEAR < instant.year < _LAST_YEAR:
+        raise ValueError(f"'{value}' is not between the years {_FIRST_YEAR} and {_LAST_YEAR}")
+    return instant.astimezone(UTC)
+
+
+Instant = Annotated[datetime, BeforeValidator(_instant)]
+
+
+class Payload(BaseModel):
+    """What every payload has in common: no unknown fields, and no change once read."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Origin(Payload):
+    """Where a run comes from, when the engine itself asked for it."""
+
+    trigger: Literal["backfill", "catch_up", "continuation"]
+    step: int = Field(0, ge=0)
+    backfill_id: str | None = Field(None, pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+    since: Instant | None = None  # when a forced run was first ordered
+
+
+class TaskPayload(Payload):
+    """Asks for one task to be run for one slot."""
+
+    task: str = Field(min_length=1)
+    reference_time: Instant | None = None
+    scheduled_time: Instant | None = None
+    force: bool = False
+    params: dict[str, Any] = Field(default_factory=dict)
+    origin: Origin | None = None
+
+    @property
+    def trigger(self) -> Trigger:
+        if self.origin is not None:
+            return Trigger(self.origin.trigger)
+        by_rule = self.scheduled_time is not None and self.reference_time is None
+        return Trigger.SCHEDULE if by_rule else Trigger.MANUAL
+
+    @property
+    def step(self) -> int:
+        return self.origin.step if self.origin else 0
+
+    @property
+    def backfill_id(self) -> str | None:
+        return self.origin.backfill_id if self.origin else None
+
+    @property
+    def force_since(self) -> datetime | None:
+        return self.origin.since if self.origin else None
+
+    @property
+    def request(self) -> dict[str, Any] | None:
+        """What is asked for beside the task and its time: enough, with those, to ask for it again."""
+        return self.model_dump(mode="json", exclude_defaults=True, include={"params", "force", "origin"}) or None
+
+    def now(self, clock: datetime) -> datetime:
+        """The run's now, by which the same payload has the same effect whenever it comes."""
+        now = self.reference_time or self.scheduled_time or clock
+        if now > clock + CLOCK_SKEW:
+            field = "reference_time" if self.reference_time else "scheduled_time"
+            raise PayloadRefused(
+                f"{field} {now.isoformat()} is in the future (it is {clock.isoformat(timespec='seconds')}): "
+                "a slot that is run early would be taken for done when its time comes"
+            )
+        return now
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def read_payload(model: type[Model], value: object, what: str = "payload") -> Model:
+    """The checked payload, or one error that lists every fault."""
+    if not isinstance(value, dict):
+        raise PayloadRefused(f"{what} must be a JSON object, and is {_kind(value)}")
+    if _holds_nul(value):
+        raise PayloadRefused(f"{what} refused: it holds a NUL character, which PostgreSQL can't store")
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        faults = "; ".join(fault_of(model, dict(fault)) for fault in error.errors(include_url=False))
+        raise PayloadRefused(f"{what} refused: {faults}") from None
+
+
+def fault_of(model: type[BaseModel], fault: dict[str, Any]) -> str:
+    """One line for one fault, without the value: it may be a secret."""
+    field = ".".join(str(part) for part in fault["loc"])
+    if fault["type"] == "extra_forbidden":
+        names = _names_beside(model, fault["loc"])
+        return f"field '{field}' is not known{nearest(str(fault['loc'][-1]), names) if names else ''}"
+    if fault["type"] == "missing":
+        return f"field '{field}' is missing"
+    return f"field '{field}': {fault['msg'].removeprefix('Value error, ')}"
+
+
+def _names_beside(model: type[BaseModel], place: Sequence[int | str]) -> Sequence[str]:
+    """Of the model whose field the last part of the place is, however deep it lies; none where that can't be told."""
+    found: type[BaseModel] | None = model
+    for name in place[:-1]:
+        if isinstance(name, str) and found is not None:
+            field = found.model_fields.get(name)
+            found = _model_in(field.annotation) if field else None
+    return list(found.model_fields) if found is not None else []
+
+
+def _model_in(annotation: object) -> type[BaseModel] | None:
+    """The model itself, or that of a list's items."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(_model_in, get_args(annotation))), None)
+
+
+def _holds_nul(value: object) -> bool:
+    if isinstance(value, str):
+        return "\0" in value
+    if isinstance(value, dict):
+        return any(_holds_nul(part) for pair in value.items() for part in pair)
+    return isinstance(value, list) and any(map(_holds_nul, value))
+
+
+def _kind(value: object) -> str:
+    names = {
+        list: "an array",
+        str: "text",
+        bool: "true or false",
+        int: "a number",
+        float: "a number",
+        type(None): "null",
+    }
+    return names.get(type(value), type(value).__name__)

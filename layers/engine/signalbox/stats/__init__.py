@@ -1,0 +1,1 @@
+"""Figures and health of the job plane."""

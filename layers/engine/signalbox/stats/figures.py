@@ -1,0 +1,112 @@
+"""What attempts add up to, over any time, types and lanes: pure. The rows of job_metrics are such sums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from signalbox.stats import histogram
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Attempts that began, and how others ended. Times are of those that ran: to an end, a failure, or a next piece."""
+
+    begun: int = 0
+    completed: int = 0
+    failed: int = 0
+    timed_out: int = 0
+    cancelled: int = 0
+    throttled: int = 0
+    others: int = 0  # continued, snoozed, given back or lost
+    total_ms: int = 0
+    most_ms: int = 0
+    waited_ms: int = 0
+    durations: Sequence[int] = histogram.NOTHING
+    waits: Sequence[int] = histogram.NOTHING
+    most_memory_mb: int | None = None
+    cpu_ms: int = 0
+
+    @property
+    def ended(self) -> int:
+        return self.completed + self.failed + self.timed_out + self.cancelled + self.throttled + self.others
+
+    @property
+    def failure_rate(self) -> float | None:
+        """The share of the attempts that came to an end or a failure which failed."""
+        failures = self.failed + self.timed_out
+        return share(failures, self.completed + failures)
+
+    @property
+    def average_ms(self) -> float | None:
+        return share(self.total_ms, sum(self.durations))
+
+    @property
+    def average_wait_ms(self) -> float | None:
+        return share(self.waited_ms, sum(self.waits))
+
+    def duration_ms(self, part: float) -> float | None:
+        """The percentile, such as 0.95, of what an attempt took."""
+        return histogram.percentile(self.durations, part, self.most_ms)
+
+    def wait_ms(self, part: float) -> float | None:
+        """The percentile of what a job waited in its lane."""
+        return histogram.percentile(self.waits, part, float("inf"))
+
+    def as_json(self) -> dict[str, Any]:
+        """For people and dashboards, times to the millisecond."""
+        return {
+            "attempts": self.ended,
+            "begun": self.begun,
+            "completed": self.completed,
+            "failed": self.failed,
+            "timed_out": self.timed_out,
+            "cancelled": self.cancelled,
+            "throttled": self.throttled,
+            "others": self.others,
+            "failure_rate": rounded(self.failure_rate, 4),
+            "average_ms": rounded(self.average_ms),
+            "p50_ms": rounded(self.duration_ms(0.5)),
+            "p95_ms": rounded(self.duration_ms(0.95)),
+            "p99_ms": rounded(self.duration_ms(0.99)),
+            "most_ms": self.most_ms if sum(self.durations) else None,
+            "average_wait_ms": rounded(self.average_wait_ms),
+            "p95_wait_ms": rounded(self.wait_ms(0.95)),
+            "most_memory_mb": self.most_memory_mb,
+            "cpu_ms": self.cpu_ms,
+        }
+
+
+def add_up(figures: Iterable[Figures]) -> Figures:
+    """All of them together."""
+    return reduce(_add, figures, Figures())
+
+
+def share(part: float, whole: float) -> float | None:
+    """None of nothing."""
+    return part / whole if whole else None
+
+
+def rounded(value: float | None, digits: int = 1) -> float | None:
+    return None if value is None else round(value, digits)
+
+
+def _add(one: Figures, other: Figures) -> Figures:
+    return Figures(
+        begun=one.begun + other.begun,
+        completed=one.completed + other.completed,
+        failed=one.failed + other.failed,
+        timed_out=one.timed_out + other.timed_out,
+        cancelled=one.cancelled + other.cancelled,
+        throttled=one.throttled + other.throttled,
+        others=one.others + other.others,
+        total_ms=one.total_ms + other.total_ms,
+        most_ms=max(one.most_ms, other.most_ms),
+        waited_ms=one.waited_ms + other.waited_ms,
+        durations=histogram.add(one.durations, other.durations),
+        waits=histogram.add(one.waits, other.waits),
+        most_memory_mb=max(filter(None, (one.most_memory_mb, other.most_memory_mb)), default=None),
+        cpu_ms=one.cpu_ms + other.cpu_ms,
+    )

@@ -1,0 +1,1 @@
+"""How jobs get into the database, in the caller's transaction."""

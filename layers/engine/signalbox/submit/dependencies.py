@@ -1,0 +1,84 @@
+"""What new jobs wait for: jobs of the same submit, or older ones, which may end at the very moment.
+
+Those that end before the commit are looked at by the commit, which alone holds their rows (finish_submits).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal
+
+from signalbox.errors import JobRefused
+from signalbox.postgres.connection import Connection
+from signalbox.postgres.queries import load_queries
+
+SQL = load_queries(__file__)
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """Another job that must have ended, or succeeded, first."""
+
+    job_id: str
+    type: Literal["completion", "success"] = "success"
+    on_failure: Literal["fail", "cancel", "proceed"] = "fail"
+
+
+Edges = Mapping[tuple[str, str], Dependency]  # by the ids of the job that waits and of its parent
+
+
+def refuse_circles(edges: Iterable[tuple[str, str]]) -> None:
+    """Only jobs of one submit can wait for each other in a circle: nobody else knows their ids yet."""
+    waits: dict[str, list[str]] = {}
+    for id_, parent in edges:
+        waits.setdefault(id_, []).append(parent)
+    if not waits:
+        return
+    from graphlib import CycleError, TopologicalSorter
+
+    try:
+        TopologicalSorter(waits).prepare()
+    except CycleError as error:
+        raise JobRefused(f"jobs would wait for each other in a circle: {' → '.join(error.args[1])}") from None
+
+
+def edges_of(waits: Sequence[tuple[str, Dependency]], older: Mapping[str, str]) -> Edges:
+    """What the new jobs wait for. A parent that had been submitted before under its key is the first one: `older`."""
+    edges: dict[tuple[str, str], Dependency] = {}
+    for id_, dependency in waits:
+        edges.setdefault((id_, older.get(dependency.job_id, dependency.job_id)), dependency)
+    if older:
+        refuse_circles(edges)
+    return edges
+
+
+def wait_for_parents(db: Connection, edges: Edges, lost_after: timedelta) -> tuple[dict[str, str], list[str]]:
+    """Return the states of jobs that need not wait for all they name, and the parents that the commit looks at."""
+    rows = json.dumps([_row(*edge) for edge in edges.items()])
+    found = db.execute(SQL["insert_dependencies"], {"rows": rows}).fetchall()
+    waiting = sorted({id_ for id_, _ in edges})
+    if missing := {parent for _, parent in edges} - {parent for parent, _ in found}:
+        raise JobRefused(f"there is no job {min(missing)} to depend on; nothing was stored")
+    values = {"ids": waiting, "lost_after": lost_after}
+    states: dict[str, str] = dict(db.execute(SQL["count_unmet"], values).fetchall())
+    return states, sorted({parent for parent, satisfied in found if not satisfied})
+
+
+def settled_states(db: Connection, edges: Edges, lost_after: timedelta) -> dict[str, str]:
+    """Return the states of the waiting jobs once all is committed: of their parents some may just have ended."""
+    waiting = sorted({id_ for id_, _ in edges})
+    db.execute(SQL["queue_released"], {"ids": waiting, "lost_after": lost_after})
+    return dict(db.execute(SQL["read_states"], {"ids": waiting}).fetchall())
+
+
+def _row(ids: tuple[str, str], dependency: Dependency) -> dict[str, str]:
+    job_id, parent = ids
+    return {
+        "job_id": job_id,
+        "depends_on_job_id": parent,
+        "dependency_type": dependency.type,
+        "on_failure": dependency.on_failure,
+    }

@@ -1,0 +1,94 @@
+"""Groups: jobs that belong together, counted as they end. A group begins with the first job that names it.
+
+Sealed it takes no further jobs; once all of them have ended, its completion job is released. That one finds the counts
+of that moment in its `config`, under "group".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from psycopg.rows import class_row
+
+from signalbox.errors import GroupUnknown, JobRefused
+from signalbox.packs.registries import Catalogue
+from signalbox.postgres.connection import Connection
+from signalbox.postgres.queries import load_queries
+from signalbox.publish.lanes import Notice
+from signalbox.submit.insert import NewJob, Submitted, read_notices, submit
+
+SQL = load_queries(__file__)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """How far its jobs are."""
+
+    id: str
+    total: int
+    completed: int
+    failed: int
+    cancelled: int
+    sealed: bool
+    completion_job_id: str | None
+    created_at: datetime
+    finished_at: datetime | None
+
+    @property
+    def ended(self) -> int:
+        return self.completed + self.failed + self.cancelled
+
+    @property
+    def left(self) -> int:
+        return self.total - self.ended
+
+    @property
+    def percent(self) -> int:
+        """Never 100 before the last one has ended."""
+        return 100 * self.ended // self.total if self.total else 100
+
+
+def show_group(db: Connection, id_: str) -> Group:
+    """The counts as they are now; of this transaction's own submits once it has committed."""
+    with db.cursor(row_factory=class_row(Group)) as cursor:
+        group = cursor.execute(SQL["show"], {"id": id_}).fetchone()
+    if group is None:
+        raise GroupUnknown(f"there is no group '{id_}': it begins with the first job that is submitted to it")
+    return group
+
+
+def seal_group(
+    db: Connection, catalogue: Catalogue, id_: str, now: datetime, completion: NewJob | None = None
+) -> tuple[Group, list[Notice]]:
+    """Closes the group, with what is to run once all of it has ended: at once where that is so, or nobody ever joined.
+
+    Answers what may be sent once this is committed. Sealing again changes nothing, and is refused where it names
+    another completion job than the first time: give that one an idempotency key.
+    """
+    with db.transaction():
+        db.execute(SQL["join"])  # what this transaction has submitted to it
+        job = None if completion is None else _submit_completion(db, catalogue, id_, completion, now)
+        if db.execute(SQL["seal"], {"id": id_, "completion": job and job.id}).fetchone() is None:
+            return _sealed_before(db, id_, job), []
+        if job and not job.created:
+            raise JobRefused(f"the completion job of group '{id_}' has the idempotency key of an older job, {job.id}")
+        [released] = db.execute(SQL["finish"], {"id": id_}).fetchone() or (None,)
+        notices = [] if released is None else read_notices(db, [released])
+        return show_group(db, id_), notices
+
+
+def _submit_completion(db: Connection, catalogue: Catalogue, id_: str, completion: NewJob, now: datetime) -> Submitted:
+    if completion.group == id_:
+        raise JobRefused(f"the completion job of group '{id_}' can't be one of it: it would wait for itself")
+    [submitted] = submit(db, catalogue, [completion], now)
+    if submitted.created:
+        db.execute(SQL["hold_completion"], {"job_id": submitted.id})
+    return submitted
+
+
+def _sealed_before(db: Connection, id_: str, job: Submitted | None) -> Group:
+    group = show_group(db, id_)
+    if job and job.id != group.completion_job_id:
+        raise JobRefused(f"group '{id_}' is sealed, and not with this completion job; nothing was stored")
+    return group

@@ -1,1 +1,0 @@
-"""Small HTTP servers that answer for the outside services of which AWS's stand-in has nothing."""
