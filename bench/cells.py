@@ -30,12 +30,13 @@ from bench.job_plant import as_url, own_database, start_worker
 from bench.job_types import BENCH_JOB_TYPES, OF_A_HOST
 from bench.peer import HERE, INTERPRETER
 from bench.ratio import Ratio
+from signalbox.engine_pack import ENGINE
 from signalbox.errors import Unavailable
 from signalbox.invocation import Invocation
 from signalbox.migrate import migrations
-from signalbox.packs.pack import ENGINE
 from signalbox.postgres.connection import Connection
-from signalbox.submit.insert import NewJob, submit
+from signalbox.submit.insert import submit
+from signalbox.submit.new_job import NewJob
 from signalbox_laptop.aws import client
 from signalbox_laptop.postgres.embedded import EmbeddedPostgres
 from tests.support.answer_cutter import AnswerCutter

@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 
 import psycopg
 
+from signalbox.engine_pack import ENGINE
 from signalbox.migrate import migrations
-from signalbox.packs.pack import ENGINE
 from signalbox_laptop.postgres.embedded import EmbeddedPostgres
 
 

@@ -18,12 +18,13 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from bench.job_types import BENCH_JOB_TYPES
 from bench.lane import Lane
 from signalbox.app import Engine
+from signalbox.engine_pack import ENGINE
 from signalbox.invocation import Invocation
 from signalbox.migrate import migrations
-from signalbox.packs.pack import ENGINE
 from signalbox.packs.registries import Catalogue
 from signalbox.postgres.connection import Connection
-from signalbox.submit.insert import NewJob, submit
+from signalbox.submit.insert import submit
+from signalbox.submit.new_job import NewJob
 
 MOST_RECORDS = 10_000  # of an event
 SWEEP_SECONDS = 60.0

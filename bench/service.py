@@ -18,9 +18,10 @@ from typing import Any
 import psycopg
 
 from bench.ratio import Ratio
-from signalbox.packs.pack import ENGINE
+from signalbox.engine_pack import ENGINE
 from signalbox.packs.registries import Catalogue
-from signalbox.submit.insert import NewJob, submit
+from signalbox.submit.insert import submit
+from signalbox.submit.new_job import NewJob
 from signalbox_laptop.aws import client
 from signalbox_laptop.home import State
 from signalbox_laptop.up import Options, down, up

@@ -22,9 +22,10 @@ from bench.function_process import Start
 from bench.job_plant import events_of
 from bench.packages import folder, laid_out
 from bench.ratio import Ratio, alternate
-from signalbox.packs.pack import ENGINE
+from signalbox.engine_pack import ENGINE
 from signalbox.packs.registries import Catalogue
-from signalbox.submit.insert import NewJob, submit
+from signalbox.submit.insert import submit
+from signalbox.submit.new_job import NewJob
 from signalbox_laptop.lambda_runtime.packages import Artefact
 
 ROUNDS = 25

@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 from bench.job_plant import JobPlant, job_plant, start_worker
 from bench.ratio import Ratio, alternate, timed
 from bench.round_trips import count_round_trips
-from signalbox.submit.insert import SQL, NewJob, submit
+from signalbox.submit.insert import SQL, submit
+from signalbox.submit.new_job import NewJob
 
 JOBS, ROUNDS = 100_000, 5
 

@@ -27,8 +27,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from bench.ratio import Ratio
 from forecasts.pack import PACK
+from signalbox.engine_pack import ENGINE
 from signalbox.migrate import migrations
-from signalbox.packs.pack import ENGINE
 
 ROUNDS = 4
 

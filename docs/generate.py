@@ -15,11 +15,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from signalbox.engine_pack import registry_of
 from signalbox.job_types import JOB_TYPES
 from signalbox.jobs import status
 from signalbox.ledger import ledger
 from signalbox.ledger.backfill import TRANSITIONS as BACKFILL_TRANSITIONS
-from signalbox.packs.pack import registry_of
 from signalbox.packs.task import Task
 from signalbox_cli.command import COMMANDS
 from signalbox_laptop.deploy.template import read_template

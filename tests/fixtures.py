@@ -17,7 +17,7 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from signalbox.packs.pack import ENGINE
+from signalbox.engine_pack import ENGINE
 from signalbox_laptop.postgres.embedded import EmbeddedPostgres
 from tests.rights.plugin import (  # noqa: F401 - hooks, and a fixture for all tests
     only_listed_calls,

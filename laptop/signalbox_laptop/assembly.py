@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from signalbox.engine_pack import registry_of
 from signalbox.errors import SignalboxError
-from signalbox.packs.pack import registry_of
 from signalbox_laptop.aws import REGION, client
 from signalbox_laptop.control_api import Control
 from signalbox_laptop.deploy.custom_resources import CustomResource, create

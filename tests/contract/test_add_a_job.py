@@ -23,7 +23,8 @@ import json, os, sys
 from datetime import UTC, datetime
 from signalbox.app import Engine
 from signalbox.invocation import Invocation
-from signalbox.submit.insert import NewJob, submit
+from signalbox.submit.insert import submit
+from signalbox.submit.new_job import NewJob
 engine, now = Engine.start(os.environ), datetime.now(UTC)
 db = engine.tools.database.connection()
 new = [NewJob(job_type="write_invoice", payload=payload) for payload in json.loads(sys.argv[1])]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from docs import generate
-from signalbox.packs.pack import registry_of
+from signalbox.engine_pack import registry_of
 from signalbox_cli.errors import UsageRefused
 from signalbox_cli.parser import CommandLine, build_parser
 from tests.support.emitted import emitted

@@ -8,14 +8,15 @@ from typing import Any, get_args
 import pytest
 from pydantic import BaseModel
 
+from signalbox.engine_pack import registry_of
 from signalbox.errors import Refused
 from signalbox.jobs.job_message import read_messages
 from signalbox.ledger.run import check_params
+from signalbox.ledger.task_payload import TaskPayload
 from signalbox.migrate.migrator import MigratorPayload
 from signalbox.operations import OPERATIONS, OperationPayload
-from signalbox.packs.pack import registry_of
+from signalbox.packs.payload import read_payload
 from signalbox.runtime.log import make_logger
-from signalbox.runtime.payload import TaskPayload, read_payload
 from tests.support.events import EVENTS, function_of
 from tests.support.template import PACKS, ROOT
 

@@ -11,7 +11,7 @@ import pytest
 from signalbox.packs.job_type import Lane
 from signalbox.publish.lanes import LONGEST_DELAY_SECONDS
 from signalbox.runtime.settings import Settings
-from signalbox.submit.insert import LONGEST
+from signalbox.submit.checks import LONGEST
 from tests.support.template import (
     FUNCTION,
     MAPPING,

@@ -23,7 +23,8 @@ from datetime import UTC, datetime
 from signalbox.app import Engine
 from signalbox.invocation import Invocation
 from signalbox.submit.groups import seal_group
-from signalbox.submit.insert import NewJob, submit
+from signalbox.submit.insert import submit
+from signalbox.submit.new_job import NewJob
 engine, now = Engine.start(os.environ), datetime.now(UTC)
 db, catalogue = engine.tools.database.connection(), engine.tools.catalogue
 

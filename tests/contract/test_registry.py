@@ -8,7 +8,7 @@ from importlib import import_module
 
 import pytest
 
-from signalbox.packs.pack import registry_of
+from signalbox.engine_pack import registry_of
 from signalbox.packs.schedule import Schedule
 from signalbox.packs.task import Task
 from tests.support.template import PACKS, ROOT

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from signalbox.packs.pack import registry_of
+from signalbox.engine_pack import registry_of
 from tests.support.template import (
     BUCKET,
     FUNCTION,

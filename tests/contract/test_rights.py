@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from signalbox.engine_pack import load_packs, registry_of
 from signalbox.packs.job_type import LIGHT, Lane
-from signalbox.packs.pack import load_packs, registry_of
 from signalbox_laptop.deploy.conditions import Decided
 from signalbox_laptop.deploy.template import package, parameters_of, transform
 from tests.rights.recorder import LIST, Call, listed

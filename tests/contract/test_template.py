@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from signalbox.packs.pack import registry_of
+from signalbox.engine_pack import registry_of
 from signalbox.postgres.connection import CONNECT_PATIENCE_SECONDS
 from signalbox.runtime.settings import Settings
 from signalbox_laptop.deploy.deploy import NESTED

@@ -11,10 +11,12 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from signalbox.aws.clients import Clients
-from signalbox.aws.database_secret import DatabaseAddress, dsn_of
+from signalbox.aws.database_secret import DatabaseAddress
 from signalbox.errors import DatabaseUnavailable, SchemaMismatch, SettingsRefused, SignalboxError
 from signalbox.ledger.context import Context, Done
-from signalbox.postgres.connection import Database, secure
+from signalbox.postgres.connection import Database
+from signalbox.postgres.dsn import dsn_of
+from signalbox.postgres.tls import secure
 from signalbox.runtime.settings import Settings
 from signalbox_laptop.postgres.embedded import EmbeddedPostgres
 from tests.support.ledger_rows import runs_of
@@ -52,8 +54,8 @@ def test_a_database_that_is_down_is_an_error_that_a_retry_may_heal(tmp_path: Pat
 def test_a_database_that_restarts_in_the_middle_of_a_run_costs_that_run_and_no_more(
     tmp_path: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from signalbox.engine_pack import ENGINE
     from signalbox.migrate import migrations
-    from signalbox.packs.pack import ENGINE
     from tests.support.tasks import note_run
 
     postgres = EmbeddedPostgres(tmp_path, durable=False)
@@ -162,12 +164,11 @@ SETTINGS = Settings(stack="s", database_secret_arn=ARN)
     ],
 )
 def test_a_secret_may_be_a_dsn_or_what_rds_writes(secret: str, expected: dict[str, str]) -> None:
-    assert conninfo_to_dict(dsn_of(secret, SETTINGS)) == expected
+    assert conninfo_to_dict(dsn_of(secret, ARN, None)) == expected
 
 
 def test_a_secret_that_rds_manages_takes_its_host_from_the_settings() -> None:
-    settings = Settings(stack="s", database_secret_arn=ARN, database_host="h:1/n")
-    assert conninfo_to_dict(dsn_of(json.dumps({"username": "u", "password": "p"}), settings)) == {
+    assert conninfo_to_dict(dsn_of(json.dumps({"username": "u", "password": "p"}), ARN, "h:1/n")) == {
         "host": "h", "port": "1", "dbname": "n", "user": "u", "password": "p",
     }  # fmt: skip
 
@@ -182,7 +183,7 @@ def test_a_secret_that_rds_manages_takes_its_host_from_the_settings() -> None:
 )
 def test_a_secret_that_names_no_database_is_refused_without_repeating_it(secret: str, words: str) -> None:
     with pytest.raises(SettingsRefused, match=words) as caught:
-        dsn_of(secret, SETTINGS)
+        dsn_of(secret, ARN, None)
     assert "sesame" not in str(caught.value)
 
 

@@ -13,11 +13,12 @@ from typing import Any
 import psycopg
 import pytest
 
+from signalbox.engine_pack import ENGINE
 from signalbox.errors import AnswerLost, PayloadRefused
 from signalbox.migrate import deploy_hook, migrations, migrator
 from signalbox.migrate.deploy_hook import is_deploy
 from signalbox.migrate.migrator import Migrator, serve_deploy
-from signalbox.packs.pack import ENGINE, Pack
+from signalbox.packs.pack import Pack
 from signalbox_laptop.lambda_api.http_server import HttpServer, Request, Response
 from tests.support.stage import as_url
 

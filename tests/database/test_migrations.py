@@ -11,11 +11,12 @@ import psycopg
 import pytest
 
 from signalbox.app import Engine
+from signalbox.engine_pack import ENGINE
 from signalbox.errors import MigrationRefused, MigratorBusy, PayloadRefused, SchemaMismatch
 from signalbox.invocation import Invocation
 from signalbox.migrate import migrations
 from signalbox.migrate.migrator import Migrator
-from signalbox.packs.pack import ENGINE, Pack
+from signalbox.packs.pack import Pack
 from tests.support.catalogue import catalogue
 from tests.support.stage import NOON, as_url
 

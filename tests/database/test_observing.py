@@ -10,8 +10,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from signalbox.engine_pack import ENGINE
 from signalbox.migrate.migrations import latest_version
-from signalbox.packs.pack import ENGINE
 from tests.support.ledger_rows import abandoned_run, failed_run, missed_slot, skipped_run, succeeded_run
 from tests.support.stage import NOON, Stage
 from tests.support.tasks.fail_once import Trouble

@@ -12,11 +12,12 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from forecasts.pack import PACK
+from signalbox.engine_pack import ENGINE
 from signalbox.errors import MigrationRefused
 from signalbox.migrate import migrations
 from signalbox.migrate.grants import Roles, find_roles
 from signalbox.migrate.logins import LogIn
-from signalbox.packs.pack import ENGINE, Pack
+from signalbox.packs.pack import Pack
 from tests.fixtures import new_database
 from tests.support.log_ins import log_in
 from tests.support.schema import make_schema

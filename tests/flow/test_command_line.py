@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from signalbox.packs.pack import registry_of
+from signalbox.engine_pack import registry_of
 from signalbox.packs.task import MINUTE
 from signalbox_laptop.aws import client
 from tests.support.command_line import Signalbox, await_line, interrupt, refusal

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from signalbox.packs.pack import registry_of
+from signalbox.engine_pack import registry_of
 from signalbox.packs.task import MINUTE
 from signalbox_cli.stack.laptop_api import LaptopControl
 from signalbox_laptop.aws import client

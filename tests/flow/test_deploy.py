@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from signalbox.packs.pack import registry_of
+from signalbox.engine_pack import registry_of
 from signalbox_laptop import aws
 from signalbox_laptop.deploy.deploy import deploy, plan
 from signalbox_laptop.deploy.package import BUCKET, package_function, package_layer

@@ -19,11 +19,12 @@ from typing import Any
 import psycopg
 import pytest
 
+from signalbox.engine_pack import ENGINE
 from signalbox.errors import Unavailable
 from signalbox.migrate import migrations
-from signalbox.packs.pack import ENGINE
 from signalbox.packs.registries import Catalogue
-from signalbox.submit.insert import NewJob, submit
+from signalbox.submit.insert import submit
+from signalbox.submit.new_job import NewJob
 from signalbox_laptop.postgres.embedded import EmbeddedPostgres
 from tests.support.answer_cutter import AnswerCutter
 from tests.support.invoke_recorder import InvokeRecorder

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from signalbox.jobs.job_message import Notice
 from signalbox.packs.job_type import Lane
-from signalbox.publish.lanes import Notice
-from signalbox.submit.insert import LOST_AFTER, NewJob
+from signalbox.submit.insert import LOST_AFTER
+from signalbox.submit.new_job import NewJob
 from signalbox_laptop.aws import client
 from signalbox_laptop.home import State
 from signalbox_laptop.up import Options, down, up

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from signalbox.packs.pack import registry_of
+from signalbox.engine_pack import registry_of
 from signalbox_laptop.deploy.deploy import NESTED, plan
 from signalbox_laptop.errors import DeployFailed, ParameterRefused
 from tests.support.deployed import deploy_to, moto

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from samples.forecasts import load_story
-from signalbox.packs.pack import registry_of
+from signalbox.engine_pack import registry_of
 from signalbox_laptop.aws import client
 from signalbox_laptop.home import State
 from signalbox_laptop.lambda_control.clients import connect

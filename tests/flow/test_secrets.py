@@ -15,7 +15,7 @@ import psutil
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from signalbox.submit.insert import NewJob
+from signalbox.submit.new_job import NewJob
 from signalbox_laptop.aws import client
 from signalbox_laptop.home import State
 from signalbox_laptop.up import Options, down, up

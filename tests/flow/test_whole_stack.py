@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from botocore.config import Config
 
-from signalbox.packs.pack import registry_of
+from signalbox.engine_pack import registry_of
 from signalbox_laptop.home import State
 from signalbox_laptop.up import Options, down, up
 from tests.support.events import EVENTS, function_of

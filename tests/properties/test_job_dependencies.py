@@ -13,8 +13,9 @@ import psycopg
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from signalbox.jobs.dependency import Dependency
 from signalbox.submit.groups import seal_group, show_group
-from signalbox.submit.insert import Dependency, NewJob
+from signalbox.submit.new_job import NewJob
 from tests.support.work_bench import CATALOGUE, WorkBench
 
 End = Literal["completed", "failed", "cancelled"]
@@ -148,7 +149,7 @@ def test_every_job_ends_none_before_its_parents_and_as_the_policies_say(
 
 def _the_group_has_counted_all(db: psycopg.Connection, play: Play) -> None:
     group, due = seal_group(db, CATALOGUE, "g", datetime.now(UTC), NewJob(job_type="do_nothing"))
-    assert [notice.job_id for notice in due] == [group.completion_job_id]
+    assert due == [group.completion_job_id]
     group = show_group(db, "g")
     states = [play.bench.status(id_) for id_ in play.ids]
     counted: dict[str, Any] = {"completed": group.completed, "failed": group.failed, "cancelled": group.cancelled}

@@ -13,7 +13,7 @@ from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from signalbox.packs.pack import ENGINE
+from signalbox.engine_pack import ENGINE
 from signalbox_laptop.postgres.embedded import EmbeddedPostgres
 from tests.simulation.outside import Session, open_session
 from tests.simulation.world import World

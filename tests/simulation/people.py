@@ -13,6 +13,7 @@ from signalbox.budget import Budget
 from signalbox.dead_letters.letters import LetterSelection
 from signalbox.dead_letters.redrive import redrive
 from signalbox.errors import Refused, Unavailable
+from signalbox.jobs.dependency import Dependency
 from signalbox.ledger.context import Context
 from signalbox.operate import caps
 from signalbox.operate.audit import Orderer
@@ -22,7 +23,8 @@ from signalbox.operate.caps import Cap, Controlled
 from signalbox.operate.filters import Selection
 from signalbox.operate.pause import pause, resume
 from signalbox.submit.groups import seal_group
-from signalbox.submit.insert import Dependency, NewJob, submit
+from signalbox.submit.insert import submit
+from signalbox.submit.new_job import NewJob
 from signalbox.tasks.dispatch_jobs import dispatch_jobs
 from signalbox.tasks.rescue_jobs import rescue_jobs
 from tests.simulation.scheduler import Process
@@ -103,8 +105,8 @@ class Submitter:
         id_ = f"00000000-0000-7000-8000-0000{9000 + number:08d}"
         job = NewJob(job_type="short", id=id_, idempotency_key=id_)
         world = self.world
-        _, notices = seal_group(world.session, world.catalogue, group, world.clock, job)
-        world.tools.courier.send(notices)
+        _, released = seal_group(world.session, world.catalogue, group, world.clock, job)
+        world.tools.courier.send_due(world.session, released)
 
     def _until_it_works(self, act: Any) -> Any:
         while True:

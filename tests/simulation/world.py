@@ -11,8 +11,7 @@ from uuid import UUID
 
 from signalbox import budget
 from signalbox.invocation import Tools
-from signalbox.packs.registries import Catalogue
-from signalbox.packs.task import Registry
+from signalbox.packs.registries import Catalogue, Registry
 from signalbox.publish import lanes
 from signalbox.tasks import rescue_jobs
 from signalbox.worker import attempt, core, driver, outbox
@@ -85,7 +84,7 @@ class World(Scheduler):
         pool: Any = SimpleNamespace(lend=lend)
         return Tools(
             settings=settings, registry=Registry(()), database=database, pool=pool, async_pool=pool, clients=CLIENTS,
-            log=log, catalogue=CATALOGUE,
+            log=log, catalogue=CATALOGUE, packs=(),
         )  # fmt: skip
 
     @contextmanager

@@ -10,7 +10,7 @@ from typing import Any
 
 import urllib3
 
-from signalbox.packs.pack import registry_of
+from signalbox.engine_pack import registry_of
 from signalbox_laptop.aws import client
 from signalbox_laptop.deploy.deploy import deploy, plan
 from signalbox_laptop.moto.process import MotoProcess

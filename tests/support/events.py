@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from signalbox.packs.task import Registry
+from signalbox.packs.registries import Registry
 from tests.support.template import ROOT
 
 EVENTS: dict[str, dict[str, Any]] = {

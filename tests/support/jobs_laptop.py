@@ -13,10 +13,12 @@ from typing import Any
 
 import psycopg
 
-from signalbox.packs.pack import ENGINE
+from signalbox.engine_pack import ENGINE
 from signalbox.packs.registries import Catalogue
 from signalbox.publish.lanes import Lanes
-from signalbox.submit.insert import NewJob, Submitted, notices_of, submit
+from signalbox.publish.publisher import notices_of
+from signalbox.submit.insert import submit
+from signalbox.submit.new_job import NewJob, Submitted
 from signalbox_laptop.aws import client
 from signalbox_laptop.home import State
 from tests.support.laptop import control

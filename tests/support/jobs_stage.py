@@ -15,7 +15,9 @@ import psycopg
 from signalbox.packs.job_type import Lane
 from signalbox.packs.registries import Catalogue
 from signalbox.publish.lanes import Lanes
-from signalbox.submit.insert import NewJob, Submitted, notices_of, submit
+from signalbox.publish.publisher import notices_of
+from signalbox.submit.insert import submit
+from signalbox.submit.new_job import NewJob, Submitted
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.stage import Stage
 

@@ -19,7 +19,8 @@ from signalbox.operate.bulk import Done, Terms
 from signalbox.operate.caps import Cap, Controlled, Kind
 from signalbox.operate.filters import Selection
 from signalbox.packs.registries import Catalogue
-from signalbox.submit.insert import NewJob, submit
+from signalbox.submit.insert import submit
+from signalbox.submit.new_job import NewJob
 from signalbox.worker.lease import Claim, finish
 from tests.support.jobs import TEST_JOB_TYPES
 

@@ -13,8 +13,8 @@ from psycopg.conninfo import conninfo_to_dict
 from signalbox.app import Engine
 from signalbox.invocation import Invocation
 from signalbox.operations import operate
-from signalbox.packs.registries import Catalogue
-from signalbox.packs.task import Registry, Task
+from signalbox.packs.registries import Catalogue, Registry
+from signalbox.packs.task import Task
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.tasks import TEST_TASKS
 
@@ -45,7 +45,7 @@ class Stage:
         return self.engine.archive(event, self.invocation(at, seconds, request_id))
 
     def operate(self, operation: str, at: datetime = NOON, **params: Any) -> dict[str, Any]:
-        return operate(self.engine, {"operation": operation, "params": params}, self.invocation(at))
+        return operate(self.engine.tools, {"operation": operation, "params": params}, self.invocation(at))
 
     def deliver(self, at: datetime = NOON, *, seconds: float = 60) -> list[dict[str, Any]]:
         """Plays Lambda: runs all that was handed over, and what that hands over in its turn."""

@@ -15,7 +15,8 @@ from signalbox.jobs.end_record import record_of
 from signalbox.jobs.job import Job
 from signalbox.jobs.verdict import Verdict
 from signalbox.packs.registries import Catalogue
-from signalbox.submit.insert import NewJob, Submitted, submit
+from signalbox.submit.insert import submit
+from signalbox.submit.new_job import NewJob, Submitted
 from signalbox.worker.lease import Claim, finish
 from tests.support.jobs import TEST_JOB_TYPES
 

@@ -15,7 +15,8 @@ from signalbox.app import Engine
 from signalbox.invocation import Invocation
 from signalbox.packs.job_type import JobType
 from signalbox.packs.registries import Catalogue
-from signalbox.submit.insert import NewJob, Submitted, submit
+from signalbox.submit.insert import submit
+from signalbox.submit.new_job import NewJob, Submitted
 from tests.support.jobs import TEST_JOB_TYPES
 from tests.support.stage import Stage
 

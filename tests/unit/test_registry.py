@@ -10,7 +10,9 @@ import pytest
 
 from signalbox.errors import TaskUnknown
 from signalbox.ledger.ledger import TRANSITIONS, RunStatus
-from signalbox.packs.task import Registry, Task, nearest
+from signalbox.packs.registries import Registry
+from signalbox.packs.suggest import nearest
+from signalbox.packs.task import Task
 from signalbox.tasks import TASKS
 
 
@@ -45,7 +47,7 @@ def test_a_name_registered_twice_is_refused_with_both_places() -> None:
 
 def test_registering_a_task_imports_nothing_of_it() -> None:
     code = (
-        "import sys; from signalbox.packs.pack import registry_of; registry_of([]);"
+        "import sys; from signalbox.engine_pack import registry_of; registry_of([]);"
         "print([m for m in sys.modules if m.startswith('signalbox.tasks.')])"
     )
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

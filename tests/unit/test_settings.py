@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from signalbox.engine_pack import load_packs
 from signalbox.errors import SettingsRefused
-from signalbox.packs.pack import load_packs
 from signalbox.runtime.settings import FileTransfers, Settings
 
 LEAST = {"SIGNALBOX_STACK": "s", "SIGNALBOX_DATABASE_URL": "postgresql:///x"}

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from signalbox.errors import ScheduleRefused, TaskUnknown
+from signalbox.packs.registries import Registry
 from signalbox.packs.schedule import Schedule
-from signalbox.packs.task import Registry
 from signalbox_laptop.aws import client
 from signalbox_laptop.deploy import moto_gaps
 from signalbox_laptop.deploy.conditions import Decided

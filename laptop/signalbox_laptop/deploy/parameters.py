@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from signalbox.packs.task import nearest
+from signalbox.packs.suggest import nearest
 
 Declared = Mapping[str, Mapping[str, Any]]
 

@@ -9,14 +9,14 @@ from typing import Any, Literal
 
 from signalbox.aws.clients import Clients
 from signalbox.aws.database_secret import DatabaseAddress
+from signalbox.engine_pack import load_packs
 from signalbox.errors import DatabaseUnavailable, PayloadRefused, Refused, SchemaMismatch
 from signalbox.invocation import Invocation, Tools
 from signalbox.migrate import migrations
-from signalbox.packs.pack import Pack, load_packs
-from signalbox.packs.registries import Catalogue
-from signalbox.packs.task import Registry
+from signalbox.packs.registries import Catalogue, Registry
 from signalbox.postgres.async_connection import AsyncDatabasePool
-from signalbox.postgres.connection import Connection, Database, DatabasePool
+from signalbox.postgres.connection import Connection, Database
+from signalbox.postgres.pool import DatabasePool
 from signalbox.runtime.log import make_logger
 from signalbox.runtime.settings import Settings
 
@@ -29,7 +29,6 @@ class Engine:
     """One per execution environment."""
 
     tools: Tools
-    packs: tuple[Pack, ...]
 
     @staticmethod
     def start(environ: Mapping[str, str]) -> Engine:
@@ -54,12 +53,13 @@ class Engine:
             clients,
             make_logger(settings.stack, error_details=settings.database_error_details),
             Catalogue((job_type for pack in packs for job_type in pack.job_types), registry),
+            packs,
             environ.get("AWS_LAMBDA_LOG_STREAM_NAME", ""),
         )
         if settings.reader_url or settings.reader_secret_arn:
             make_reader = _databases(settings, DatabaseAddress.of_reader(settings, clients), function)
             tools = replace(tools, readers=DatabasePool(make_reader, size))
-        return Engine(tools, packs)
+        return Engine(tools)
 
     def close(self) -> None:
         """Close every connection. An execution environment ends without it."""
@@ -78,7 +78,7 @@ class Engine:
 
         try:
             with self._counting_outages():
-                return operate(self, event, invocation)
+                return operate(self.tools, event, invocation)
         except SchemaMismatch:
             raise
         except Refused as error:
@@ -122,7 +122,8 @@ class Engine:
 
     def _run(self, event: object, function: FunctionName, invocation: Invocation) -> dict[str, Any]:
         from signalbox.ledger.run import run_task
-        from signalbox.runtime.payload import TaskPayload, read_payload
+        from signalbox.ledger.task_payload import TaskPayload
+        from signalbox.packs.payload import read_payload
 
         payload = read_payload(TaskPayload, event)
         task = self.tools.registry.find(payload.task)

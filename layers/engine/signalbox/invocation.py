@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from signalbox.aws.clients import Clients
 from signalbox.aws.invoke_async import Handoff
-from signalbox.packs.registries import Catalogue
-from signalbox.packs.task import Registry
+from signalbox.packs.pack import Pack
+from signalbox.packs.registries import Catalogue, Registry
 from signalbox.postgres.async_connection import AsyncDatabasePool
-from signalbox.postgres.connection import Database, DatabasePool
+from signalbox.postgres.connection import Database
+from signalbox.postgres.pool import DatabasePool
 from signalbox.runtime.log import Logger
 from signalbox.runtime.settings import Settings
 
@@ -56,6 +57,7 @@ class Tools:
     clients: Clients
     log: Logger
     catalogue: Catalogue
+    packs: tuple[Pack, ...]
     node: str = ""  # the execution environment, as its log stream names it
     readers: DatabasePool | None = None  # of a log-in that can only read, where the stack has one
 

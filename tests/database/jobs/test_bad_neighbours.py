@@ -11,8 +11,8 @@ import psycopg
 import pytest
 
 from signalbox.errors import DatabaseUnavailable
+from signalbox.jobs.dependency import Dependency
 from signalbox.packs.job_type import JobType
-from signalbox.submit.dependencies import Dependency
 from signalbox.worker import core, timeout
 from tests.support.jobs import TEST_JOB_TYPES
 from tests.support.jobs.misbehave import DEEDS, ODD, UNRECORDABLE

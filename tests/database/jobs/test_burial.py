@@ -14,7 +14,7 @@ import pytest
 
 from signalbox.dead_letters.dlq_message import LONGEST_BODY
 from signalbox.errors import PayloadRefused
-from signalbox.submit.insert import Dependency
+from signalbox.jobs.dependency import Dependency
 from tests.support.dead_messages import (
     EVENT,
     PRUNING,

@@ -12,7 +12,8 @@ import psycopg
 import pytest
 
 from signalbox.packs.registries import Catalogue
-from signalbox.submit.insert import NewJob, submit
+from signalbox.submit.insert import submit
+from signalbox.submit.new_job import NewJob
 from tests.support.jobs import TEST_JOB_TYPES
 
 CLAIM = "SELECT id::text FROM signalbox.claim_jobs(%s::uuid[], %s, 'tests', NULL, interval '1 min')"

@@ -9,9 +9,10 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
+from signalbox.jobs.dependency import Dependency
 from signalbox.ledger.context import Context
 from signalbox.packs.registries import Catalogue
-from signalbox.submit.insert import Dependency, NewJob
+from signalbox.submit.new_job import NewJob
 from tests.support.bus_stand_in import BusStandIn
 from tests.support.contexts import context_of
 from tests.support.invoke_recorder import InvokeRecorder

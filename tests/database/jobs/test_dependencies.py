@@ -10,7 +10,8 @@ import psycopg
 import pytest
 
 from signalbox.errors import JobRefused
-from signalbox.submit.insert import Dependency, NewJob
+from signalbox.jobs.dependency import Dependency
+from signalbox.submit.new_job import NewJob
 from tests.support.ledger_rows import count
 from tests.support.work_bench import WorkBench, overlapping
 

@@ -9,8 +9,9 @@ import psycopg
 import pytest
 
 from signalbox.errors import GroupUnknown, JobRefused
+from signalbox.jobs.dependency import Dependency
 from signalbox.submit.groups import Group, seal_group, show_group
-from signalbox.submit.insert import Dependency, NewJob
+from signalbox.submit.new_job import NewJob
 from tests.support.ledger_rows import count
 from tests.support.work_bench import CATALOGUE, WorkBench, overlapping
 
@@ -29,8 +30,7 @@ def other(dsn: str) -> Iterator[WorkBench]:
 
 
 def seal(bench: WorkBench, completion: NewJob | None = DONE) -> tuple[Group, list[str]]:
-    group, notices = seal_group(bench.db, CATALOGUE, "g", datetime.now(UTC), completion)
-    return group, [notice.job_id for notice in notices]
+    return seal_group(bench.db, CATALOGUE, "g", datetime.now(UTC), completion)
 
 
 def counts(bench: WorkBench) -> tuple[int, int, int, int]:

@@ -7,9 +7,10 @@ from datetime import timedelta
 import pytest
 
 from signalbox.errors import Unavailable
+from signalbox.jobs.job_message import Notice
 from signalbox.packs.job_type import Lane
-from signalbox.publish.lanes import LONGEST_DELAY_SECONDS, Lanes, Notice
-from signalbox.submit.insert import NewJob
+from signalbox.publish.lanes import LONGEST_DELAY_SECONDS, Lanes
+from signalbox.submit.new_job import NewJob
 from tests.support.jobs_stage import JobsStage, sqs_event
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import psycopg
 import pytest
 
+from signalbox.jobs.dependency import Dependency
 from signalbox.jobs.end_record import record_of
 from signalbox.jobs.job import Job
 from signalbox.jobs.verdict import COMPLETED, Verdict
 from signalbox.postgres.connection import transaction_to_end
-from signalbox.submit.dependencies import Dependency
 from signalbox.worker.lease import Changed, Claim, LeaseLost, complete, finish
 from signalbox.worker.usage import Cost
 from tests.support.workshop import Workshop

@@ -11,10 +11,11 @@ import psycopg
 import pytest
 
 from signalbox.errors import IdRefused, JobRefused, JobTypeUnknown, JobUnknown, TransitionRefused, Unavailable
+from signalbox.jobs.dependency import Dependency
 from signalbox.operate import bulk
 from signalbox.operate.filters import Selection
 from signalbox.operate.listing import Preview, preview
-from signalbox.submit.insert import Dependency, NewJob
+from signalbox.submit.new_job import NewJob
 from tests.support.order_desk import OrderDesk
 
 HOUR = timedelta(hours=1)

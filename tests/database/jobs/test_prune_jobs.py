@@ -15,7 +15,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from signalbox.packs.registries import Catalogue
-from signalbox.submit.insert import NewJob, submit
+from signalbox.submit.insert import submit
+from signalbox.submit.new_job import NewJob
 from signalbox.tasks import prune_jobs
 from tests.support.aws import shared_client
 from tests.support.invoke_recorder import InvokeRecorder

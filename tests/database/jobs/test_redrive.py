@@ -14,7 +14,7 @@ import pytest
 from signalbox.dead_letters import redrive as redriving
 from signalbox.dead_letters.letters import LetterSelection, triage
 from signalbox.errors import DeadLetterUnknown, JobRefused, PayloadRefused, TransitionRefused, Unavailable
-from signalbox.submit.insert import Dependency
+from signalbox.jobs.dependency import Dependency
 from tests.support.dead_messages import PRUNING, bury, failed_invocation, lane_message, undelivered
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.letters import Letters

@@ -16,7 +16,7 @@ import pytest
 
 from signalbox.packs.job_type import JobType
 from signalbox.packs.outcome import Completed
-from signalbox.submit.insert import NewJob
+from signalbox.submit.new_job import NewJob
 from signalbox.worker import core, driver
 from tests.support.jobs import TEST_JOB_TYPES
 from tests.support.jobs.act import ACTS

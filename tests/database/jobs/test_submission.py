@@ -12,10 +12,12 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from signalbox.engine_pack import ENGINE
 from signalbox.errors import JobRefused, JobTypeUnknown
-from signalbox.packs.pack import ENGINE
+from signalbox.jobs.dependency import Dependency
 from signalbox.packs.registries import Catalogue
-from signalbox.submit.insert import SQL, Dependency, NewJob, Submitted, submit
+from signalbox.submit.insert import SQL, submit
+from signalbox.submit.new_job import NewJob, Submitted
 from tests.support.jobs import TEST_JOB_TYPES
 from tests.support.ledger_rows import count
 from tests.support.partition_rows import wait_until_waiting

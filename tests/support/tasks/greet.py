@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from signalbox.ledger.context import Context, Done
-from signalbox.runtime.payload import Payload
+from signalbox.packs.payload import Payload
 
 
 class Params(Payload):

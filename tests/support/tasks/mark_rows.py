@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from signalbox.ledger.context import Context, Done, drain
+from signalbox.batches.drain import drain
+from signalbox.ledger.context import Context, Done
 
 BATCH = 20_000
 

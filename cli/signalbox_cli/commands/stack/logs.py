@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from botocore.exceptions import ClientError
 
-from signalbox.packs.task import nearest
+from signalbox.packs.suggest import nearest
 from signalbox_cli.command import Example
 from signalbox_cli.command_parser import CommandParser
 from signalbox_cli.errors import CommandFailed, UsageRefused

@@ -64,7 +64,7 @@ def _minute(given: datetime | None, clock: datetime) -> datetime:
     at = (given or clock).replace(second=0, microsecond=0)
     if at <= clock:
         return at
-    from signalbox.runtime.payload import CLOCK_SKEW  # it takes a while to load
+    from signalbox.ledger.task_payload import CLOCK_SKEW  # it takes a while to load
 
     if at > clock + CLOCK_SKEW:
         ahead = CLOCK_SKEW // timedelta(minutes=1)

@@ -9,7 +9,6 @@ from typing import Any
 
 from signalbox.aws.clients import Clients
 from signalbox.errors import Unavailable
-from signalbox.ledger.ledger import Trigger
 from signalbox.packs.task import Task
 
 
@@ -39,11 +38,11 @@ class Handoff:
         self,
         task: Task,
         now: datetime,
-        trigger: Trigger,
+        trigger: str,
         request: dict[str, Any] | None = None,
         **origin: Any,
     ) -> None:
         """Asks for a run as if it were `now`; `request` is what its payload holds beside."""
         asked = dict(request or {})
-        asked["origin"] = {**asked.get("origin", {}), **origin, "trigger": str(trigger)}
+        asked["origin"] = {**asked.get("origin", {}), **origin, "trigger": trigger}
         self.send(task, {"task": task.name, "reference_time": now.isoformat(), **asked})

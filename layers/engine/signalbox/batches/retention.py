@@ -14,7 +14,8 @@ from typing import Any, LiteralString
 import psycopg
 from psycopg import sql
 
-from signalbox.ledger.context import Context, Done, drain
+from signalbox.batches.drain import drain
+from signalbox.ledger.context import Context, Done
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)

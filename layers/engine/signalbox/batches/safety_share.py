@@ -15,8 +15,8 @@ from pydantic import Field
 from signalbox.batches.retention import Retention
 from signalbox.errors import DeletionRefused
 from signalbox.ledger.context import Context
+from signalbox.packs.payload import Payload
 from signalbox.postgres.queries import load_queries
-from signalbox.runtime.payload import Payload
 
 SQL = load_queries(__file__)
 

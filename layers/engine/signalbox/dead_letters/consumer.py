@@ -19,9 +19,10 @@ import psycopg
 from signalbox.dead_letters.dlq_message import Letter, job_of, read_letter
 from signalbox.errors import DatabaseUnavailable, PayloadRefused, Refused, Unavailable
 from signalbox.invocation import Invocation, Tools
+from signalbox.ledger.task_payload import TaskPayload
+from signalbox.packs.payload import read_payload
 from signalbox.packs.schedule import Schedule
 from signalbox.postgres.queries import load_queries
-from signalbox.runtime.payload import TaskPayload, read_payload
 
 SQL = load_queries(__file__)
 _OF_A_RULE = {"task", "scheduled_time"}

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, Literal
 
 from signalbox.job_schedules.cron import Cron, zone_of
-from signalbox.submit.insert import NewJob
+from signalbox.submit.new_job import NewJob
 
 CatchUp = Literal["all", "latest", "skip"]
 # Of one schedule in one run: what a long outage has left comes minute by minute.

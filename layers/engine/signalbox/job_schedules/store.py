@@ -22,12 +22,12 @@ from signalbox.job_schedules.cron import Cron, zone_of
 from signalbox.job_schedules.schedule import CatchUp, JobSchedule, job_of, next_run
 from signalbox.operate import audit
 from signalbox.operate.audit import Orderer
+from signalbox.packs.payload import Payload, fault_of
 from signalbox.packs.registries import Catalogue
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.json_rows import as_json
 from signalbox.postgres.queries import load_queries
 from signalbox.postgres.uuid7 import new_ids
-from signalbox.runtime.payload import Payload, fault_of
 from signalbox.submit.insert import check_job
 
 SQL = load_queries(__file__)

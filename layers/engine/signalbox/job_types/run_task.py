@@ -16,11 +16,12 @@ from signalbox.errors import PayloadRefused
 from signalbox.invocation import Invocation
 from signalbox.ledger import run
 from signalbox.ledger.ledger import RunStatus
+from signalbox.ledger.task_payload import Origin, TaskPayload
 from signalbox.packs.job_payload import JobPayload
 from signalbox.packs.outcome import Completed, More, Outcome, Permanent, Snooze
-from signalbox.packs.task import Registry
+from signalbox.packs.payload import Instant
+from signalbox.packs.registries import Registry
 from signalbox.postgres.queries import load_queries
-from signalbox.runtime.payload import Instant, Origin, TaskPayload
 from signalbox.worker.job_context import JobContext
 
 SQL = load_queries(__file__)

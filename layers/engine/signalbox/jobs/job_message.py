@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic_core import from_json
@@ -42,3 +43,22 @@ def read_body(body: str) -> tuple[str | None, str]:
 
 def read_job_id(body: str) -> str | None:
     return read_body(body)[0]
+
+
+_UNFIT = re.compile(r"[^!-~]")  # SQS takes up to 128 printable characters of ASCII, no spaces
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What is sent for a job."""
+
+    job_id: str
+    job_type: str
+    lane: str
+    tenant: str | None = None
+    delay_seconds: int = 0
+
+    @property
+    def group(self) -> str:
+        """Fair queues share by it; a message without one would count as a tenant of its own."""
+        return _UNFIT.sub("-", self.tenant or "")[:128] or "-"

@@ -18,22 +18,16 @@ from typing import Any
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from signalbox.aws.invoke_async import Handoff
-from signalbox.budget import Budget
-from signalbox.errors import BackfillRefused, Unavailable
-from signalbox.ledger.ledger import Claim, Ending, RunStatus, Slot, Trigger
+from signalbox.errors import BackfillRefused
+from signalbox.ledger.ledger import Claim, Ending, RunStatus, Slot
 from signalbox.packs.schedule import Schedule
-from signalbox.packs.task import Overlap, Registry, Task
+from signalbox.packs.task import Task
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.queries import load_queries
-from signalbox.runtime.log import Logger
 
 SQL = load_queries(__file__)
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 MOST_SLOTS = 100_000
-# After this long without an end and without a lease, an invocation is taken for lost and its slot given out again.
-LOST_AFTER = timedelta(minutes=15)
-MOST_ATTEMPTS = 5
 
 
 class BackfillStatus(StrEnum):
@@ -221,47 +215,14 @@ def settle_unclaimed(connection: Connection, backfill_id: str, slot: Slot, claim
     slot of the task was in the way, it goes out again; and while another worker has it, that one will settle it."""
     values = {"id": backfill_id, "slot": slot.instant, "task": slot.task.name}
     if claim.status is RunStatus.MISSED:
-        connection.execute(SQL["put_back"], {"id": backfill_id, "slots": [slot.instant]})
+        put_back(connection, backfill_id, [slot.instant])
     else:
         connection.execute(SQL["settle_if_done"], values)
 
 
-def advance(connection: Connection, handoff: Handoff, registry: Registry, budget: Budget, log: Logger) -> int:
-    """Starts what is due of every running backfill; answers how many slots that was."""
-    started = 0
-    for (backfill_id,) in connection.execute(SQL["list_open"]).fetchall():
-        backfill = find(connection, str(backfill_id))
-        task = registry.tasks.get(backfill.task)
-        if task is None:
-            log.warning(
-                "backfill.stalled",
-                extra={"backfill_id": backfill.id, "error": f"no task '{backfill.task}' here"},
-            )
-            continue
-        try:
-            started += _advance_one(connection, handoff, task, backfill, budget)
-        except Unavailable as error:
-            log.warning("backfill.stalled", extra={"backfill_id": backfill.id, "error": str(error)})
-    return started
-
-
-def _advance_one(connection: Connection, handoff: Handoff, task: Task, backfill: Backfill, budget: Budget) -> int:
-    values = {"id": backfill.id, "task": task.name, "lost_after": LOST_AFTER, "most_attempts": MOST_ATTEMPTS}
-    connection.execute(SQL["recover_lost"], values)
-    at_once = 1 if task.overlap is Overlap.FORBID else None
-    taken = connection.execute(SQL["take"], {"id": backfill.id, "at_once": at_once}).fetchall()
-    waiting = sorted((row[0].astimezone(UTC) for row in taken), reverse=True)
-    # A success since the order was given counts, even for a forced one: its events may come twice.
-    request = {"params": backfill.params, "force": backfill.force, "origin": {"since": _text(backfill.created_at)}}
-    try:
-        while waiting and not budget.spent:
-            handoff.rerun(task, waiting[-1], Trigger.BACKFILL, request, backfill_id=backfill.id)
-            waiting.pop()
-    finally:
-        if waiting:
-            connection.execute(SQL["put_back"], {"id": backfill.id, "slots": waiting})
-    connection.execute(SQL["complete"], {"id": backfill.id})
-    return len(taken) - len(waiting)
+def put_back(connection: Connection, backfill_id: str, slots: Sequence[datetime]) -> None:
+    """Have these slots wait again."""
+    connection.execute(SQL["put_back"], {"id": backfill_id, "slots": slots})
 
 
 def _move(

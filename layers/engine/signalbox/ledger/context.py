@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -12,8 +12,7 @@ from psycopg.pq import TransactionStatus
 from signalbox.aws.clients import Clients
 from signalbox.aws.invoke_async import Handoff
 from signalbox.budget import Budget
-from signalbox.packs.registries import Catalogue
-from signalbox.packs.task import Registry
+from signalbox.packs.registries import Catalogue, Registry
 from signalbox.postgres.connection import Connection
 from signalbox.runtime.log import Logger
 from signalbox.runtime.metrics import TaskMetrics
@@ -21,7 +20,7 @@ from signalbox.runtime.settings import Settings
 
 if TYPE_CHECKING:
     from signalbox.publish.publisher import Courier
-    from signalbox.submit.insert import NewJob, Submitted
+    from signalbox.submit.new_job import NewJob, Submitted
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +88,3 @@ class Skipped:
 
 
 Outcome = Done | Skipped
-
-
-def drain(budget: Budget, step: Callable[[], int], *, size: int) -> Done:
-    """Repeats a step that works on at most `size` items and commits, until one finds fewer or the budget is spent."""
-    items = 0
-    while not budget.spent:
-        found = step()
-        items += found
-        if found < size:
-            return Done(items)
-    return Done(items, more=True)

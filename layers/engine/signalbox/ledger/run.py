@@ -25,10 +25,11 @@ from signalbox.invocation import Invocation, Tools
 from signalbox.ledger import ledger
 from signalbox.ledger.context import Context, Done, Outcome, Skipped
 from signalbox.ledger.ledger import Attempt, Claim, Ending, RunStatus, Slot, Trigger
+from signalbox.ledger.task_payload import TaskPayload
+from signalbox.packs.payload import read_payload
 from signalbox.packs.task import Task
 from signalbox.postgres.error_details import conceal, describe
 from signalbox.runtime.metrics import TaskMetrics
-from signalbox.runtime.payload import TaskPayload, read_payload
 
 # How often the end of a run is written down before it is left to the sweep, a second apart: a restart of the
 # database takes a moment, and a lost ending costs the slot the rest of its lease.

@@ -20,9 +20,9 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field
 
 from signalbox.errors import AnswerLost, PayloadRefused, SignalboxError
+from signalbox.packs.payload import read_payload
 from signalbox.postgres.error_details import describe
 from signalbox.runtime.log import Logger
-from signalbox.runtime.payload import read_payload
 
 MOST_BYTES = 4096  # that CloudFormation takes
 MOST_REASON = 2000

@@ -13,15 +13,16 @@ import psycopg
 
 from signalbox.aws.clients import Clients
 from signalbox.aws.database_secret import DatabaseAddress
+from signalbox.engine_pack import load_packs
 from signalbox.errors import MigrationOverdue, Unavailable
 from signalbox.migrate import deploy_hook, migrations
 from signalbox.migrate.deploy_hook import Answer
 from signalbox.migrate.grants import Roles, find_roles
 from signalbox.migrate.logins import LogIn, read_logins
-from signalbox.packs.pack import Pack, load_packs
+from signalbox.packs.pack import Pack
+from signalbox.packs.payload import Payload, read_payload
 from signalbox.postgres.connection import Connection, Database
 from signalbox.runtime.log import Logger, make_logger
-from signalbox.runtime.payload import Payload, read_payload
 from signalbox.runtime.settings import Settings
 
 # A database that pauses when nobody asks is up again in less; a table in use is left alone sooner or later.

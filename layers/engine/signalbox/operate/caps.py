@@ -13,6 +13,7 @@ from typing import Any, Literal
 from psycopg.rows import dict_row
 
 from signalbox.errors import ControlRefused
+from signalbox.jobs.job_message import Notice
 from signalbox.jobs.status import JobState
 from signalbox.operate import audit
 from signalbox.operate.audit import Orderer
@@ -25,8 +26,7 @@ from signalbox.packs.registries import LONGEST_KEY, Catalogue
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.json_rows import as_json
 from signalbox.postgres.queries import load_queries
-from signalbox.publish.lanes import Notice
-from signalbox.submit.insert import read_notices
+from signalbox.publish.publisher import read_notices
 
 SQL = load_queries(__file__)
 Kind = Literal["type", "lane", "tenant", "key"]

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from signalbox.errors import PayloadRefused
-from signalbox.packs.task import nearest
-from signalbox.runtime.payload import Payload, read_payload
+from signalbox.packs.payload import Payload, read_payload
+from signalbox.packs.suggest import nearest
 
 if TYPE_CHECKING:
-    from signalbox.app import Engine
-    from signalbox.invocation import Invocation
+    from signalbox.invocation import Invocation, Tools
 
 # Each is a function of its name in its module, with a params model of its name in capitals: list_runs, ListRuns.
 OPERATIONS = {
@@ -62,7 +61,7 @@ class OperationPayload(Payload):
     params: dict[str, Any] = Field(default_factory=dict)
 
 
-def operate(engine: Engine, event: object, invocation: Invocation) -> dict[str, Any]:
+def operate(tools: Tools, event: object, invocation: Invocation) -> dict[str, Any]:
     """Answers one operation."""
     payload = read_payload(OperationPayload, event)
     name = payload.operation
@@ -71,5 +70,5 @@ def operate(engine: Engine, event: object, invocation: Invocation) -> dict[str, 
     module = import_module(OPERATIONS[name])
     model = getattr(module, "".join(word.capitalize() for word in name.split("_")))
     params = read_payload(model, payload.params, f"params of operation '{name}'")
-    answer: dict[str, Any] = getattr(module, name)(engine, params, invocation)
+    answer: dict[str, Any] = getattr(module, name)(tools, params, invocation)
     return {"operation": name, **answer}

@@ -6,14 +6,14 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from signalbox.app import Engine
 from signalbox.budget import Budget
-from signalbox.invocation import Invocation
+from signalbox.invocation import Invocation, Tools
 from signalbox.ledger import backfill
 from signalbox.ledger.backfill import Backfill, Order
+from signalbox.ledger.backfill_driver import advance
 from signalbox.ledger.run import check_enabled, check_params
+from signalbox.packs.payload import Instant, Payload
 from signalbox.postgres.json_rows import as_json
-from signalbox.runtime.payload import Instant, Payload
 
 
 class CreateBackfill(Payload):
@@ -57,43 +57,43 @@ class CancelBackfill(_Step):
     """For good."""
 
 
-def create_backfill(engine: Engine, params: CreateBackfill, invocation: Invocation) -> dict[str, Any]:
+def create_backfill(tools: Tools, params: CreateBackfill, invocation: Invocation) -> dict[str, Any]:
     """Writes the plan and starts its first slots; a dry run answers what the plan would be."""
-    order, connection = _order(engine, params), engine.tools.database.connection()
+    order, connection = _order(tools, params), tools.database.connection()
     if params.dry_run:
         return {"dry_run": backfill.preview(connection, order, invocation.clock)}
     created = backfill.create(connection, order, invocation.clock)
-    _advance(engine, invocation)
+    _advance(tools, invocation)
     return _answer(backfill.find(connection, created.id))
 
 
-def list_backfills(engine: Engine, params: ListBackfills, _: Invocation) -> dict[str, Any]:
-    found = backfill.list_newest(engine.tools.database.connection(), params.status, params.limit)
+def list_backfills(tools: Tools, params: ListBackfills, _: Invocation) -> dict[str, Any]:
+    found = backfill.list_newest(tools.database.connection(), params.status, params.limit)
     return {"backfills": [_shown(backfill) for backfill in found]}
 
 
-def show_backfill(engine: Engine, params: ShowBackfill, _: Invocation) -> dict[str, Any]:
-    return _answer(backfill.find(engine.tools.database.connection(), params.id))
+def show_backfill(tools: Tools, params: ShowBackfill, _: Invocation) -> dict[str, Any]:
+    return _answer(backfill.find(tools.database.connection(), params.id))
 
 
-def pause_backfill(engine: Engine, params: PauseBackfill, _: Invocation) -> dict[str, Any]:
-    return _answer(backfill.pause(engine.tools.database.connection(), params.id, params.by, params.reason))
+def pause_backfill(tools: Tools, params: PauseBackfill, _: Invocation) -> dict[str, Any]:
+    return _answer(backfill.pause(tools.database.connection(), params.id, params.by, params.reason))
 
 
-def resume_backfill(engine: Engine, params: ResumeBackfill, invocation: Invocation) -> dict[str, Any]:
-    connection = engine.tools.database.connection()
+def resume_backfill(tools: Tools, params: ResumeBackfill, invocation: Invocation) -> dict[str, Any]:
+    connection = tools.database.connection()
     backfill.resume(connection, params.id, params.by, params.reason)
-    _advance(engine, invocation)
+    _advance(tools, invocation)
     return _answer(backfill.find(connection, params.id))
 
 
-def cancel_backfill(engine: Engine, params: CancelBackfill, _: Invocation) -> dict[str, Any]:
-    return _answer(backfill.cancel(engine.tools.database.connection(), params.id, params.by, params.reason))
+def cancel_backfill(tools: Tools, params: CancelBackfill, _: Invocation) -> dict[str, Any]:
+    return _answer(backfill.cancel(tools.database.connection(), params.id, params.by, params.reason))
 
 
-def _order(engine: Engine, params: CreateBackfill) -> Order:
-    task = engine.tools.registry.find(params.task)
-    check_enabled(engine.tools, task.name)
+def _order(tools: Tools, params: CreateBackfill) -> Order:
+    task = tools.registry.find(params.task)
+    check_enabled(tools, task.name)
     check_params(task, params.params)
     return Order(
         task=task,
@@ -107,11 +107,10 @@ def _order(engine: Engine, params: CreateBackfill) -> Order:
     )
 
 
-def _advance(engine: Engine, invocation: Invocation) -> None:
+def _advance(tools: Tools, invocation: Invocation) -> None:
     """The first slots start at once; the rest follow each minute."""
-    tools = engine.tools
     budget = Budget(invocation.ends_at - tools.settings.budget_margin_seconds)
-    backfill.advance(tools.database.connection(), tools.handoff, tools.enabled(), budget, tools.log)
+    advance(tools.database.connection(), tools.handoff, tools.enabled(), budget, tools.log)
 
 
 def _answer(backfill: Backfill) -> dict[str, Any]:

@@ -6,16 +6,15 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from signalbox.app import Engine
 from signalbox.errors import ControlRefused
-from signalbox.invocation import Invocation
+from signalbox.invocation import Invocation, Tools
 from signalbox.operate import caps
 from signalbox.operate import pause as pausing
 from signalbox.operate.audit import Orderer
 from signalbox.operate.caps import Cap, Controlled, Kind
 from signalbox.operate.listing import list_jobs
 from signalbox.operations.orders import JobOrder, answer_of, order_jobs, preview_of, terms_of
-from signalbox.runtime.payload import Payload
+from signalbox.packs.payload import Payload
 
 
 class _Hold(JobOrder):
@@ -59,44 +58,44 @@ class SetCap(Payload):
     reason: str | None = Field(None, max_length=1000)
 
 
-def pause(engine: Engine, params: Pause, invocation: Invocation) -> dict[str, Any]:
+def pause(tools: Tools, params: Pause, invocation: Invocation) -> dict[str, Any]:
     what = params.controlled
     if what is None:
-        return order_jobs(engine, params, invocation, pausing.pause)
-    db, catalogue = engine.tools.database.connection(), engine.tools.catalogue
+        return order_jobs(tools, params, invocation, pausing.pause)
+    db, catalogue = tools.database.connection(), tools.catalogue
     if params.dry_run:
         what.require_known(db, catalogue)
-        return {"dry_run": preview_of(engine, what.selection)}
+        return {"dry_run": preview_of(tools, what.selection)}
     caps.pause_control(db, catalogue, what, by=params.orderer)
-    return {**_shown(engine, what), "known": what.kind in ("type", "lane") or bool(list_jobs(db, what.selection, 1))}
+    return {**_shown(tools, what), "known": what.kind in ("type", "lane") or bool(list_jobs(db, what.selection, 1))}
 
 
-def resume(engine: Engine, params: Resume, invocation: Invocation) -> dict[str, Any]:
+def resume(tools: Tools, params: Resume, invocation: Invocation) -> dict[str, Any]:
     what = params.controlled
     if what is None:
-        return order_jobs(engine, params, invocation, pausing.resume)
-    db, catalogue = engine.tools.database.connection(), engine.tools.catalogue
+        return order_jobs(tools, params, invocation, pausing.resume)
+    db, catalogue = tools.database.connection(), tools.catalogue
     if params.dry_run:
         what.require_known(db, catalogue)
-        return {"dry_run": preview_of(engine, what.selection)}
-    done = caps.resume_control(db, catalogue, what, terms_of(engine, params.orderer, invocation))
-    engine.tools.courier.send(caps.next_held(db, [what.name]))
-    return {**_shown(engine, what), **answer_of(engine, done)}
+        return {"dry_run": preview_of(tools, what.selection)}
+    done = caps.resume_control(db, catalogue, what, terms_of(tools, params.orderer, invocation))
+    tools.courier.send(caps.next_held(db, [what.name]))
+    return {**_shown(tools, what), **answer_of(tools, done)}
 
 
-def list_controls(engine: Engine, _: ListControls, __: Invocation) -> dict[str, Any]:
-    return {"controls": caps.list_controls(engine.tools.database.connection())}
+def list_controls(tools: Tools, _: ListControls, __: Invocation) -> dict[str, Any]:
+    return {"controls": caps.list_controls(tools.database.connection())}
 
 
-def set_cap(engine: Engine, params: SetCap, _: Invocation) -> dict[str, Any]:
+def set_cap(tools: Tools, params: SetCap, _: Invocation) -> dict[str, Any]:
     what = Controlled(params.kind, params.key)
     cap = Cap(params.max_running, params.rate, params.per_seconds)
-    db, by = engine.tools.database.connection(), Orderer(params.by, params.reason)
-    engine.tools.courier.send(caps.set_cap(db, engine.tools.catalogue, what, cap, by=by))
-    return _shown(engine, what)
+    db, by = tools.database.connection(), Orderer(params.by, params.reason)
+    tools.courier.send(caps.set_cap(db, tools.catalogue, what, cap, by=by))
+    return _shown(tools, what)
 
 
-def _shown(engine: Engine, what: Controlled) -> dict[str, Any]:
+def _shown(tools: Tools, what: Controlled) -> dict[str, Any]:
     """The control as it is now; None where nothing is paused or capped any more."""
-    found = caps.list_controls(engine.tools.database.connection())
+    found = caps.list_controls(tools.database.connection())
     return {"control": next((one for one in found if (one["kind"], one["key"]) == (what.kind, what.key)), None)}

@@ -7,13 +7,12 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from signalbox.app import Engine
 from signalbox.dead_letters import letters
 from signalbox.dead_letters.letters import LetterSelection
 from signalbox.dead_letters.redrive import redrive as redrive_letters
 from signalbox.errors import PayloadRefused
-from signalbox.invocation import Invocation
-from signalbox.runtime.payload import Instant, Payload
+from signalbox.invocation import Invocation, Tools
+from signalbox.packs.payload import Instant, Payload
 
 Status = Literal["pending", "investigating", "resolved", "ignored", "redriven"]
 
@@ -68,9 +67,9 @@ class Redrive(_LetterOrder):
     rate_per_minute: int | None = None
 
 
-def list_dead_letters(engine: Engine, params: ListDeadLetters, _: Invocation) -> dict[str, Any]:
-    db, selection = engine.tools.database.connection(), params.selection()
-    letters.require_known(db, engine.tools.catalogue, selection)
+def list_dead_letters(tools: Tools, params: ListDeadLetters, _: Invocation) -> dict[str, Any]:
+    db, selection = tools.database.connection(), params.selection()
+    letters.require_known(db, tools.catalogue, selection)
     if not params.by_kind:
         return letters.list_letters(db, selection, params.limit, params.before)
     if params.before is not None:
@@ -78,18 +77,18 @@ def list_dead_letters(engine: Engine, params: ListDeadLetters, _: Invocation) ->
     return letters.list_kinds(db, selection, params.limit)
 
 
-def show_dead_letter(engine: Engine, params: ShowDeadLetter, _: Invocation) -> dict[str, Any]:
-    return {"dead_letter": letters.show_letter(engine.tools.database.connection(), params.id)}
+def show_dead_letter(tools: Tools, params: ShowDeadLetter, _: Invocation) -> dict[str, Any]:
+    return {"dead_letter": letters.show_letter(tools.database.connection(), params.id)}
 
 
-def triage_dead_letters(engine: Engine, params: TriageDeadLetters, _: Invocation) -> dict[str, Any]:
-    db, selection = engine.tools.database.connection(), params.selection(params.ids)
-    letters.require_known(db, engine.tools.catalogue, selection)
+def triage_dead_letters(tools: Tools, params: TriageDeadLetters, _: Invocation) -> dict[str, Any]:
+    db, selection = tools.database.connection(), params.selection(params.ids)
+    letters.require_known(db, tools.catalogue, selection)
     return asdict(letters.triage(db, selection, params.decision, by=params.by, reason=params.reason))
 
 
-def redrive(engine: Engine, params: Redrive, invocation: Invocation) -> dict[str, Any]:
-    tools, selection = engine.tools, params.selection(params.ids)
+def redrive(tools: Tools, params: Redrive, invocation: Invocation) -> dict[str, Any]:
+    selection = params.selection(params.ids)
     letters.require_known(tools.database.connection(), tools.catalogue, selection)
     return redrive_letters(
         tools.database.connection(),

@@ -7,12 +7,11 @@ from typing import Any
 
 from pydantic import Field
 
-from signalbox.app import Engine
-from signalbox.invocation import Invocation
+from signalbox.invocation import Invocation, Tools
 from signalbox.operate import audit
 from signalbox.operations.submit import JobToBe, new_job
+from signalbox.packs.payload import Payload
 from signalbox.postgres.json_rows import as_json
-from signalbox.runtime.payload import Payload
 from signalbox.submit import groups
 from signalbox.submit.groups import Group
 
@@ -30,18 +29,18 @@ class SealGroup(Payload):
     reason: str | None = Field(None, max_length=1000)
 
 
-def show_group(engine: Engine, params: ShowGroup, _: Invocation) -> dict[str, Any]:
-    return _shown(groups.show_group(engine.tools.database.connection(), params.id))
+def show_group(tools: Tools, params: ShowGroup, _: Invocation) -> dict[str, Any]:
+    return _shown(groups.show_group(tools.database.connection(), params.id))
 
 
-def seal_group(engine: Engine, params: SealGroup, invocation: Invocation) -> dict[str, Any]:
+def seal_group(tools: Tools, params: SealGroup, invocation: Invocation) -> dict[str, Any]:
     """It takes no more jobs from now on."""
-    tools, db = engine.tools, engine.tools.database.connection()
+    db = tools.database.connection()
     completion = None if params.completion is None else new_job(params.completion, {}, params.by)
     with db.transaction():
-        group, notices = groups.seal_group(db, tools.catalogue, params.id, invocation.clock, completion)
+        group, released = groups.seal_group(db, tools.catalogue, params.id, invocation.clock, completion)
         audit.note(db, audit.Orderer(params.by or "unknown", params.reason), "group.seal", kind="group", id_=params.id)
-    tools.courier.send(notices)
+    tools.courier.send_due(db, released)
     return _shown(group)
 
 

@@ -6,15 +6,14 @@ from typing import Any
 
 from pydantic import Field
 
-from signalbox.app import Engine
-from signalbox.invocation import Invocation
+from signalbox.invocation import Invocation, Tools
 from signalbox.jobs.status import FINAL
 from signalbox.operate import job_detail, listing
 from signalbox.operate.cancel import cancel
 from signalbox.operate.filters import require_id
 from signalbox.operate.retry_now import retry_now
 from signalbox.operations.orders import JobFilter, JobOrder, order_jobs
-from signalbox.runtime.payload import Payload
+from signalbox.packs.payload import Payload
 
 
 class ListJobs(JobFilter):
@@ -36,28 +35,28 @@ class RetryJobs(JobOrder):
     """What waits for its time is tried now."""
 
 
-def list_jobs(engine: Engine, params: ListJobs, _: Invocation) -> dict[str, Any]:
+def list_jobs(tools: Tools, params: ListJobs, _: Invocation) -> dict[str, Any]:
     """A page, newest first; `next` is the `before_id` of the page that follows."""
-    db, before = engine.tools.database.connection(), params.before_id
+    db, before = tools.database.connection(), params.before_id
     jobs = listing.list_jobs(db, params.selection, params.limit, before and require_id(before))
     if not jobs:
-        listing.require_known(db, engine.tools.catalogue, params.selection)
+        listing.require_known(db, tools.catalogue, params.selection)
     return {"jobs": jobs, "next": jobs[-1]["id"] if len(jobs) == params.limit else None}
 
 
-def show_job(engine: Engine, params: ShowJob, _: Invocation) -> dict[str, Any]:
-    return job_detail.show_job(engine.tools.database.connection(), params.id)
+def show_job(tools: Tools, params: ShowJob, _: Invocation) -> dict[str, Any]:
+    return job_detail.show_job(tools.database.connection(), params.id)
 
 
-def cancel_jobs(engine: Engine, params: CancelJobs, invocation: Invocation) -> dict[str, Any]:
+def cancel_jobs(tools: Tools, params: CancelJobs, invocation: Invocation) -> dict[str, Any]:
     """Of ids that are named, those that had ended are told as `refused`."""
     refused: list[dict[str, str]] = []
     if params.ids and not params.dry_run:
-        states = listing.states_of(engine.tools.database.connection(), params.ids)
+        states = listing.states_of(tools.database.connection(), params.ids)
         refused = [{"id": id_, "status": state} for id_, state in states.items() if state in FINAL]
-    answer = order_jobs(engine, params, invocation, cancel)
+    answer = order_jobs(tools, params, invocation, cancel)
     return answer | ({"refused": refused} if refused else {})
 
 
-def retry_jobs(engine: Engine, params: RetryJobs, invocation: Invocation) -> dict[str, Any]:
-    return order_jobs(engine, params, invocation, retry_now)
+def retry_jobs(tools: Tools, params: RetryJobs, invocation: Invocation) -> dict[str, Any]:
+    return order_jobs(tools, params, invocation, retry_now)

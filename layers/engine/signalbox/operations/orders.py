@@ -7,16 +7,15 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from signalbox.app import Engine
 from signalbox.budget import Budget
-from signalbox.invocation import Invocation
+from signalbox.invocation import Invocation, Tools
 from signalbox.operate.audit import Orderer
 from signalbox.operate.bulk import Done, Terms
 from signalbox.operate.filters import Selection
 from signalbox.operate.listing import preview
+from signalbox.packs.payload import Instant, Payload
 from signalbox.packs.registries import Catalogue
 from signalbox.postgres.connection import Connection
-from signalbox.runtime.payload import Instant, Payload
 
 # Of one order by ids: more are a filter's.
 MOST_NAMED = 1000
@@ -63,29 +62,28 @@ class JobOrder(JobFilter):
         return Orderer(self.by, self.reason)
 
 
-def order_jobs(engine: Engine, params: JobOrder, invocation: Invocation, carry: Carry) -> dict[str, Any]:
+def order_jobs(tools: Tools, params: JobOrder, invocation: Invocation, carry: Carry) -> dict[str, Any]:
     """Carries the order out, or previews it; what has become due is sent once all is committed."""
-    db, catalogue = engine.tools.database.connection(), engine.tools.catalogue
+    db, catalogue = tools.database.connection(), tools.catalogue
     if params.dry_run:
-        return {"dry_run": preview_of(engine, params.selection)}
-    done = carry(db, catalogue, params.selection, terms_of(engine, params.orderer, invocation))
-    return answer_of(engine, done)
+        return {"dry_run": preview_of(tools, params.selection)}
+    done = carry(db, catalogue, params.selection, terms_of(tools, params.orderer, invocation))
+    return answer_of(tools, done)
 
 
-def preview_of(engine: Engine, selection: Selection) -> dict[str, Any]:
-    seen = preview(engine.tools.database.connection(), engine.tools.catalogue, selection)
+def preview_of(tools: Tools, selection: Selection) -> dict[str, Any]:
+    seen = preview(tools.database.connection(), tools.catalogue, selection)
     return {"as_of": seen.as_of, "counts": seen.counts, "sample": seen.sample}
 
 
-def terms_of(engine: Engine, by: Orderer, invocation: Invocation) -> Terms:
-    tools = engine.tools
+def terms_of(tools: Tools, by: Orderer, invocation: Invocation) -> Terms:
     budget = Budget(invocation.ends_at - tools.settings.budget_margin_seconds)
     return Terms(by, budget, lambda ids: tools.courier.tell_of(tools.database.connection(), ids))
 
 
-def answer_of(engine: Engine, done: Done) -> dict[str, Any]:
+def answer_of(tools: Tools, done: Done) -> dict[str, Any]:
     return {
         **done.counts,
-        "sent": engine.tools.courier.send_due(engine.tools.database.connection(), done.due),
+        "sent": tools.courier.send_due(tools.database.connection(), done.due),
         "more": done.more,
     }

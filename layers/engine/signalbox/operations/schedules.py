@@ -7,12 +7,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from signalbox.app import Engine
-from signalbox.invocation import Invocation
+from signalbox.invocation import Invocation, Tools
 from signalbox.job_schedules import store
 from signalbox.job_schedules.store import NewSchedule
 from signalbox.operate.audit import Orderer
-from signalbox.runtime.payload import Instant, Payload
+from signalbox.packs.payload import Instant, Payload
 
 
 class ListSchedules(Payload):
@@ -70,18 +69,18 @@ class DeleteSchedule(_Step):
     """For good; the jobs that it has submitted stay."""
 
 
-def list_schedules(engine: Engine, params: ListSchedules, _: Invocation) -> dict[str, Any]:
-    found = store.list_schedules(engine.tools.database.connection(), **params.model_dump())
+def list_schedules(tools: Tools, params: ListSchedules, _: Invocation) -> dict[str, Any]:
+    found = store.list_schedules(tools.database.connection(), **params.model_dump())
     last = found[-1].name if len(found) == params.limit else None
     return {"schedules": [store.shown(schedule) for schedule in found], "next": last}
 
 
-def create_schedule(engine: Engine, params: CreateSchedule, invocation: Invocation) -> dict[str, Any]:
+def create_schedule(tools: Tools, params: CreateSchedule, invocation: Invocation) -> dict[str, Any]:
     every = None if params.every_seconds is None else timedelta(seconds=params.every_seconds)
     given = params.model_dump(exclude={"every_seconds", "replacing", "by", "reason"})
     made = store.create_schedule(
-        engine.tools.database.connection(),
-        engine.tools.catalogue,
+        tools.database.connection(),
+        tools.catalogue,
         NewSchedule(**given, every=every),
         by=Orderer(params.by, params.reason),
         now=invocation.clock,
@@ -90,18 +89,18 @@ def create_schedule(engine: Engine, params: CreateSchedule, invocation: Invocati
     return {"schedule": store.shown(made)}
 
 
-def pause_schedule(engine: Engine, params: PauseSchedule, invocation: Invocation) -> dict[str, Any]:
-    db = engine.tools.database.connection()
+def pause_schedule(tools: Tools, params: PauseSchedule, invocation: Invocation) -> dict[str, Any]:
+    db = tools.database.connection()
     paused = store.pause_schedule(db, params.id, by=params.orderer, now=invocation.clock)
     return {"schedule": store.shown(paused)}
 
 
-def resume_schedule(engine: Engine, params: ResumeSchedule, invocation: Invocation) -> dict[str, Any]:
-    db = engine.tools.database.connection()
+def resume_schedule(tools: Tools, params: ResumeSchedule, invocation: Invocation) -> dict[str, Any]:
+    db = tools.database.connection()
     resumed = store.resume_schedule(db, params.id, by=params.orderer, now=invocation.clock)
     return {"schedule": store.shown(resumed)}
 
 
-def delete_schedule(engine: Engine, params: DeleteSchedule, _: Invocation) -> dict[str, Any]:
-    deleted = store.delete_schedule(engine.tools.database.connection(), params.id, by=params.orderer)
+def delete_schedule(tools: Tools, params: DeleteSchedule, _: Invocation) -> dict[str, Any]:
+    deleted = store.delete_schedule(tools.database.connection(), params.id, by=params.orderer)
     return {"schedule": store.shown(deleted)}

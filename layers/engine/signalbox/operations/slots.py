@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
 
-from signalbox.app import Engine
 from signalbox.errors import PayloadRefused
-from signalbox.invocation import Invocation
+from signalbox.invocation import Invocation, Tools
+from signalbox.packs.payload import Instant, Payload
+from signalbox.packs.registries import Registry
 from signalbox.packs.schedule import Schedule
-from signalbox.packs.task import Registry, Task
+from signalbox.packs.task import Task
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.queries import load_queries
-from signalbox.runtime.payload import Instant, Payload
 from signalbox.tasks.reconcile_slots import lookback_of
 
 SQL = load_queries(__file__)
@@ -28,18 +28,16 @@ class ShowSlots(Payload):
     until: Instant | None = None
 
 
-def show_slots(engine: Engine, params: ShowSlots, invocation: Invocation) -> dict[str, Any]:
+def show_slots(tools: Tools, params: ShowSlots, invocation: Invocation) -> dict[str, Any]:
     until = params.until or invocation.clock
     since = params.since or until - timedelta(days=1)
     if since > until:
         raise PayloadRefused(f"since {since.isoformat()} is after until {until.isoformat()}")
-    db = engine.tools.database.connection()
+    db = tools.database.connection()
     return {
         "since": since.isoformat(),
         "until": until.isoformat(),
-        "tasks": [
-            _row(db, task, since, until, invocation.clock) for task in _wanted(engine.tools.registry, params.task)
-        ],
+        "tasks": [_row(db, task, since, until, invocation.clock) for task in _wanted(tools.registry, params.task)],
     }
 
 

@@ -7,9 +7,8 @@ from typing import Any
 
 from pydantic import Field
 
-from signalbox.app import Engine
-from signalbox.invocation import Invocation
-from signalbox.runtime.payload import Payload
+from signalbox.invocation import Invocation, Tools
+from signalbox.packs.payload import Payload
 from signalbox.stats import statistics
 
 _LONGEST_HOURS = 24 * 400
@@ -28,15 +27,15 @@ class ShowHealth(Payload):
     """No params."""
 
 
-def show_statistics(engine: Engine, params: ShowStatistics, invocation: Invocation) -> dict[str, Any]:
-    db, window = engine.tools.database.connection(), timedelta(hours=params.hours)
+def show_statistics(tools: Tools, params: ShowStatistics, invocation: Invocation) -> dict[str, Any]:
+    db, window = tools.database.connection(), timedelta(hours=params.hours)
     now = invocation.clock
     found = statistics.show_statistics(db, window, params.job_type, now=now, tenant=params.tenant)
     if params.job_type is not None and not found.by_type:
-        engine.tools.catalogue.find(params.job_type)
+        tools.catalogue.find(params.job_type)
     by_tenant = {"by_tenant": statistics.list_tenants(db, now=now)} if params.tenants else {}
     return found.as_json() | by_tenant
 
 
-def show_health(engine: Engine, _: ShowHealth, invocation: Invocation) -> dict[str, Any]:
-    return statistics.show_health(engine.tools.database.connection(), now=invocation.clock).as_json()
+def show_health(tools: Tools, _: ShowHealth, invocation: Invocation) -> dict[str, Any]:
+    return statistics.show_health(tools.database.connection(), now=invocation.clock).as_json()

@@ -9,12 +9,13 @@ from typing import Annotated, Any, Literal
 from psycopg import Rollback
 from pydantic import BeforeValidator, Field
 
-from signalbox.app import Engine
 from signalbox.errors import JobRefused
-from signalbox.invocation import Invocation
+from signalbox.invocation import Invocation, Tools
+from signalbox.jobs.dependency import Dependency
+from signalbox.packs.payload import Instant, Payload
 from signalbox.postgres.uuid7 import new_ids
-from signalbox.runtime.payload import Instant, Payload
-from signalbox.submit.insert import Dependency, NewJob, Submitted, submit
+from signalbox.submit.insert import submit
+from signalbox.submit.new_job import NewJob, Submitted
 
 MOST_JOBS = 20_000  # of one call: what it answers must fit into Lambda's six megabytes, as what it is asked
 _YEAR = 366 * 86_400
@@ -65,8 +66,8 @@ class SubmitJobs(Payload):
     dry_run: bool = False
 
 
-def submit_jobs(engine: Engine, params: SubmitJobs, invocation: Invocation) -> dict[str, Any]:
-    tools, db = engine.tools, engine.tools.database.connection()
+def submit_jobs(tools: Tools, params: SubmitJobs, invocation: Invocation) -> dict[str, Any]:
+    db = tools.database.connection()
     jobs = _new_jobs(params)
     with db.transaction() as transaction:
         submitted = submit(db, tools.catalogue, jobs, invocation.clock)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from signalbox.app import Engine
-from signalbox.invocation import Invocation
+from signalbox.invocation import Invocation, Tools
+from signalbox.packs.payload import Payload
 from signalbox.packs.task import Task
-from signalbox.runtime.payload import Payload
 
 
 class ListTasks(Payload):
     """No params."""
 
 
-def list_tasks(engine: Engine, _: ListTasks, __: Invocation) -> dict[str, Any]:
-    disabled = engine.tools.settings.disabled_tasks
-    return {"tasks": [_shown(task, task.name not in disabled) for task in engine.tools.registry]}
+def list_tasks(tools: Tools, _: ListTasks, __: Invocation) -> dict[str, Any]:
+    disabled = tools.settings.disabled_tasks
+    return {"tasks": [_shown(task, task.name not in disabled) for task in tools.registry]}
 
 
 def _shown(task: Task, enabled: bool) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from signalbox.errors import JobRefused
-from signalbox.runtime.payload import fault_of
+from signalbox.packs.payload import fault_of
 
 if TYPE_CHECKING:
     from signalbox.packs.registries import Known

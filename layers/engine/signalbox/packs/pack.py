@@ -5,16 +5,11 @@ The engine names no pack. A stack's setting SIGNALBOX_PACKS does, and each pack'
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 
-from signalbox.errors import SettingsRefused
-from signalbox.job_types import JOB_TYPES
 from signalbox.packs.job_type import JobType
-from signalbox.packs.task import Registry, Task
-from signalbox.tasks import TASKS
+from signalbox.packs.task import Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,31 +20,3 @@ class Pack:
     tasks: tuple[Task, ...]
     migrations: Path
     job_types: tuple[JobType, ...] = ()
-
-
-ENGINE = Pack("signalbox", TASKS, Path(__file__).parents[1] / "migrations", JOB_TYPES)
-
-
-def load_packs(names: Sequence[str]) -> tuple[Pack, ...]:
-    """The engine and the named packs, in the order in which they migrate."""
-    return (ENGINE, *(_load(name) for name in names))
-
-
-def registry_of(names: Sequence[str]) -> Registry:
-    """The tasks of the engine and of the named packs."""
-    return Registry(task for pack in load_packs(names) for task in pack.tasks)
-
-
-def _load(name: str) -> Pack:
-    try:
-        pack = import_module(f"{name}.pack").PACK
-    except ModuleNotFoundError as error:
-        if error.name not in (name, f"{name}.pack"):
-            raise
-        raise SettingsRefused(
-            f"pack '{name}' is named in SIGNALBOX_PACKS but its layer is not attached to this function: "
-            "attach the layer, or take the name out"
-        ) from None
-    if not isinstance(pack, Pack):
-        raise SettingsRefused(f"pack '{name}': {name}.pack.PACK is not a signalbox.packs.pack.Pack")
-    return pack

@@ -9,10 +9,11 @@ from inspect import iscoroutinefunction
 from types import MappingProxyType
 from typing import Any
 
-from signalbox.errors import JobTypeUnknown
+from signalbox.errors import JobTypeUnknown, TaskUnknown
 from signalbox.packs.job_payload import JobPayload
 from signalbox.packs.job_type import JobType
-from signalbox.packs.task import Registry, nearest
+from signalbox.packs.suggest import nearest
+from signalbox.packs.task import Task
 
 LONGEST_KEY = 200
 
@@ -88,3 +89,29 @@ class Catalogue:
             return known
         listed = "docs/job-types.md lists the engine's, and each pack's JOB_TYPES its own"
         raise JobTypeUnknown(f"job type '{name}' is not registered{nearest(name, self.types, listed)}")
+
+
+class Registry:
+    """The tasks of the engine and of the packs that a stack runs."""
+
+    def __init__(self, tasks: Iterable[Task]) -> None:
+        by_name: dict[str, Task] = {}
+        for task in tasks:
+            known = by_name.get(task.name)
+            if known is not None and not known.stand_in:
+                raise ValueError(f"task '{task.name}' is registered twice: in {known.module} and in {task.module}")
+            by_name[task.name] = task
+        self.tasks: Mapping[str, Task] = MappingProxyType(by_name)
+
+    def __iter__(self) -> Iterator[Task]:
+        return iter(self.tasks.values())
+
+    def names(self) -> list[str]:
+        return sorted(self.tasks)
+
+    def find(self, name: str) -> Task:
+        """The task, or an error that names the nearest one."""
+        if task := self.tasks.get(name):
+            return task
+        listed = "`signalbox slots` lists the tasks"
+        raise TaskUnknown(f"task '{name}' is not registered{nearest(name, self.tasks, listed)}")

@@ -10,21 +10,19 @@ from __future__ import annotations
 import os
 import select
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from queue import Empty, LifoQueue
 from typing import Any
 
 import psycopg
 from psycopg.abc import RV, PQGen
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow, tuple_row
 
-from signalbox.errors import DatabaseUnavailable, SettingsRefused
+from signalbox.errors import DatabaseUnavailable
 from signalbox.postgres.error_details import conceal
 from signalbox.postgres.fork import refuse_child
+from signalbox.postgres.tls import secure
 
 Connection = psycopg.Connection[TupleRow]
 
@@ -35,8 +33,6 @@ WAIT_INTERVAL = 0.1  # psycopg's own, by which it notices signals
 # An Aurora that has paused takes some 15 seconds to wake up, and 30 after a day.
 CONNECT_PATIENCE_SECONDS = 40
 UNDER_WAY = (TransactionStatus.ACTIVE, TransactionStatus.INTRANS, TransactionStatus.INERROR)
-# Where the runtimes and the usual systems keep the public authorities, Amazon's (and so RDS Proxy's) among them.
-CA_BUNDLES = ("/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/cert.pem")
 
 
 class OwnConnection(psycopg.Connection[TupleRow]):
@@ -216,111 +212,6 @@ class Database:
         connection = OwnConnection.connect(secure(dsn, self._ca_bundle), **self._options)
         connection.tells_details, connection.owner = self._error_details, os.getpid()
         return connection
-
-
-class NoConnectionFree(DatabaseUnavailable):
-    """All connections of the pool were lent for as long as somebody could wait for one."""
-
-
-class DatabasePool:
-    """At most `size` connections, each opened when it is first needed."""
-
-    def __init__(self, make: Callable[[], Database], size: int) -> None:
-        self.size = size
-        self._make = make
-        self._lent: set[Database] = set()
-        # The last one given back goes out first, so that few are ever opened where few are needed.
-        self._free: LifoQueue[Database] = LifoQueue()
-        for _ in range(size):
-            self._free.put(make())
-
-    def take(self, seconds: float | None = None) -> Database:
-        """Wait for one that nobody has, for so long at most. Whoever takes it gives it back."""
-        try:
-            database = self._free.get(timeout=None if seconds is None else max(0.0, seconds))
-        except Empty:
-            raise NoConnectionFree(f"none of the worker's {self.size} connections fell free") from None
-        self._lent.add(database)
-        return database
-
-    def give_back(self, database: Database, *, spoilt: bool = False) -> None:
-        """`spoilt`: somebody has cancelled a statement of it, which may hit the next one's."""
-        if not self._was_lent(database):
-            database.close()  # there is another in its place
-            return
-        if spoilt:
-            database.close()
-        else:
-            database.abandon()
-            database.hand_back()
-        self._free.put(database)
-
-    def replace(self, database: Database) -> None:
-        """Put a new one in the place of one that may never be given back."""
-        if self._was_lent(database):
-            self._free.put(self._make())
-            database.abandon()
-            database.close()
-
-    def _was_lent(self, database: Database) -> bool:
-        """True once: for whoever is the first to give it back."""
-        try:
-            self._lent.remove(database)
-        except KeyError:
-            return False
-        return True
-
-    @contextmanager
-    def lend(self, seconds: float | None = None) -> Iterator[Database]:
-        database = self.take(seconds)
-        try:
-            yield database
-        finally:
-            self.give_back(database)
-
-    def close(self) -> None:
-        while not self._free.empty():
-            self._free.get().close()
-        for database in self._lent:
-            database.close()
-
-
-def secure(dsn: str, ca_bundle: str | None) -> str:
-    """The DSN with the server's certificate verified, unless the host is this machine or the DSN says otherwise."""
-    given = _read(dsn)
-    if _is_local(given) or "sslmode" in given:
-        return make_conninfo("", **given)
-    return make_conninfo("", **{**given, "sslmode": "verify-full", "sslrootcert": ca_bundle or _system_bundle()})
-
-
-def _read(dsn: str) -> dict[str, str]:
-    """What it says. libpq's own words about one that it can't read, or reads wrongly, repeat pieces of the password."""
-    try:
-        given = {name: str(value) for name, value in conninfo_to_dict(dsn).items() if value is not None}
-    except psycopg.ProgrammingError:
-        given = {"port": "unknown"}
-    misread = "@" in given.get("host", "") + given.get("dbname", "")
-    if misread or not all(port.isdigit() for port in given.get("port", "").split(",") if port):
-        raise SettingsRefused(
-            "the database's DSN can't be read: percent-encode what is special in its user and password (such as / as "
-            "%2F), or store the secret as JSON with username and password, which takes them as they are"
-        )
-    return given
-
-
-def _is_local(given: Mapping[str, str]) -> bool:
-    hosts = (given.get("host") or given.get("hostaddr") or "").split(",")
-    return all(not h or h.startswith(("/", "@", "127.")) or h in ("localhost", "::1") for h in hosts)
-
-
-def _system_bundle() -> str:
-    for path in CA_BUNDLES:
-        if Path(path).is_file():
-            return path
-    raise DatabaseUnavailable(
-        f"no CA bundle to verify the database's certificate with: none of {', '.join(CA_BUNDLES)} exists; "
-        "set SIGNALBOX_CA_BUNDLE to one"
-    )
 
 
 def has_gone(connection: Connection | psycopg.AsyncConnection[TupleRow]) -> bool:

@@ -6,7 +6,6 @@ Sending comes after the commit and may fail: the jobs stay queued, and dispatch_
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,27 +17,11 @@ from signalbox.errors import Unavailable
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
+from signalbox.jobs.job_message import Notice
 
 CALL = 10  # as many as SQS takes
 AT_ONCE = 8
 LONGEST_DELAY_SECONDS = 900  # that SQS knows
-_UNFIT = re.compile(r"[^!-~]")  # SQS takes up to 128 printable characters of ASCII, no spaces
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """What is sent for a job."""
-
-    job_id: str
-    job_type: str
-    lane: str
-    tenant: str | None = None
-    delay_seconds: int = 0
-
-    @property
-    def group(self) -> str:
-        """Fair queues share by it; a message without one would count as a tenant of its own."""
-        return _UNFIT.sub("-", self.tenant or "")[:128] or "-"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 from signalbox.aws.clients import Clients
 from signalbox.errors import SignalboxError
+from signalbox.jobs.job_message import Notice
 from signalbox.jobs.status import FINAL
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.queries import load_queries
-from signalbox.publish.lanes import Lanes, Notice
+from signalbox.publish.lanes import Lanes
 from signalbox.publish.status_events import Change, publish
 from signalbox.runtime.log import Logger
-from signalbox.submit.insert import Submitted, notices_of, read_notices
+from signalbox.submit.new_job import Submitted
 
 SQL = load_queries(__file__)
 
@@ -72,3 +73,17 @@ class Courier:
     def _tell(self, db: Connection, query: str, ids: Sequence[str]) -> None:
         if self.bus and self.events != "none" and ids:
             self.tell([Change(*row) for row in db.execute(SQL[query], {"ids": list(ids)}).fetchall()])
+
+
+def read_notices(db: Connection, ids: Sequence[str]) -> list[Notice]:
+    """What is to be sent for those of these jobs that may begin."""
+    return [Notice(*row) for row in db.execute(SQL["read_due"], {"ids": list(ids)}).fetchall()]
+
+
+def notices_of(submitted: Sequence[Submitted]) -> list[Notice]:
+    """What is to be sent once they are committed: those that are new and need not wait."""
+    return [
+        Notice(new.id, new.job_type, new.lane, new.tenant)
+        for new in submitted
+        if new.created and new.status == "queued"
+    ]

@@ -1,3 +1,8 @@
+-- read_due: what a message says of these jobs, of those that may begin
+SELECT id::text, job_type, lane, tenant FROM signalbox.jobs
+WHERE id = ANY (%(ids)s::uuid[]) AND status IN ('pending', 'queued') AND unmet_dependencies = 0
+    AND (scheduled_for IS NULL OR scheduled_for <= now() + interval '1 s');
+
 -- read_changes: what an event says of these jobs
 SELECT id::text, job_type, lane, tenant, status, attempts FROM signalbox.jobs
 WHERE id = ANY (%(ids)s::uuid[]) AND status <> 'running';

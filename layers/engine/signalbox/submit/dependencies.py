@@ -7,24 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import Literal
 
 from signalbox.errors import JobRefused
+from signalbox.jobs.dependency import Dependency
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
-
-
-@dataclass(frozen=True, slots=True)
-class Dependency:
-    """Another job that must have ended, or succeeded, first."""
-
-    job_id: str
-    type: Literal["completion", "success"] = "success"
-    on_failure: Literal["fail", "cancel", "proceed"] = "fail"
 
 
 Edges = Mapping[tuple[str, str], Dependency]  # by the ids of the job that waits and of its parent

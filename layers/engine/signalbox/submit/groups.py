@@ -15,8 +15,8 @@ from signalbox.errors import GroupUnknown, JobRefused
 from signalbox.packs.registries import Catalogue
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.queries import load_queries
-from signalbox.publish.lanes import Notice
-from signalbox.submit.insert import NewJob, Submitted, read_notices, submit
+from signalbox.submit.insert import submit
+from signalbox.submit.new_job import NewJob, Submitted
 
 SQL = load_queries(__file__)
 
@@ -60,11 +60,11 @@ def show_group(db: Connection, id_: str) -> Group:
 
 def seal_group(
     db: Connection, catalogue: Catalogue, id_: str, now: datetime, completion: NewJob | None = None
-) -> tuple[Group, list[Notice]]:
-    """Closes the group, with what is to run once all of it has ended: at once where that is so, or nobody ever joined.
+) -> tuple[Group, list[str]]:
+    """Close the group, and name the job that runs once all of its jobs have ended, at once if they have.
 
-    Answers what may be sent once this is committed. Sealing again changes nothing, and is refused where it names
-    another completion job than the first time: give that one an idempotency key.
+    Return the group, and the jobs that may be sent once this is committed. Sealing again changes nothing, and is
+    refused where it names another completion job than the first time: give that one an idempotency key.
     """
     with db.transaction():
         db.execute(SQL["join"])  # what this transaction has submitted to it
@@ -74,8 +74,7 @@ def seal_group(
         if job and not job.created:
             raise JobRefused(f"the completion job of group '{id_}' has the idempotency key of an older job, {job.id}")
         [released] = db.execute(SQL["finish"], {"id": id_}).fetchone() or (None,)
-        notices = [] if released is None else read_notices(db, [released])
-        return show_group(db, id_), notices
+        return show_group(db, id_), [] if released is None else [released]
 
 
 def _submit_completion(db: Connection, catalogue: Catalogue, id_: str, completion: NewJob, now: datetime) -> Submitted:

@@ -9,10 +9,8 @@ group or a control is held: a transaction of the caller's may last.
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
 from operator import attrgetter
@@ -22,58 +20,35 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from signalbox.errors import JobRefused, Refused
-from signalbox.packs.job_payload import MOST_BYTES, JobPayload, check_payload
-from signalbox.packs.job_type import JobType, Lane, TypeCap, lane_of
+from signalbox.packs.job_payload import JobPayload, check_payload
+from signalbox.packs.job_type import JobType, TypeCap
 from signalbox.packs.registries import Catalogue, Known
 from signalbox.postgres.connection import Connection
-from signalbox.postgres.pg_text import fault_of_json, holds_nul
 from signalbox.postgres.queries import load_queries
 from signalbox.postgres.uuid7 import new_ids
-from signalbox.publish.lanes import Notice
-from signalbox.submit.dependencies import Dependency, edges_of, refuse_circles, settled_states, wait_for_parents
+from signalbox.submit.checks import (
+    check_dependencies,
+    check_limits,
+    check_routing,
+    check_shared_text,
+    check_text,
+    lane_for,
+    refuse,
+)
+from signalbox.submit.dependencies import edges_of, refuse_circles, settled_states, wait_for_parents
+from signalbox.submit.new_job import NewJob, Submitted
 from signalbox.submit.rows import Common, JobRow
 
 SQL = load_queries(__file__)
 COPY_FROM = 200  # jobs; below that one INSERT is as fast
 # How long a sent job may stay unclaimed before dispatch_jobs looks whether its message got lost.
 LOST_AFTER = timedelta(minutes=2)
-NUL = "it holds a NUL character, which PostgreSQL can't store"
-# A worker's whole time, less what it needs for itself.
-LONGEST = {lane: timedelta(seconds=870 if lane is Lane.HEAVY else 330) for lane in Lane}
 
 # What jobs may have in common, beside tags, metadata and dependencies, which need not be hashable.
 _COMMON = attrgetter(
     "job_type", "priority", "lane", "delay", "at", "tenant", "cap_key", "group", "parent_id", "schedule_id",
     "max_attempts", "timeout", "name", "created_by",
 )  # fmt: skip
-_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewJob:
-    """A job to be. Only its type is needed, and what its payload asks for."""
-
-    job_type: str
-    payload: Mapping[str, Any] = field(default_factory=dict)
-    id: str | None = None  # for others of the same submit to depend on
-    idempotency_key: str | None = None  # a second submit of the type with it gives the first job
-    priority: int = 5
-    lane: str | None = None
-    delay: timedelta | None = None
-    at: datetime | None = None
-    tenant: str | None = None
-    cap_key: str | None = None
-    group: str | None = None
-    parent_id: str | None = None
-    schedule_id: str | None = None
-    depends_on: Sequence[Dependency] = ()
-    max_attempts: int | None = None
-    timeout: timedelta | None = None
-    name: str | None = None
-    correlation_id: str | None = None
-    tags: Sequence[str] = ()
-    metadata: Mapping[str, Any] | None = None
-    created_by: str | None = None
 
 
 Caps = dict[tuple[str, str], TypeCap]  # by the kind and key of the control that they become
@@ -84,17 +59,6 @@ class Shared(NamedTuple):
 
     columns: dict[object, Common]
     caps: Caps
-
-
-class Submitted(NamedTuple):
-    """What became of one of them; a tuple, since there may be so many."""
-
-    id: str
-    job_type: str
-    lane: str
-    tenant: str | None
-    status: str
-    created: bool = True  # False: it had been submitted before
 
 
 def submit(db: Connection, catalogue: Catalogue, jobs: Sequence[NewJob], now: datetime) -> list[Submitted]:
@@ -155,15 +119,20 @@ def _row(known: Known, job: NewJob, id_: str, now: datetime, shared_by: Shared) 
     payload = check_payload(known, job.payload)
     known.check(payload)
     text = payload.model_dump_json()
-    if fault := _unstorable(job, text):
-        _refuse(job_type, fault)
+    if fault := check_text(job, text):
+        refuse(job_type, fault)
     cap_key = _count_by_cap(known, job, payload, shared_by.caps)
     single = job.id or job.depends_on or job.tags or job.metadata is not None
     kind = None if single else (_COMMON(job), cap_key)
     shared = shared_by.columns.get(kind)
     if shared is None:
-        faults = (_unstorable_in_common(job), _unreachable(job_type, job), _unending(job_type, job), _waiting(job))
-        _refuse(job_type, *faults)
+        faults = (
+            check_shared_text(job),
+            check_routing(job_type, job),
+            check_limits(job_type, job),
+            check_dependencies(job),
+        )
+        refuse(job_type, *faults)
         shared = Common(_columns(job_type, job, now) | {"cap_key": cap_key})
         if kind is not None:
             shared_by.columns[kind] = shared
@@ -181,7 +150,7 @@ def _columns(job_type: JobType, job: NewJob, now: datetime) -> dict[str, Any]:
         "job_type": job_type.name,
         "job_name": job.name,
         "job_category": job_type.category,
-        "lane": _lane(job_type, job),
+        "lane": lane_for(job_type, job),
         "priority": job.priority,
         "status": "queued" if due else "pending",
         "payload_version": job_type.version,
@@ -202,74 +171,9 @@ def _columns(job_type: JobType, job: NewJob, now: datetime) -> dict[str, Any]:
     }
 
 
-def _lane(job_type: JobType, job: NewJob) -> Lane:
-    return Lane(job.lane) if job.lane else lane_of(job_type, job.priority)
-
-
 def _column(payload: Any, field_name: str | None) -> str | None:
     value = getattr(payload, field_name) if field_name else None
     return None if value is None else str(value)
-
-
-def _refuse(job_type: JobType, *faults: str | None) -> None:
-    """Raises for what would be refused, or never run, later."""
-    for fault in faults:
-        if fault is not None:
-            raise JobRefused(f"job of type '{job_type.name}': {fault}")
-
-
-def _unstorable(job: NewJob, text: str) -> str | None:
-    if len(text) > MOST_BYTES // 4 and len(text.encode()) > MOST_BYTES:  # a character has four bytes at most
-        return f"its payload has more than {MOST_BYTES // 1000} kB; put the data into S3 and their key into the payload"
-    if holds_nul(text) or "\0" in f"{job.idempotency_key}{job.correlation_id}":
-        return NUL
-    return None
-
-
-def _unstorable_in_common(job: NewJob) -> str | None:
-    if "\0" in "".join(filter(None, (job.tenant, job.cap_key, job.group, job.name, *job.tags))):
-        return NUL
-    if job.metadata is not None and (fault := fault_of_json(job.metadata)):
-        return f"its metadata are no JSON that PostgreSQL can store: {fault}"
-    return None
-
-
-def _unreachable(job_type: JobType, job: NewJob) -> str | None:
-    if not 1 <= job.priority <= 10:
-        return f"priority {job.priority} is not between 1 (first) and 10"
-    if job.lane is not None and job.lane not in job_type.allowed_lanes:
-        return f"it may not run in lane '{job.lane}'; allowed are {', '.join(sorted(job_type.allowed_lanes))}"
-    if job.at is not None and (job.delay is not None or job.at.tzinfo is None):
-        return "give a delay or an instant with its time zone, and not both"
-    return None
-
-
-def _unending(job_type: JobType, job: NewJob) -> str | None:
-    timeout = job_type.timeout if job.timeout is None else job.timeout
-    lane = _lane(job_type, job)
-    longest = LONGEST[lane]
-    if not timedelta(0) < timeout <= longest:
-        return (
-            f"a time-out of {_seconds(timeout)} is not above zero and within the {_seconds(longest)} of lane '{lane}'"
-        )
-    if job.max_attempts is not None and not 1 <= job.max_attempts <= 100:
-        return f"max_attempts {job.max_attempts} is not between 1 and 100"
-    return None
-
-
-def _seconds(length: timedelta) -> str:
-    return f"{length.total_seconds():g} s"
-
-
-def _waiting(job: NewJob) -> str | None:
-    waits_for = [dependency.job_id for dependency in job.depends_on]
-    if job.id is not None and not _ID.fullmatch(job.id):
-        return f"its id '{job.id[:50]}' is no UUID in lower case"
-    if job.id in waits_for:
-        return "it would depend on itself"
-    if len(set(waits_for)) < len(waits_for) or not all(map(_ID.fullmatch, waits_for)):
-        return "depends_on takes the ids of jobs, each once"
-    return None
 
 
 def _count_by_cap(known: Known, job: NewJob, payload: JobPayload, caps: Caps) -> str | None:
@@ -337,20 +241,3 @@ def _copy(db: Connection, rows: Iterator[JobRow]) -> list[Submitted]:
             copy.write("".join([row.as_line() for row in block]))
             submitted += map(_submitted, block)
     return submitted
-
-
-def read_notices(db: Connection, ids: Sequence[str]) -> list[Notice]:
-    """What is to be sent for those of these jobs that may begin."""
-    return [Notice(*row) for row in db.execute(SQL["read_due"], {"ids": list(ids)}).fetchall()]
-
-
-def notices_of(submitted: Sequence[Submitted]) -> list[Notice]:
-    """What is to be sent once they are committed: those that are new and need not wait."""
-    return [
-        Notice(new.id, new.job_type, new.lane, new.tenant)
-        for new in submitted
-        if new.created and new.status == "queued"
-    ]
-
-
-__all__ = ["Dependency", "NewJob", "Submitted", "check_job", "notices_of", "read_notices", "submit"]

@@ -36,11 +36,6 @@ SELECT id FROM signalbox.job_groups WHERE id = ANY (%(groups)s) AND sealed ORDER
 -- leave: for the commit
 INSERT INTO signalbox.job_submits (parents, groups, caps) VALUES (%(parents)s::uuid[], %(groups)s::jsonb, %(caps)s::jsonb);
 
--- read_due: what a message says of these jobs, of those that may begin
-SELECT id::text, job_type, lane, tenant FROM signalbox.jobs
-WHERE id = ANY (%(ids)s::uuid[]) AND status IN ('pending', 'queued') AND unmet_dependencies = 0
-    AND (scheduled_for IS NULL OR scheduled_for <= now() + interval '1 s');
-
 -- find_undeclared: those of these caps of types that are no rows yet
 SELECT kind, key FROM jsonb_to_recordset(%(caps)s::jsonb) AS r (kind text, key text)
 WHERE NOT EXISTS (SELECT FROM signalbox.job_controls AS c WHERE c.kind = r.kind AND c.key = r.key);

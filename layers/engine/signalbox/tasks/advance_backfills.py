@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from signalbox.ledger import backfill
+from signalbox.ledger.backfill_driver import advance
 from signalbox.ledger.context import Context, Done
 
 
 def advance_backfills(context: Context) -> Done:
     """Items are the slots that were started."""
-    return Done(backfill.advance(context.db, context.handoff, context.registry, context.budget, context.log))
+    return Done(advance(context.db, context.handoff, context.registry, context.budget, context.log))

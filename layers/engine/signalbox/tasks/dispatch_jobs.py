@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from signalbox.errors import Unavailable
+from signalbox.jobs.job_message import Notice
 from signalbox.ledger.context import Context, Done
 from signalbox.operate import caps
 from signalbox.postgres.queries import load_queries
-from signalbox.publish.lanes import Lanes, Notice
+from signalbox.publish.lanes import Lanes
 
 SQL = load_queries(__file__)
 BATCH = 1000

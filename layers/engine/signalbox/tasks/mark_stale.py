@@ -7,7 +7,8 @@ operators, and the health of the stack, that something hangs.
 
 from __future__ import annotations
 
-from signalbox.ledger.context import Context, Done, drain
+from signalbox.batches.drain import drain
+from signalbox.ledger.context import Context, Done
 from signalbox.postgres.queries import load_queries
 from signalbox.stats.health import STALE_AFTER
 

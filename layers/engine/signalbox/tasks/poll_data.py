@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from signalbox.ledger.context import Context, Skipped
-from signalbox.runtime.payload import Payload
+from signalbox.packs.payload import Payload
 
 
 class Params(Payload):

@@ -12,8 +12,9 @@ from datetime import datetime, timedelta
 
 from psycopg.types.json import Jsonb
 
+from signalbox.batches.drain import drain
 from signalbox.batches.partitions import drop_partitions, length_of, make_partitions, oldest_start
-from signalbox.ledger.context import Context, Done, drain
+from signalbox.ledger.context import Context, Done
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)

@@ -13,9 +13,10 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from signalbox.batches.drain import drain
 from signalbox.batches.partitions import DAY, drop_partitions, length_of, make_partitions, oldest_start
 from signalbox.batches.row_archive import store
-from signalbox.ledger.context import Context, Done, drain
+from signalbox.ledger.context import Context, Done
 from signalbox.postgres.queries import load_queries
 from signalbox.postgres.uuid7 import first_id
 

@@ -15,10 +15,10 @@ from pydantic import Field
 from signalbox.errors import SignalboxError
 from signalbox.ledger.context import Context, Done
 from signalbox.ledger.ledger import DISABLED, Trigger
+from signalbox.packs.payload import Payload
 from signalbox.packs.schedule import Schedule
 from signalbox.packs.task import CatchUp, Overlap, Task
 from signalbox.postgres.queries import load_queries
-from signalbox.runtime.payload import Payload
 
 SQL = load_queries(__file__)
 # EventBridge and Lambda may deliver late; until then a slot is late, not missed.

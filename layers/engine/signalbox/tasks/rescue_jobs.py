@@ -17,13 +17,13 @@ import psycopg
 
 from signalbox.errors import JobTypeUnknown
 from signalbox.jobs.end_record import end_record
+from signalbox.jobs.job_message import Notice
 from signalbox.jobs.verdict import Verdict, fingerprint
 from signalbox.ledger.context import Context, Done
 from signalbox.operate import caps
 from signalbox.packs.job_type import JobType
 from signalbox.packs.registries import Catalogue
 from signalbox.postgres.queries import load_queries
-from signalbox.publish.lanes import Notice
 
 SQL = load_queries(__file__)
 BATCH = 500

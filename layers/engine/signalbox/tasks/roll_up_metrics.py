@@ -13,9 +13,9 @@ from datetime import UTC, datetime, timedelta
 from pydantic import Field
 
 from signalbox.ledger.context import Context, Done
+from signalbox.packs.payload import Payload
 from signalbox.postgres.queries import load_queries
 from signalbox.runtime.metrics import write_line
-from signalbox.runtime.payload import Payload
 from signalbox.stats.gauges import Connections, lanes, read_off
 from signalbox.stats.histogram import BOUNDS
 from signalbox.stats.statistics import DAY, LONGEST, figures_between, floor, judge, show_statistics

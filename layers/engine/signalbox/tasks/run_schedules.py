@@ -20,7 +20,8 @@ from signalbox.errors import SignalboxError
 from signalbox.job_schedules.schedule import JobSchedule, Turn, job_of, take_turn
 from signalbox.ledger.context import Context, Done
 from signalbox.postgres.queries import load_queries
-from signalbox.submit.insert import NewJob, Submitted, submit
+from signalbox.submit.insert import submit
+from signalbox.submit.new_job import NewJob, Submitted
 
 SQL = load_queries(__file__)
 BATCH = 100

@@ -23,10 +23,11 @@ from signalbox.packs.job_payload import bring_up
 from signalbox.packs.job_type import JobType
 from signalbox.packs.outcome import JobTimedOut, Permanent, Transient
 from signalbox.packs.registries import Known
-from signalbox.postgres.connection import Connection, Database, NoConnectionFree, transaction_to_end
+from signalbox.postgres.connection import Connection, Database, transaction_to_end
 from signalbox.postgres.error_details import conceal
 from signalbox.postgres.fork import end_child
-from signalbox.submit.insert import Submitted
+from signalbox.postgres.pool import NoConnectionFree
+from signalbox.submit.new_job import Submitted
 from signalbox.worker.connections import LEFT_OPEN, AsyncLentConnection, LentConnection
 from signalbox.worker.job_context import AsyncJobContext, JobContext, Progress
 from signalbox.worker.lease import Changed, LeaseLost, complete, finish

@@ -20,8 +20,9 @@ from psycopg.rows import TupleRow, tuple_row
 from signalbox.errors import DatabaseUnavailable
 from signalbox.packs.outcome import JobTimedOut, Permanent
 from signalbox.postgres.async_connection import AsyncConnection, AsyncDatabasePool
-from signalbox.postgres.connection import UNDER_WAY, Connection, Database, DatabasePool
+from signalbox.postgres.connection import UNDER_WAY, Connection, Database
 from signalbox.postgres.fork import end_child, refuse_child
+from signalbox.postgres.pool import DatabasePool
 from signalbox.worker.timeout import Alarm, ThreadTimer
 
 LEFT_OPEN = (

@@ -28,8 +28,8 @@ from signalbox.jobs.job import Job
 from signalbox.jobs.verdict import BROKEN_OFF
 from signalbox.operate.caps import next_held
 from signalbox.postgres.connection import Connection
+from signalbox.publish.publisher import read_notices
 from signalbox.runtime.job_metrics import write_metrics
-from signalbox.submit.insert import read_notices
 from signalbox.worker import lease
 from signalbox.worker.attempt import Attempt, Outcome
 from signalbox.worker.core import Claim, Core, Ended, FindDue, FindHeld, FindLeft, Hold, Record, Renew, Run, Wait, Want

@@ -16,7 +16,8 @@ from signalbox.packs.outcome import JobCancelled
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.pg_text import clean
 from signalbox.runtime.log import Logger
-from signalbox.submit.insert import NewJob, Submitted, submit
+from signalbox.submit.insert import submit
+from signalbox.submit.new_job import NewJob, Submitted
 from signalbox.worker.connections import AsyncLentConnection, LentConnection
 
 if TYPE_CHECKING:

@@ -16,10 +16,11 @@ import psycopg
 
 from signalbox.errors import SignalboxError
 from signalbox.jobs.job import Job
+from signalbox.jobs.job_message import Notice
 from signalbox.postgres.connection import Connection
-from signalbox.publish.lanes import LONGEST_DELAY_SECONDS, Notice
+from signalbox.publish.lanes import LONGEST_DELAY_SECONDS
 from signalbox.publish.status_events import Change
-from signalbox.submit.insert import Submitted
+from signalbox.submit.new_job import Submitted
 from signalbox.worker.attempt import CONNECTION_PATIENCE_SECONDS, Outcome
 from signalbox.worker.lease import Changed
 

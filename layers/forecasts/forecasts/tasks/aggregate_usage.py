@@ -10,8 +10,9 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime, timedelta
 
+from signalbox.batches.drain import drain
 from signalbox.batches.keyset import MOST, Page, walk
-from signalbox.ledger.context import Context, Done, drain
+from signalbox.ledger.context import Context, Done
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)

@@ -15,9 +15,10 @@ from uuid import UUID
 import psycopg
 
 from forecasts.settings import settings
+from signalbox.batches.drain import drain
 from signalbox.batches.retention import Retention
 from signalbox.batches.safety_share import CleanupParams, allowance
-from signalbox.ledger.context import Context, Done, drain
+from signalbox.ledger.context import Context, Done
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)

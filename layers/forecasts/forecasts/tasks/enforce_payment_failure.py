@@ -8,7 +8,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 from forecasts.settings import settings
-from signalbox.ledger.context import Context, Done, drain
+from signalbox.batches.drain import drain
+from signalbox.ledger.context import Context, Done
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)

@@ -23,8 +23,8 @@ from forecasts.settings import settings
 from forecasts.upstream import OFFERS, Window
 from signalbox.errors import SignalboxError, Unavailable
 from signalbox.ledger.context import Context, Done
+from signalbox.packs.payload import Payload
 from signalbox.postgres.queries import load_queries
-from signalbox.runtime.payload import Payload
 
 SQL = load_queries(__file__)
 # No poll looks further back, nor can it be asked to: for longer, backfill the task itself.

@@ -24,7 +24,8 @@ from forecasts.launching import launch
 from forecasts.runpod import Job, JobState, RunPod, open_runpod
 from forecasts.settings import settings
 from forecasts.upstream import likely_references
-from signalbox.ledger.context import Context, Done, drain
+from signalbox.batches.drain import drain
+from signalbox.ledger.context import Context, Done
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)

@@ -9,7 +9,7 @@ import pytest
 
 from forecasts.pack import PACK
 from forecasts.settings import settings
-from signalbox.packs.pack import ENGINE
+from signalbox.engine_pack import ENGINE
 from signalbox_laptop.moto.process import MotoProcess
 from stand_ins.runpod import KEY, RunPodStandIn
 from tests.fixtures import new_database

@@ -17,7 +17,8 @@ import pytest
 from forecasts.errors import StripeRefused, StripeUnavailable
 from forecasts.settings import settings
 from signalbox.errors import Unavailable
-from signalbox.packs.task import Overlap, Registry
+from signalbox.packs.registries import Registry
+from signalbox.packs.task import Overlap
 from signalbox_laptop.stand_ins.faults import Fault
 from stand_ins.stripe import KEY, StripeStandIn
 from tests.support import forecast_rows as rows

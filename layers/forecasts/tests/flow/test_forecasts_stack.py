@@ -13,7 +13,7 @@ import pytest
 import urllib3
 
 from samples.forecasts import load_story
-from signalbox.packs.pack import registry_of
+from signalbox.engine_pack import registry_of
 from signalbox_laptop.aws import client
 from signalbox_laptop.home import State
 from signalbox_laptop.up import Options, down, up

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from signalbox.budget import Budget
 from signalbox.packs.outcome import Permanent
-from signalbox.packs.task import nearest
+from signalbox.packs.suggest import nearest
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.queries import load_queries
 

@@ -22,7 +22,7 @@ from signalbox.job_types.tables.split_records import LONGEST, Record, Splitter
 from signalbox.job_types.tables.staging import BadRows, OnConflict, Staging, Target
 from signalbox.packs.job_payload import JobPayload
 from signalbox.packs.outcome import Completed, More, Outcome, Permanent
-from signalbox.packs.task import nearest
+from signalbox.packs.suggest import nearest
 from signalbox.postgres.connection import Connection
 from signalbox.worker.job_context import JobContext
 

@@ -6,17 +6,14 @@ Checked to the last field, because a misspelt `reference_time` that were quietly
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from datetime import UTC, datetime
+from typing import Annotated, Any, TypeVar, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from signalbox.errors import PayloadRefused
-from signalbox.ledger.ledger import Trigger
-from signalbox.packs.task import nearest
+from signalbox.packs.suggest import nearest
 
-# Further ahead than any clock should be off; a slot run early would be taken for done when its time comes.
-CLOCK_SKEW = timedelta(minutes=5)
 _FIRST_YEAR, _LAST_YEAR = 1970, 2200
 
 
@@ -45,61 +42,6 @@ class Payload(BaseModel):
     """What every payload has in common: no unknown fields, and no change once read."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class Origin(Payload):
-    """Where a run comes from, when the engine itself asked for it."""
-
-    trigger: Literal["backfill", "catch_up", "continuation"]
-    step: int = Field(0, ge=0)
-    backfill_id: str | None = Field(None, pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
-    since: Instant | None = None  # when a forced run was first ordered
-
-
-class TaskPayload(Payload):
-    """Asks for one task to be run for one slot."""
-
-    task: str = Field(min_length=1)
-    reference_time: Instant | None = None
-    scheduled_time: Instant | None = None
-    force: bool = False
-    params: dict[str, Any] = Field(default_factory=dict)
-    origin: Origin | None = None
-
-    @property
-    def trigger(self) -> Trigger:
-        if self.origin is not None:
-            return Trigger(self.origin.trigger)
-        by_rule = self.scheduled_time is not None and self.reference_time is None
-        return Trigger.SCHEDULE if by_rule else Trigger.MANUAL
-
-    @property
-    def step(self) -> int:
-        return self.origin.step if self.origin else 0
-
-    @property
-    def backfill_id(self) -> str | None:
-        return self.origin.backfill_id if self.origin else None
-
-    @property
-    def force_since(self) -> datetime | None:
-        return self.origin.since if self.origin else None
-
-    @property
-    def request(self) -> dict[str, Any] | None:
-        """What is asked for beside the task and its time: enough, with those, to ask for it again."""
-        return self.model_dump(mode="json", exclude_defaults=True, include={"params", "force", "origin"}) or None
-
-    def now(self, clock: datetime) -> datetime:
-        """The run's now, by which the same payload has the same effect whenever it comes."""
-        now = self.reference_time or self.scheduled_time or clock
-        if now > clock + CLOCK_SKEW:
-            field = "reference_time" if self.reference_time else "scheduled_time"
-            raise PayloadRefused(
-                f"{field} {now.isoformat()} is in the future (it is {clock.isoformat(timespec='seconds')}): "
-                "a slot that is run early would be taken for done when its time comes"
-            )
-        return now
 
 
 Model = TypeVar("Model", bound=BaseModel)

@@ -1,0 +1,63 @@
+"""What the task advance_backfills does each minute: it starts the slots that are due."""
+
+from __future__ import annotations
+
+from datetime import UTC, timedelta
+
+from signalbox.aws.invoke_async import Handoff
+from signalbox.budget import Budget
+from signalbox.errors import Unavailable
+from signalbox.ledger.backfill import Backfill, find, put_back
+from signalbox.ledger.ledger import Trigger
+from signalbox.packs.registries import Registry
+from signalbox.packs.task import Overlap, Task
+from signalbox.postgres.connection import Connection
+from signalbox.postgres.queries import load_queries
+from signalbox.runtime.log import Logger
+
+SQL = load_queries(__file__)
+# After this long without an end and without a lease, an invocation is taken for lost and its slot given out again.
+LOST_AFTER = timedelta(minutes=15)
+MOST_ATTEMPTS = 5
+
+
+def advance(connection: Connection, handoff: Handoff, registry: Registry, budget: Budget, log: Logger) -> int:
+    """Starts what is due of every running backfill; answers how many slots that was."""
+    started = 0
+    for (backfill_id,) in connection.execute(SQL["list_open"]).fetchall():
+        backfill = find(connection, str(backfill_id))
+        task = registry.tasks.get(backfill.task)
+        if task is None:
+            log.warning(
+                "backfill.stalled",
+                extra={"backfill_id": backfill.id, "error": f"no task '{backfill.task}' here"},
+            )
+            continue
+        try:
+            started += _advance_one(connection, handoff, task, backfill, budget)
+        except Unavailable as error:
+            log.warning("backfill.stalled", extra={"backfill_id": backfill.id, "error": str(error)})
+    return started
+
+
+def _advance_one(connection: Connection, handoff: Handoff, task: Task, backfill: Backfill, budget: Budget) -> int:
+    values = {"id": backfill.id, "task": task.name, "lost_after": LOST_AFTER, "most_attempts": MOST_ATTEMPTS}
+    connection.execute(SQL["recover_lost"], values)
+    at_once = 1 if task.overlap is Overlap.FORBID else None
+    taken = connection.execute(SQL["take"], {"id": backfill.id, "at_once": at_once}).fetchall()
+    waiting = sorted((row[0].astimezone(UTC) for row in taken), reverse=True)
+    # A success since the order was given counts, even for a forced one: its events may come twice.
+    request = {
+        "params": backfill.params,
+        "force": backfill.force,
+        "origin": {"since": backfill.created_at.astimezone(UTC).isoformat()},
+    }
+    try:
+        while waiting and not budget.spent:
+            handoff.rerun(task, waiting[-1], Trigger.BACKFILL, request, backfill_id=backfill.id)
+            waiting.pop()
+    finally:
+        if waiting:
+            put_back(connection, backfill.id, waiting)
+    connection.execute(SQL["complete"], {"id": backfill.id})
+    return len(taken) - len(waiting)

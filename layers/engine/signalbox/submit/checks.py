@@ -1,0 +1,82 @@
+"""The checks of a new job. Each returns what is wrong with it, and nothing where all is well."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+from signalbox.errors import JobRefused
+from signalbox.packs.job_payload import MOST_BYTES
+from signalbox.packs.job_type import JobType, Lane, lane_of
+from signalbox.postgres.pg_text import fault_of_json, holds_nul
+from signalbox.submit.new_job import NewJob
+
+NUL = "it holds a NUL character, which PostgreSQL can't store"
+# A worker's whole time, less what it needs for itself.
+LONGEST = {lane: timedelta(seconds=870 if lane is Lane.HEAVY else 330) for lane in Lane}
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def lane_for(job_type: JobType, job: NewJob) -> Lane:
+    return Lane(job.lane) if job.lane else lane_of(job_type, job.priority)
+
+
+def refuse(job_type: JobType, *faults: str | None) -> None:
+    """Raises for what would be refused, or never run, later."""
+    for fault in faults:
+        if fault is not None:
+            raise JobRefused(f"job of type '{job_type.name}': {fault}")
+
+
+def check_text(job: NewJob, text: str) -> str | None:
+    if len(text) > MOST_BYTES // 4 and len(text.encode()) > MOST_BYTES:  # a character has four bytes at most
+        return f"its payload has more than {MOST_BYTES // 1000} kB; put the data into S3 and their key into the payload"
+    if holds_nul(text) or "\0" in f"{job.idempotency_key}{job.correlation_id}":
+        return NUL
+    return None
+
+
+def check_shared_text(job: NewJob) -> str | None:
+    if "\0" in "".join(filter(None, (job.tenant, job.cap_key, job.group, job.name, *job.tags))):
+        return NUL
+    if job.metadata is not None and (fault := fault_of_json(job.metadata)):
+        return f"its metadata are no JSON that PostgreSQL can store: {fault}"
+    return None
+
+
+def check_routing(job_type: JobType, job: NewJob) -> str | None:
+    if not 1 <= job.priority <= 10:
+        return f"priority {job.priority} is not between 1 (first) and 10"
+    if job.lane is not None and job.lane not in job_type.allowed_lanes:
+        return f"it may not run in lane '{job.lane}'; allowed are {', '.join(sorted(job_type.allowed_lanes))}"
+    if job.at is not None and (job.delay is not None or job.at.tzinfo is None):
+        return "give a delay or an instant with its time zone, and not both"
+    return None
+
+
+def check_limits(job_type: JobType, job: NewJob) -> str | None:
+    timeout = job_type.timeout if job.timeout is None else job.timeout
+    lane = lane_for(job_type, job)
+    longest = LONGEST[lane]
+    if not timedelta(0) < timeout <= longest:
+        return (
+            f"a time-out of {_seconds(timeout)} is not above zero and within the {_seconds(longest)} of lane '{lane}'"
+        )
+    if job.max_attempts is not None and not 1 <= job.max_attempts <= 100:
+        return f"max_attempts {job.max_attempts} is not between 1 and 100"
+    return None
+
+
+def _seconds(length: timedelta) -> str:
+    return f"{length.total_seconds():g} s"
+
+
+def check_dependencies(job: NewJob) -> str | None:
+    waits_for = [dependency.job_id for dependency in job.depends_on]
+    if job.id is not None and not _ID.fullmatch(job.id):
+        return f"its id '{job.id[:50]}' is no UUID in lower case"
+    if job.id in waits_for:
+        return "it would depend on itself"
+    if len(set(waits_for)) < len(waits_for) or not all(map(_ID.fullmatch, waits_for)):
+        return "depends_on takes the ids of jobs, each once"
+    return None
