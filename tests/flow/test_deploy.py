@@ -186,7 +186,7 @@ def test_a_resource_that_can_not_be_made_is_named(tmp_path: Path, endpoint: str)
 
 def test_a_kind_of_resource_that_nobody_makes_is_named(tmp_path: Path, endpoint: str) -> None:
     path = write_resources(tmp_path, {"Fleet": {"Type": "AWS::GameLift::Fleet", "Properties": {}}})
-    with pytest.raises(DeployFailed, match=r"does not make Fleet \(AWS::GameLift::Fleet\): .*completion\.py"):
+    with pytest.raises(DeployFailed, match=r"does not make Fleet \(AWS::GameLift::Fleet\): .*moto_gaps\.py"):
         deploy_to(endpoint, path)
 
 

@@ -25,14 +25,15 @@ LIST = Path(__file__).with_name("calls.txt")
 _OURS = ("signalbox.", "forecasts.")
 # In this order, the first that is anywhere on the stack says who asks.
 _ASKERS = (
-    (re.compile(r"signalbox\.secret\b"), "any function"),
+    (re.compile(r"signalbox\.aws\.database_secret\b"), "any function"),
     (re.compile(r"\w+\.tasks\.(\w+)\."), "task {}"),
-    (re.compile(r"\w+\.job_types\.(\w+)\."), "job {}"),
+    (re.compile(r"\w+\.job_types\.(?:\w+\.)?(import_table|export_table|deliver_webhook)\."), "job {}"),
+    (re.compile(r"\w+\.job_types\.(?!tables|webhooks)(\w+)\."), "job {}"),
     (re.compile(r"signalbox\.operations\b"), "api"),
-    (re.compile(r"signalbox\.jobs\.burial\b"), "dead-letter"),
-    (re.compile(r"signalbox\.migrator\b"), "migrator"),
+    (re.compile(r"signalbox\.dead_letters\.consumer\b"), "dead-letter"),
+    (re.compile(r"signalbox\.migrate\.migrator\b"), "migrator"),
     (re.compile(r"signalbox\.worker\."), "worker"),
-    (re.compile(r"signalbox\.runs\b"), "run"),
+    (re.compile(r"signalbox\.ledger\.run\b"), "run"),
 )
 _submitted = threading.local()
 

@@ -125,7 +125,7 @@ WHERE: Mapping[tuple[str, str], Where] = {
     ("signalbox.publish.status_events", "events"): told("SIGNALBOX_EVENT_BUS"),
     ("signalbox.batches.row_archive", "s3"): archive,
     ("signalbox.ledger.run._continue", "lambda"): functions_of_its_tasks,
-    ("signalbox.ledger.backfill", "lambda"): functions_of_tasks,
+    ("signalbox.ledger.backfill_driver", "lambda"): functions_of_tasks,
     ("signalbox.tasks.reconcile_slots", "lambda"): functions_of_tasks,
     ("signalbox.tasks.sweep_runs", "lambda"): functions_of_tasks,
     ("signalbox.dead_letters.redrive", "lambda"): functions_of_tasks,
