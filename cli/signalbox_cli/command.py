@@ -38,12 +38,11 @@ class CommandModule(Protocol):
 class Command:
     """One line of `signalbox --help`."""
 
-    room: str
     name: str
     summary: str
 
     def load(self) -> CommandModule:
-        return cast(CommandModule, import_module(f"signalbox_cli.commands.{self.room}.{self.name.replace('-', '_')}"))
+        return cast(CommandModule, import_module(f"signalbox_cli.commands.{self.name.replace('-', '_')}"))
 
     def parser(self) -> CommandParser:
         """The command's own parser, with its options and its examples."""
@@ -54,31 +53,31 @@ class Command:
 
 
 COMMANDS = (
-    Command("stack", "up", "start the laptop stack and keep it up"),
-    Command("stack", "down", "stop the laptop stack"),
-    Command("stack", "status", "say whether a stack is up, where, and what it is at"),
-    Command("stack", "demo", "start a laptop stack of its own, fire every rule once, show what happened, stop"),
-    Command("tasks", "tick", "fire rules by hand, due or not"),
-    Command("tasks", "invoke", "run a task now, or send any payload to a function"),
-    Command("tasks", "history", "list the runs in the ledger, newest first"),
-    Command("tasks", "slots", "show what became of each slot of each task, as a grid"),
-    Command("tasks", "backfill", "run a task again for a range of past slots, and look after such backfills"),
-    Command("jobs", "submit", "submit a job, or many from a file"),
-    Command("jobs", "jobs", "list jobs, newest first"),
-    Command("jobs", "job", "show one job: its state, its attempts and all around it"),
-    Command("jobs", "cancel", "cancel jobs that wait, and ask those that run to stop"),
-    Command("jobs", "retry", "try now what waits for a retry or its time"),
-    Command("jobs", "pause", "hold a type, lane, tenant, key or schedule back, or certain jobs"),
-    Command("jobs", "resume", "let go on what was paused"),
-    Command("jobs", "caps", "list what is paused and capped, and set or clear caps"),
-    Command("jobs", "group", "show how far a group of jobs is, and close it"),
-    Command("jobs", "schedules", "list, create, pause, resume and delete schedules of jobs"),
-    Command("jobs", "dead-letters", "look through what failed for good, and note what was decided"),
-    Command("jobs", "redrive", "try again what failed for good"),
-    Command("jobs", "stats", "show how many jobs there are, how fast they go, and whether all is well"),
-    Command("stack", "migrate", "bring the database's schema up to the deployed code"),
-    Command("stack", "logs", "show what the functions logged"),
-    Command("stack", "doctor", "check the stack from end to end, and say what to do"),
+    Command("up", "start the laptop stack and keep it up"),
+    Command("down", "stop the laptop stack"),
+    Command("status", "say whether a stack is up, where, and what it is at"),
+    Command("demo", "start a laptop stack of its own, fire every rule once, show what happened, stop"),
+    Command("tick", "fire rules by hand, due or not"),
+    Command("invoke", "run a task now, or send any payload to a function"),
+    Command("history", "list the runs in the ledger, newest first"),
+    Command("slots", "show what became of each slot of each task, as a grid"),
+    Command("backfill", "run a task again for a range of past slots, and look after such backfills"),
+    Command("submit", "submit a job, or many from a file"),
+    Command("jobs", "list jobs, newest first"),
+    Command("job", "show one job: its state, its attempts and all around it"),
+    Command("cancel", "cancel jobs that wait, and ask those that run to stop"),
+    Command("retry", "try now what waits for a retry or its time"),
+    Command("pause", "hold a type, lane, tenant, key or schedule back, or certain jobs"),
+    Command("resume", "let go on what was paused"),
+    Command("caps", "list what is paused and capped, and set or clear caps"),
+    Command("group", "show how far a group of jobs is, and close it"),
+    Command("schedules", "list, create, pause, resume and delete schedules of jobs"),
+    Command("dead-letters", "look through what failed for good, and note what was decided"),
+    Command("redrive", "try again what failed for good"),
+    Command("stats", "show how many jobs there are, how fast they go, and whether all is well"),
+    Command("migrate", "bring the database's schema up to the deployed code"),
+    Command("logs", "show what the functions logged"),
+    Command("doctor", "check the stack from end to end, and say what to do"),
 )
 
 

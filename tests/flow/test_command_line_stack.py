@@ -12,7 +12,7 @@ import psutil
 import psycopg
 import pytest
 
-from signalbox_cli.commands.stack.demo import AT
+from signalbox_cli.commands.demo import AT
 from signalbox_laptop.postgres.embedded import running_on
 from signalbox_laptop.processes import wait_for_end
 from tests.support.command_line import Signalbox, await_line, interrupt

@@ -38,7 +38,7 @@ def test_the_commands_are_those_promised_and_the_overview_names_them() -> None:
 
 
 def test_each_module_of_a_command_is_on_the_list() -> None:
-    modules = {path.stem for path in ROOT.glob("cli/signalbox_cli/commands/*/*.py") if path.stem != "__init__"}
+    modules = {path.stem for path in ROOT.glob("cli/signalbox_cli/commands/*.py") if path.stem != "__init__"}
     assert modules == {command.name.replace("-", "_") for command in COMMANDS}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from signalbox_cli.commands.jobs.redrive import preview_lines
+from signalbox_cli.commands.redrive import preview_lines
 from signalbox_cli.errors import CommandFailed, FunctionFailed, UsageRefused
 from signalbox_cli.options import bulk_options, job_file
 from signalbox_cli.views.dead_letter_page import letter_page

@@ -15,7 +15,7 @@ from typing import Any
 
 from signalbox_cli.command import Example
 from signalbox_cli.command_parser import CommandParser
-from signalbox_cli.commands.stack.up import add_deployment
+from signalbox_cli.commands.up import add_deployment
 from signalbox_cli.options.shared import add_output
 from signalbox_cli.progress import Steps
 from signalbox_cli.stack import demo_jobs

@@ -1,1 +1,0 @@
-"""Commands about a stack as a whole."""
