@@ -14,9 +14,9 @@ from datetime import timedelta
 from bench.job_plant import MOST_RECORDS, JobPlant, events_of, job_plant
 from bench.job_types import AT_ONCE
 from bench.ratio import Ratio, alternate, timed
-from signalbox.operate.audit import Orderer
-from signalbox.operate.caps import Cap, Controlled, set_cap
-from signalbox.worker.lease import Claim
+from signalbox.operate.audit import Actor
+from signalbox.operate.caps import Cap, CapTarget, set_cap
+from signalbox.worker.lease import LeaseClaim
 
 CAPS = {1: 100, 10: 1_000, 100: 10_000}  # jobs for each
 WAIT_SECONDS = 0.1
@@ -65,7 +65,7 @@ def _hold(plant: JobPlant) -> None:
     """Another worker runs as many as the cap allows, and this one is handed the rest."""
     _set(plant, Cap(max_running=HELD_CAP))
     running = plant.submit("do_nothing", HELD_CAP, tenant="capped")
-    Claim(str(uuid.uuid4()), "elsewhere", life=timedelta(hours=1)).begin(plant.db, running)
+    LeaseClaim(str(uuid.uuid4()), "elsewhere", life=timedelta(hours=1)).begin(plant.db, running)
     plant.work(events_of(plant.submit("do_nothing", HELD, tenant="capped"), MOST_RECORDS))
     plant.db.execute("VACUUM (ANALYZE) signalbox.jobs, signalbox.job_executions")
     plant.db.execute("CHECKPOINT")
@@ -82,4 +82,4 @@ def _beside(plant: JobPlant) -> Callable[[], float]:
 
 
 def _set(plant: JobPlant, cap: Cap) -> None:
-    set_cap(plant.db, plant.engine.tools.catalogue, Controlled("tenant", "capped"), cap, by=Orderer("bench"))
+    set_cap(plant.db, plant.engine.resources.job_types, CapTarget("tenant", "capped"), cap, by=Actor("bench"))

@@ -102,7 +102,7 @@ class Ours:
         payload = {"ledger": ledger, "seconds": JOB_SECONDS}
         self._new = NewJob(job_type="wait_and_note", max_attempts=1, payload=payload)
         self._lanes = stack.enter_context(LaneStandIn())
-        vars(self._engine.tools.clients)["sqs"] = client("sqs", self._lanes.url)
+        vars(self._engine.resources.clients)["sqs"] = client("sqs", self._lanes.url)
         starts = Path(os.devnull)
         self._crowd = JobCrowd(workers_dsn, self._lanes.url, starts, hosts, 1, BENCH_JOB_TYPES, most_copies=1)
         stack.callback(self._crowd.stop)
@@ -113,7 +113,7 @@ class Ours:
         try:
             if self._db.closed:
                 self._db = psycopg.connect(self._dsn, autocommit=True)
-            new = submit(self._db, self._engine.tools.catalogue, [self._new] * number, datetime.now(UTC))
+            new = submit(self._db, self._engine.resources.job_types, [self._new] * number, datetime.now(UTC))
         except psycopg.Error:
             return 0
         self._crowd.types |= {job.id: job.job_type for job in new}
@@ -135,7 +135,7 @@ class Ours:
                 db.execute(FALL_DUE)
             for task in ("rescue_jobs", "dispatch_jobs"):
                 invocation = Invocation.of(f"sweep-{self._swept}", datetime.now(UTC), 300)
-                self._engine.archive({"task": task, "force": True}, invocation)
+                self._engine.run_task({"task": task, "force": True}, invocation)
 
     def kill(self) -> bool:
         """Whether there was one at work."""

@@ -16,7 +16,7 @@ from bench.job_plant import JobPlant, job_plant
 from bench.ratio import Ratio, alternate
 from signalbox.jobs.end_record import record_of
 from signalbox.jobs.verdict import COMPLETED
-from signalbox.worker.lease import Claim, finish
+from signalbox.worker.lease import LeaseClaim, finish
 
 DEEP, SHALLOW = 1_000_000, 1_000
 SIZE, ROUNDS = 1_000, 15
@@ -60,7 +60,7 @@ def _filled(plant: JobPlant, number: int) -> JobPlant:
 def _claim_and_finish(plant: JobPlant) -> Callable[[], float]:
     def once() -> float:
         ids = plant.submit("do_nothing", SIZE)
-        claim = Claim(str(uuid.uuid4()), "bench")
+        claim = LeaseClaim(str(uuid.uuid4()), "bench")
         began = perf_counter()
         jobs = claim.begin(plant.db, ids)
         changed = finish(plant.db, [record_of(job, COMPLETED) for job in jobs])

@@ -131,11 +131,11 @@ def _of_runs(dsn: str) -> dict[str, float]:
 
 def _run_at(engine: Any, number: int) -> None:
     at = NEWEST - timedelta(minutes=10_000 + number)
-    engine.archive({"task": "empty_task", "scheduled_time": at.isoformat()}, Invocation.of("bench", at, 60))
+    engine.run_task({"task": "empty_task", "scheduled_time": at.isoformat()}, Invocation.of("bench", at, 60))
 
 
 def _spend(plant: JobPlant, act: Callable[[], object]) -> Spent:
-    worker = plant.engine.tools.database.connection()
+    worker = plant.engine.resources.database.connection()
     servers, log = (_process(worker), _process(plant.db)), io.StringIO()
     wal, fsyncs = _number(plant.db, LSN), _fsyncs(plant)
     server, own = sum(map(_cpu_ms, servers)), time.process_time()
@@ -147,7 +147,7 @@ def _spend(plant: JobPlant, act: Callable[[], object]) -> Spent:
 
 def _fsyncs(plant: JobPlant) -> int:
     """Each session counts for itself, and tells when it is asked to."""
-    for connection in (plant.engine.tools.database.connection(), plant.db):
+    for connection in (plant.engine.resources.database.connection(), plant.db):
         connection.execute("SELECT pg_stat_force_next_flush()")
         connection.execute("SELECT 1")
     return _number(plant.db, FSYNCS)

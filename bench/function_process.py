@@ -13,7 +13,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from bench.packages import built
-from signalbox_laptop.lambda_runtime.invocation import Invocation
+from signalbox_laptop.lambda_runtime.invocation import LambdaInvocation
 from signalbox_laptop.lambda_runtime.packages import Artefact
 from signalbox_laptop.lambda_runtime.runtime_api import Offer, Ready, Responded, RuntimeApi, Signal
 
@@ -30,7 +30,7 @@ class Start:
         """From the start of its process."""
         signals: SimpleQueue[Signal] = SimpleQueue()
         api = RuntimeApi(signals.put)
-        invocation = Invocation(request_id="bench", payload=json.dumps(self.payload).encode())
+        invocation = LambdaInvocation(request_id="bench", payload=json.dumps(self.payload).encode())
         api.offer(Offer(invocation, "arn:aws:lambda:us-east-1:123456789012:function:bench", _deadline()))
         began = time.perf_counter()
         process = subprocess.Popen(

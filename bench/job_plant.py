@@ -17,11 +17,11 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from bench.job_types import BENCH_JOB_TYPES
 from bench.lane import Lane
-from signalbox.app import Engine
+from signalbox.app import App
 from signalbox.engine_pack import ENGINE
 from signalbox.invocation import Invocation
 from signalbox.migrate import migrations
-from signalbox.packs.registries import Catalogue
+from signalbox.packs.registries import JobTypeRegistry
 from signalbox.postgres.connection import Connection
 from signalbox.submit.insert import submit
 from signalbox.submit.new_job import NewJob
@@ -36,23 +36,23 @@ class JobPlant:
     """The worker, and a connection beside its own."""
 
     dsn: str
-    engine: Engine
+    engine: App
     db: Connection
 
     @property
     def lane(self) -> Lane:
-        return cast(Lane, self.engine.tools.clients.sqs)
+        return cast(Lane, self.engine.resources.clients.sqs)
 
     def submit(self, job_type: str, number: int, *, tenant: str | None = None, **payload: float) -> list[str]:
         jobs = [
             NewJob(job_type=job_type, tenant=tenant, payload={"number": place, **payload}) for place in range(number)
         ]
-        return [new.id for new in submit(self.db, self.engine.tools.catalogue, jobs, datetime.now(UTC))]
+        return [new.id for new in submit(self.db, self.engine.resources.job_types, jobs, datetime.now(UTC))]
 
     def work(self, events: Sequence[dict[str, Any]]) -> float:
         """How many seconds the worker takes, one event after the other."""
         with redirect_stdout(io.StringIO()):  # what it logs is written, and not shown
-            self.engine.tools.database.connection()
+            self.engine.resources.database.connection()
             began = perf_counter()
             self.engine_works(events)
             return perf_counter() - began
@@ -87,7 +87,7 @@ class JobPlant:
 
     def sweep(self) -> None:
         with redirect_stdout(io.StringIO()):
-            self.engine.archive(
+            self.engine.run_task(
                 {"task": "dispatch_jobs", "force": True}, Invocation.of("bench", datetime.now(UTC), 300)
             )
 
@@ -127,12 +127,12 @@ def job_plant(dsn: str, slots: int | None = None) -> Iterator[JobPlant]:
             engine.close()
 
 
-def start_worker(dsn: str, slots: int | None = None) -> Engine:
+def start_worker(dsn: str, slots: int | None = None) -> App:
     """With as many jobs at once as `slots` says, and a lane of its own."""
     at_once = {"SIGNALBOX_WORKER_SLOTS": str(slots)} if slots else {}
-    engine = Engine.start({"SIGNALBOX_STACK": "bench", "SIGNALBOX_DATABASE_URL": dsn, **at_once})
-    vars(engine.tools.clients)["sqs"] = Lane()
-    return replace(engine, tools=replace(engine.tools, catalogue=Catalogue(BENCH_JOB_TYPES)))
+    engine = App.start({"SIGNALBOX_STACK": "bench", "SIGNALBOX_DATABASE_URL": dsn, **at_once})
+    vars(engine.resources.clients)["sqs"] = Lane()
+    return replace(engine, resources=replace(engine.resources, job_types=JobTypeRegistry(BENCH_JOB_TYPES)))
 
 
 @contextmanager

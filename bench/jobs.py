@@ -64,9 +64,9 @@ def _worker(plant: JobPlant, size: int) -> Callable[[], float]:
 def _round_trips(plant: JobPlant, size: int) -> int:
     with count_round_trips(plant.dsn) as trips:
         worker = start_worker(trips.dsn)
-        worker.tools.database.connection()
+        worker.resources.database.connection()
         before = trips.number
         JobPlant(plant.dsn, worker, plant.db).work(events_of(plant.submit("do_nothing", size), size))
         counted = trips.number - before
-        worker.tools.database.close()
+        worker.resources.database.close()
     return counted

@@ -20,7 +20,7 @@ from bench.ratio import Ratio
 from signalbox.invocation import Invocation
 from signalbox.jobs.end_record import record_of
 from signalbox.jobs.verdict import COMPLETED
-from signalbox.worker.lease import Claim, finish
+from signalbox.worker.lease import LeaseClaim, finish
 
 FINISHED, OLD, BATCH = 1_800_000, 200_000, 100
 SECONDS, WEEKS = 10, 7
@@ -81,7 +81,7 @@ def _work(plant: JobPlant, is_over: Callable[[], bool]) -> list[float]:
     while len(times) < 20 or not is_over():
         ids = plant.submit("do_nothing", BATCH)
         began = perf_counter()
-        jobs = Claim(str(uuid.uuid4()), "bench").begin(plant.db, ids)
+        jobs = LeaseClaim(str(uuid.uuid4()), "bench").begin(plant.db, ids)
         changed = finish(plant.db, [record_of(job, COMPLETED) for job in jobs])
         times.append(perf_counter() - began)
         if len(changed) != BATCH:
@@ -90,10 +90,10 @@ def _work(plant: JobPlant, is_over: Callable[[], bool]) -> list[float]:
 
 
 def _prune(plant: JobPlant) -> tuple[float, int]:
-    plant.engine.tools.log.setLevel("WARNING")
+    plant.engine.resources.log.setLevel("WARNING")
     began = perf_counter()
     with redirect_stdout(io.StringIO()):
-        answer = plant.engine.archive({"task": "prune_jobs"}, Invocation.of("bench", datetime.now(UTC), 3600))
+        answer = plant.engine.run_task({"task": "prune_jobs"}, Invocation.of("bench", datetime.now(UTC), 3600))
     if answer.get("more") or answer["items"] < 2 * OLD:
         raise RuntimeError(f"the pruning is not done: {answer}")
     return perf_counter() - began, int(answer["items"])

@@ -15,7 +15,7 @@ from itertools import count
 from types import ModuleType
 
 from bench.ratio import Ratio, alternate, timed
-from signalbox.app import Engine
+from signalbox.app import App
 from signalbox.invocation import Invocation
 from signalbox.ledger.context import Context, Done
 from signalbox.packs.task import Task
@@ -28,7 +28,7 @@ NEWEST = datetime(2026, 1, 1, tzinfo=UTC)
 def measure(dsn: str) -> list[Ratio]:
     # What a run logs is written, and not shown.
     with redirect_stdout(io.StringIO()), empty_engine(dsn) as engine:
-        connection = engine.tools.database.connection()
+        connection = engine.resources.database.connection()
         connection.execute("CREATE TABLE IF NOT EXISTS bare (n int)")
         ours, writes, reads = alternate(
             ROUNDS,
@@ -44,26 +44,26 @@ def measure(dsn: str) -> list[Ratio]:
 
 
 @contextmanager
-def empty_engine(dsn: str) -> Iterator[Engine]:
+def empty_engine(dsn: str) -> Iterator[App]:
     """With a task that does nothing."""
     module = ModuleType("bench_empty_task")
     module.empty_task = _empty_task  # type: ignore[attr-defined]
     sys.modules[module.__name__] = module
-    engine = Engine.start({"SIGNALBOX_STACK": "bench", "SIGNALBOX_DATABASE_URL": dsn})
+    engine = App.start({"SIGNALBOX_STACK": "bench", "SIGNALBOX_DATABASE_URL": dsn})
     task = Task("empty_task", "does nothing", module.__name__, schedule="cron(* * * * ? *)")
-    engine.tools.registry.tasks = {**engine.tools.registry.tasks, task.name: task}
+    engine.resources.tasks.by_name = {**engine.resources.tasks.by_name, task.name: task}
     try:
         yield engine
     finally:
-        engine.tools.database.close()
+        engine.resources.database.close()
 
 
-def _runner(engine: Engine) -> Callable[[], None]:
+def _runner(engine: App) -> Callable[[], None]:
     minutes = count()
 
     def run() -> None:
         at = NEWEST - timedelta(minutes=next(minutes))
-        answer = engine.archive({"task": "empty_task"}, Invocation.of("bench", at, 60))
+        answer = engine.run_task({"task": "empty_task"}, Invocation.of("bench", at, 60))
         if answer["status"] != "succeeded":
             raise RuntimeError(f"the run did not succeed: {answer}")
 

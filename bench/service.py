@@ -19,12 +19,12 @@ import psycopg
 
 from bench.ratio import Ratio
 from signalbox.engine_pack import ENGINE
-from signalbox.packs.registries import Catalogue
+from signalbox.packs.registries import JobTypeRegistry
 from signalbox.submit.insert import submit
 from signalbox.submit.new_job import NewJob
 from signalbox_laptop.aws import client
-from signalbox_laptop.home import State
-from signalbox_laptop.up import Options, down, up
+from signalbox_laptop.home import StackState
+from signalbox_laptop.up import StackOptions, down, up
 
 CALLS, JOBS = 100, 400
 PATIENCE_SECONDS = 120.0
@@ -34,7 +34,7 @@ PAYLOAD = {"channel": "in_app", "recipients": ["somebody"], "subject": "a word",
 def measure(_dsn: str) -> list[Ratio]:
     with TemporaryDirectory(prefix="sb-bench-") as folder:
         home = Path(folder)
-        state = up(Options(home=home, port=0, clock=False, parameters={"ForecastsPack": "off"}), lambda _: None)
+        state = up(StackOptions(home=home, port=0, clock=False, parameters={"ForecastsPack": "off"}), lambda _: None)
         try:
             with psycopg.connect(state.database, autocommit=True) as db:
                 _report(_calls(state), _own(db), _follow(state, db))
@@ -43,7 +43,7 @@ def measure(_dsn: str) -> list[Ratio]:
     return []
 
 
-def _calls(state: State) -> list[float]:
+def _calls(state: StackState) -> list[float]:
     """Milliseconds of an operator's call: through the api, committed and sent."""
     lambda_: Any = client("lambda", state.endpoint)
     body = json.dumps({"operation": "submit_jobs", "params": {"jobs": [_job()]}}).encode()
@@ -52,12 +52,12 @@ def _calls(state: State) -> list[float]:
 
 def _own(db: psycopg.Connection) -> list[float]:
     """Of a submit in one's own transaction; dispatch_jobs sends these."""
-    catalogue = Catalogue(ENGINE.job_types)
+    job_types = JobTypeRegistry(ENGINE.job_types)
     new = NewJob(job_type="deliver_notification", payload=PAYLOAD)
-    return [_timed(lambda: submit(db, catalogue, [new], datetime.now(UTC))) for _ in range(CALLS)]
+    return [_timed(lambda: submit(db, job_types, [new], datetime.now(UTC))) for _ in range(CALLS)]
 
 
-def _follow(state: State, db: psycopg.Connection) -> tuple[float, float]:
+def _follow(state: StackState, db: psycopg.Connection) -> tuple[float, float]:
     """The 95th percentile of seconds from submit to start, and jobs a minute, of jobs submitted by calls of forty."""
     db.execute("DELETE FROM signalbox.jobs WHERE status = 'queued'")
     lambda_: Any = client("lambda", state.endpoint)

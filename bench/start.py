@@ -23,7 +23,7 @@ from bench.job_plant import events_of
 from bench.packages import folder, laid_out
 from bench.ratio import Ratio, alternate
 from signalbox.engine_pack import ENGINE
-from signalbox.packs.registries import Catalogue
+from signalbox.packs.registries import JobTypeRegistry
 from signalbox.submit.insert import submit
 from signalbox.submit.new_job import NewJob
 from signalbox_laptop.lambda_runtime.packages import Artefact
@@ -101,7 +101,9 @@ def _payload(dsn: str, function: str) -> Mapping[str, Any]:
 
 def _submitted(dsn: str) -> str:
     with psycopg.connect(dsn, autocommit=True) as db:
-        (job,) = submit(db, Catalogue(ENGINE.job_types), [NewJob(job_type=JOB_TYPE, payload=JOB)], datetime.now(UTC))
+        (job,) = submit(
+            db, JobTypeRegistry(ENGINE.job_types), [NewJob(job_type=JOB_TYPE, payload=JOB)], datetime.now(UTC)
+        )
         return job.id
 
 

@@ -34,7 +34,7 @@ def measure(dsn: str) -> list[Ratio]:
 
 
 def _submit(plant: JobPlant, jobs: list[NewJob]) -> None:
-    submit(plant.db, plant.engine.tools.catalogue, jobs, datetime.now(UTC))
+    submit(plant.db, plant.engine.resources.job_types, jobs, datetime.now(UTC))
 
 
 def _copy(plant: JobPlant, rows: list[bytes]) -> None:
@@ -68,9 +68,9 @@ def _round_trips(plant: JobPlant, jobs: list[NewJob]) -> int:
     plant.db.execute("TRUNCATE signalbox.jobs CASCADE")
     with count_round_trips(plant.dsn) as trips:
         worker = start_worker(trips.dsn)
-        connection = worker.tools.database.connection()
+        connection = worker.resources.database.connection()
         before = trips.number
-        submit(connection, worker.tools.catalogue, jobs, datetime.now(UTC))
+        submit(connection, worker.resources.job_types, jobs, datetime.now(UTC))
         counted = trips.number - before
-        worker.tools.database.close()
+        worker.resources.database.close()
     return counted

@@ -132,19 +132,19 @@ def _run_apart(dsn: str, race: Race) -> Measured:
 
 
 def _run(outbox: Any, url: str, task: str, now: datetime) -> None:
-    from signalbox.app import Engine
+    from signalbox.app import App
     from signalbox.invocation import Invocation
 
     os.environ["AWS_DEFAULT_REGION"] = "us-east-1"
-    engine = Engine.start({"SIGNALBOX_STACK": "bench", "SIGNALBOX_DATABASE_URL": url, "SIGNALBOX_PACKS": "forecasts"})
+    engine = App.start({"SIGNALBOX_STACK": "bench", "SIGNALBOX_DATABASE_URL": url, "SIGNALBOX_PACKS": "forecasts"})
     module = import_module(f"forecasts.tasks.{task}")
     if hasattr(module, "publish"):
         vars(module)["publish"] = lambda _sqs, _url, messages, *, queue: len(messages)
-        _ = engine.tools.clients.sqs
-    engine.tools.database.connection()
+        _ = engine.resources.clients.sqs
+    engine.resources.database.connection()
     with _transactions() as taken, redirect_stdout(io.StringIO()):
         began = perf_counter()
-        answer = engine.archive({"task": task, "force": True}, Invocation.of("bench", now, 300))
+        answer = engine.run_task({"task": task, "force": True}, Invocation.of("bench", now, 300))
         took = perf_counter() - began
     outbox.send(Measured(answer["items"], took, max(taken), _peak_megabytes()))
 

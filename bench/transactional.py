@@ -56,11 +56,11 @@ def count_trips(plant: JobPlant) -> int:
     """Of one batch, with its claim and its finish."""
     with count_round_trips(plant.dsn) as trips:
         worker = start_worker(trips.dsn)
-        worker.tools.database.connection()
+        worker.resources.database.connection()
         before = trips.number
         JobPlant(plant.dsn, worker, plant.db).work(events_of(plant.submit("insert_row", BATCH), BATCH))
         counted = trips.number - before
-        worker.tools.database.close()
+        worker.resources.database.close()
     return counted
 
 

@@ -25,13 +25,13 @@ from signalbox_laptop.errors import DeployFailed, PortTaken
 from signalbox_laptop.event_sources.clock import Firing
 from signalbox_laptop.event_sources.delivery import Deliveries
 from signalbox_laptop.event_sources.destination import Destinations
-from signalbox_laptop.home import State
+from signalbox_laptop.home import StackState
 from signalbox_laptop.lambda_api.endpoint import Front, PortBusy
 from signalbox_laptop.lambda_control.service import LambdaService
 from signalbox_laptop.lambda_control.settings import ServiceSettings
-from signalbox_laptop.packs import Outside
+from signalbox_laptop.packs import StandIns
 from signalbox_laptop.postgres.db_users import LogIns, make_log_ins
-from signalbox_laptop.up import Options
+from signalbox_laptop.up import StackOptions
 
 if TYPE_CHECKING:
     from mypy_boto3_secretsmanager import SecretsManagerClient
@@ -42,7 +42,7 @@ _SECRETS = {"DatabaseSecretArn": "owner", "WriterSecretArn": "writer", "ReaderSe
 
 
 @dataclass(frozen=True, slots=True)
-class Grounds:
+class Endpoints:
     """What everything else stands on."""
 
     home: Path
@@ -51,12 +51,12 @@ class Grounds:
 
 
 def assemble(
-    options: Options, grounds: Grounds, stop: threading.Event, parts: ExitStack, report: Callable[[str], None]
-) -> State:
+    options: StackOptions, grounds: Endpoints, stop: threading.Event, parts: ExitStack, report: Callable[[str], None]
+) -> StackState:
     """Deploy and serve. The parts register their ends in order, and end in reverse."""
     front = _front(options.port, grounds.moto)
     parts.callback(front.stop)
-    outside = Outside()
+    outside = StandIns()
     parts.callback(outside.stop)
     outside.start()
     report(f"deploying {options.template.name}")
@@ -76,7 +76,7 @@ def assemble(
         create(service, resource, report)
     if options.clock:
         firing.start_clock()
-    return State(
+    return StackState(
         stack=options.stack,
         endpoint=front.endpoint,
         database=grounds.database,
@@ -95,7 +95,9 @@ def _front(port: int, moto: str) -> Front:
         raise PortTaken(str(error)) from None
 
 
-def _deploy(options: Options, grounds: Grounds, outside: Outside, secrets: Mapping[str, str]) -> list[CustomResource]:
+def _deploy(
+    options: StackOptions, grounds: Endpoints, outside: StandIns, secrets: Mapping[str, str]
+) -> list[CustomResource]:
     given = _parameters(options, grounds, outside, secrets)
     try:
         planned = plan(options.template, options.stack, given, registry_of)
@@ -104,7 +106,7 @@ def _deploy(options: Options, grounds: Grounds, outside: Outside, secrets: Mappi
     return deploy(planned, grounds.moto)
 
 
-def _store_log_ins(options: Options, grounds: Grounds, log_ins: LogIns) -> dict[str, str]:
+def _store_log_ins(options: StackOptions, grounds: Endpoints, log_ins: LogIns) -> dict[str, str]:
     """A secret for each parameter of the template that asks for one: its ARN."""
     declared = read_template(options.template).get("Parameters") or {}
     secrets: SecretsManagerClient = client("secretsmanager", grounds.moto)
@@ -115,7 +117,9 @@ def _store_log_ins(options: Options, grounds: Grounds, log_ins: LogIns) -> dict[
     }
 
 
-def _parameters(options: Options, grounds: Grounds, outside: Outside, secrets: Mapping[str, str]) -> Mapping[str, str]:
+def _parameters(
+    options: StackOptions, grounds: Endpoints, outside: StandIns, secrets: Mapping[str, str]
+) -> Mapping[str, str]:
     """What on AWS is there before the stack, as far as the template asks for it, unless the person says otherwise."""
     declared = read_template(options.template).get("Parameters") or {}
     furnished = outside.furnish(options.stack, grounds.moto, declared, options.parameters)
@@ -123,7 +127,7 @@ def _parameters(options: Options, grounds: Grounds, outside: Outside, secrets: M
 
 
 def _service(
-    grounds: Grounds, endpoint: str, outside: Outside, log_ins: LogIns, secrets: Mapping[str, str]
+    grounds: Endpoints, endpoint: str, outside: StandIns, log_ins: LogIns, secrets: Mapping[str, str]
 ) -> LambdaService:
     known = {arn: getattr(log_ins, _SECRETS[parameter]) for parameter, arn in secrets.items()}
     return LambdaService(

@@ -20,7 +20,7 @@ from signalbox_laptop.processes import ProcessRecord
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class StackState:
     """A running stack, as state.json has it."""
 
     stack: str
@@ -80,13 +80,13 @@ class Home:
                 return
             yield True
 
-    def write_state(self, state: State) -> None:
+    def write_state(self, state: StackState) -> None:
         _write(self._state, asdict(state))
 
-    def read_state(self) -> State | None:
+    def read_state(self) -> StackState | None:
         """The stack's state, once it is ready and until it stops."""
         found = _read(self._state)
-        return State(**found) if found else None
+        return StackState(**found) if found else None
 
     def write_supervisor(self, record: ProcessRecord) -> None:
         _write(self._supervisor, asdict(record))

@@ -9,7 +9,7 @@ from datetime import datetime
 from importlib import import_module
 from typing import Any, Protocol
 
-from signalbox_laptop.home import State
+from signalbox_laptop.home import StackState
 from signalbox_laptop.up import ROOT
 
 NAMES = sorted(path.parent.name for path in ROOT.glob("layers/*/*/pack.py"))
@@ -30,7 +30,7 @@ class OutsideOfPack(Protocol):
         """Make what is there before the stack; gives the parameters that say so."""
 
 
-class Outside:
+class StandIns:
     """That of all packs. Owns their servers."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Outside:
         return parameters
 
 
-def load_stories(state: State, at: datetime) -> None:
+def load_stories(state: StackState, at: datetime) -> None:
     """The sample data of each pack that the stack runs."""
     for name in NAMES:
         import_module(f"samples.{name}").load_story(state, at)

@@ -23,19 +23,19 @@ from dataclasses import asdict
 from typing import Any, NoReturn
 
 from signalbox_laptop.errors import DatabaseUnfit, LaptopError, PortTaken, ResourceFailed, StackRunning
-from signalbox_laptop.home import Home, State
+from signalbox_laptop.home import Home, StackState
 from signalbox_laptop.interrupts import Interrupts
 from signalbox_laptop.moto.process import MotoProcess
 from signalbox_laptop.orphan_cleanup import remove_leftovers
 from signalbox_laptop.postgres.embedded import EmbeddedPostgres
 from signalbox_laptop.processes import ProcessRecord
-from signalbox_laptop.up import LET_GO, Options
+from signalbox_laptop.up import LET_GO, StackOptions
 
 _log = logging.getLogger(__name__)
 
 
 def main() -> None:
-    mode, options = sys.argv[1], Options.from_json(sys.argv[2])
+    mode, options = sys.argv[1], StackOptions.from_json(sys.argv[2])
     if mode == "detached" and os.fork():
         os._exit(0)  # the child is nobody's, so that nobody has to wait for its end
     # The log is the error output; INFO of the libraries would fill it.
@@ -54,7 +54,7 @@ def main() -> None:
         _refuse(f"{type(error).__name__}: {error} (log: {Home(options.home).stack_log})", "LaptopError")
 
 
-def _supervise(options: Options, stop: threading.Event, interrupts: Interrupts) -> None:
+def _supervise(options: StackOptions, stop: threading.Event, interrupts: Interrupts) -> None:
     home = Home(options.home)
     home.make()
     began = time.monotonic()
@@ -77,8 +77,8 @@ def _supervise(options: Options, stop: threading.Event, interrupts: Interrupts) 
 
 
 def _start(
-    options: Options, moto: MotoProcess, stop: threading.Event, parts: ExitStack, interrupts: Interrupts
-) -> State:
+    options: StackOptions, moto: MotoProcess, stop: threading.Event, parts: ExitStack, interrupts: Interrupts
+) -> StackState:
     """Each part's end is registered with `parts` before it begins, so that half a stack stops as a whole one does."""
     _refuse_busy_port(options.port)
     home = Home(options.home)
@@ -95,10 +95,10 @@ def _start(
         with interrupts.held():  # the pool waits at its end for the threads that it knows of
             database, endpoint = pool.submit(postgres.start), pool.submit(moto.start)
         # Imports take as long as the two do, and want nothing of them.
-        from signalbox_laptop.assembly import Grounds, assemble
+        from signalbox_laptop.assembly import Endpoints, assemble
 
         with _named_as_kept(kept=kept):
-            grounds = Grounds(home.folder, database.result(), endpoint.result())
+            grounds = Endpoints(home.folder, database.result(), endpoint.result())
     with _named_as_kept(kept=kept):
         return assemble(options, grounds, stop, parts, lambda text: _say(report=text))
 

@@ -23,7 +23,7 @@ from typing import IO, Any
 import psutil
 
 from signalbox_laptop.errors import LaptopError
-from signalbox_laptop.home import Home, State
+from signalbox_laptop.home import Home, StackState
 from signalbox_laptop.orphan_cleanup import find_leftovers, remove_leftovers
 from signalbox_laptop.processes import end, wait_for_end
 
@@ -38,7 +38,7 @@ Report = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class StackOptions:
     """What a stack is brought up with."""
 
     home: Path
@@ -54,23 +54,23 @@ class Options:
         return json.dumps({**asdict(self), "home": str(self.home.resolve()), "template": str(self.template.resolve())})
 
     @staticmethod
-    def from_json(text: str) -> Options:
+    def from_json(text: str) -> StackOptions:
         given = json.loads(text)
-        return Options(**{**given, "home": Path(given["home"]), "template": Path(given["template"])})
+        return StackOptions(**{**given, "home": Path(given["home"]), "template": Path(given["template"])})
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class StackStatus:
     """How a stack is: `detail` is what it says of itself, if it answers."""
 
     running: bool
-    state: State | None = None
+    state: StackState | None = None
     detail: Mapping[str, Any] | None = None
     database_answers: bool = False
     leftovers: Sequence[int] = ()  # where none runs: the processes of one that was killed
 
 
-def up(options: Options, report: Report) -> State:
+def up(options: StackOptions, report: Report) -> StackState:
     """Bring it up and let go of it; raises what went wrong, with the end of its log where it could not say."""
     with _supervisor(options, "detached") as process:
         state = _await_ready(options, process, report)
@@ -78,7 +78,7 @@ def up(options: Options, report: Report) -> State:
         return state
 
 
-def up_attached(options: Options, report: Report, ready: Callable[[State], None]) -> None:
+def up_attached(options: StackOptions, report: Report, ready: Callable[[StackState], None]) -> None:
     """Bring it up and stay until it has stopped: by Ctrl-C or SIGTERM here, or by `down` elsewhere."""
     with _supervisor(options, "attached") as process, _terminated_like_interrupted():
         try:
@@ -102,17 +102,17 @@ def down(home_folder: Path, report: Report) -> bool:
     return remove_leftovers(home) or supervisor is not None
 
 
-def status(home_folder: Path) -> Status:
+def status(home_folder: Path) -> StackStatus:
     """How the stack there is, in its own words where it answers."""
     home = Home(home_folder)
     if home.supervisor() is None:
-        return Status(False, leftovers=sorted(process.pid for process in find_leftovers(home)))
+        return StackStatus(False, leftovers=sorted(process.pid for process in find_leftovers(home)))
     state = home.read_state()
-    return Status(True, state, _ask(state), _database_answers(state)) if state else Status(True)
+    return StackStatus(True, state, _ask(state), _database_answers(state)) if state else StackStatus(True)
 
 
 @contextmanager
-def _supervisor(options: Options, mode: str) -> Iterator[subprocess.Popen[str]]:
+def _supervisor(options: StackOptions, mode: str) -> Iterator[subprocess.Popen[str]]:
     """The supervisor's process. It reads its input, which ends with us: unless it was let go of, it stops then, so
     that it can't outlive even a kill."""
     home = Home(options.home)
@@ -140,12 +140,12 @@ def _supervisor(options: Options, mode: str) -> Iterator[subprocess.Popen[str]]:
         _pipe(process.stdout).close()
 
 
-def _await_ready(options: Options, process: subprocess.Popen[str], report: Report) -> State:
+def _await_ready(options: StackOptions, process: subprocess.Popen[str], report: Report) -> StackState:
     """Pass on what the supervisor says until it is ready, or says why it never will be."""
     for line in _pipe(process.stdout):
         message = json.loads(line)
         if "ready" in message:
-            return State(**message["ready"])
+            return StackState(**message["ready"])
         if "refused" in message:
             _wait_for(message["pid"])
             raise _error_of(message)
@@ -163,7 +163,7 @@ def _error_of(message: Mapping[str, Any]) -> LaptopError:
     return kinds.get(message["kind"], LaptopError)(message["refused"])
 
 
-def _end_of_log(options: Options) -> str:
+def _end_of_log(options: StackOptions) -> str:
     log = Home(options.home).stack_log
     return "\n  ".join([f"; the end of {log}:", *log.read_text(errors="replace").splitlines()[-5:]])
 
@@ -174,7 +174,7 @@ def _pipe(stream: IO[str] | None) -> IO[str]:
     return stream
 
 
-def _ask(state: State) -> dict[str, Any] | None:
+def _ask(state: StackState) -> dict[str, Any] | None:
     """A proxy that the shell names would not find this machine's loopback."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
@@ -185,7 +185,7 @@ def _ask(state: State) -> dict[str, Any] | None:
         return None
 
 
-def _database_answers(state: State) -> bool:
+def _database_answers(state: StackState) -> bool:
     import psycopg  # up and down have no need of it
 
     try:

@@ -21,14 +21,14 @@ REGISTRY = "layers/engine/signalbox/job_types/__init__.py"
 PROGRAM = """
 import json, os, sys
 from datetime import UTC, datetime
-from signalbox.app import Engine
+from signalbox.app import App
 from signalbox.invocation import Invocation
 from signalbox.submit.insert import submit
 from signalbox.submit.new_job import NewJob
-engine, now = Engine.start(os.environ), datetime.now(UTC)
-db = engine.tools.database.connection()
+engine, now = App.start(os.environ), datetime.now(UTC)
+db = engine.resources.database.connection()
 new = [NewJob(job_type="write_invoice", payload=payload) for payload in json.loads(sys.argv[1])]
-jobs = submit(db, engine.tools.catalogue, new, now)
+jobs = submit(db, engine.resources.job_types, new, now)
 bodies = [json.dumps({"job_id": job.id, "job_type": job.job_type}) for job in jobs]
 records = [{"messageId": str(place), "body": body} for place, body in enumerate(bodies * 2)]
 engine.work({"Records": records}, Invocation.of("request", now, 300))

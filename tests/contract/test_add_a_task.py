@@ -72,9 +72,9 @@ def test_the_guides_task_does_what_it_says(copy: Path, dsn: str, db: psycopg.Con
         "CREATE TABLE visitors AS SELECT id, now() - id * interval '1 day' AS last_visit FROM generate_series(1, 50) id"
     )
     program = (
-        "import json; from datetime import UTC, datetime; from signalbox.app import Engine;"
+        "import json; from datetime import UTC, datetime; from signalbox.app import App;"
         "from signalbox.invocation import Invocation; import os, sys;"
-        "answer = Engine.start(os.environ).archive(json.loads(sys.argv[1]), Invocation.of('r', datetime.now(UTC), 60));"
+        "answer = App.start(os.environ).run_task(json.loads(sys.argv[1]), Invocation.of('r', datetime.now(UTC), 60));"
         "print(json.dumps(answer))"
     )
     payload = json.dumps({"task": "forget_visitors", "params": {"days": 20}})

@@ -97,7 +97,7 @@ def test_a_start_loads_what_the_function_is_for_and_nothing_that_few_invocations
     function: str, own: str, others: set[str]
 ) -> None:
     costly = {"boto3", "botocore.session", "cronsim", "difflib", "signalbox.operations", "signalbox.ledger.backfill"}
-    code = "import sys, handler; handler.Engine; print(*sys.modules)"
+    code = "import sys, handler; handler.App; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT / "functions" / function, capture_output=True, text=True, check=True
     ).stdout.split()

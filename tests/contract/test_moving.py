@@ -20,13 +20,13 @@ REGISTRY = "layers/engine/signalbox/job_types/__init__.py"
 PROGRAM = """
 import json, os
 from datetime import UTC, datetime
-from signalbox.app import Engine
+from signalbox.app import App
 from signalbox.invocation import Invocation
 from signalbox.submit.groups import seal_group
 from signalbox.submit.insert import submit
 from signalbox.submit.new_job import NewJob
-engine, now = Engine.start(os.environ), datetime.now(UTC)
-db, catalogue = engine.tools.database.connection(), engine.tools.catalogue
+engine, now = App.start(os.environ), datetime.now(UTC)
+db, job_types = engine.resources.database.connection(), engine.resources.job_types
 
 def work():
     query = "SELECT id::text, job_type FROM signalbox.jobs WHERE status IN ('queued', 'pending')"

@@ -95,7 +95,7 @@ def test_two_drivers_at_once_start_no_slot_twice(stage: Stage, db: psycopg.Conne
     for driver in drivers:
         driver.join()
     for other in stages:
-        other.engine.tools.database.close()
+        other.engine.resources.database.close()
     started = [payload["reference_time"] for payload in stage.invokes.payloads]
     assert len(started) == 96
     assert len(set(started)) == 96

@@ -33,15 +33,15 @@ def pid(connection: psycopg.Connection) -> int:
 
 
 def test_a_connection_is_kept_from_one_invocation_to_the_next(stage: Stage) -> None:
-    database = stage.engine.tools.database
+    database = stage.engine.resources.database
     assert pid(database.connection()) == pid(database.connection())
 
 
 def test_a_connection_that_the_server_ended_is_replaced_before_it_is_used(stage: Stage, db: psycopg.Connection) -> None:
-    first = pid(stage.engine.tools.database.connection())
+    first = pid(stage.engine.resources.database.connection())
     db.execute("SELECT pg_terminate_backend(%s, 5000)", (first,))
     assert stage.invoke("sweep_runs", NOON)["status"] == "succeeded"
-    assert pid(stage.engine.tools.database.connection()) != first
+    assert pid(stage.engine.resources.database.connection()) != first
 
 
 def test_a_database_that_is_down_is_an_error_that_a_retry_may_heal(tmp_path: Path) -> None:

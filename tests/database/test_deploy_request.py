@@ -186,9 +186,9 @@ def test_a_database_that_does_not_let_go_keeps_the_answer_from_nobody(
     monkeypatch.setattr(deploy_hook, "RESERVE_SECONDS", 0.2)
     answered = threading.Event()
 
-    def hang(_: float) -> deploy_hook.Answer:
+    def hang(_: float) -> deploy_hook.DeployResult:
         answered.wait(10)
-        return deploy_hook.Answer("SUCCESS", "too late", {})
+        return deploy_hook.DeployResult("SUCCESS", "too late", {})
 
     log = logging.getLogger("tests")
     waiting = threading.Thread(target=lambda: deploy_hook.serve(bucket.event(), 0.3, log, hang))  # type: ignore[arg-type]
@@ -298,7 +298,7 @@ def test_a_request_of_an_unknown_type_fails_and_does_nothing(bucket: Bucket, emp
 def test_a_reason_of_any_length_fits_what_cloudformation_takes(bucket: Bucket) -> None:
     request = deploy_hook.DeployRequest.model_validate(bucket.event())
     for reason in ("a" * 9000, "ü" * 9000, '"' * 9000):
-        assert len(deploy_hook.Answer("FAILED", reason, {}).to_json(request)) <= deploy_hook.MOST_BYTES
+        assert len(deploy_hook.DeployResult("FAILED", reason, {}).to_json(request)) <= deploy_hook.MOST_BYTES
 
 
 def test_the_plain_payloads_are_none_of_cloudformations() -> None:

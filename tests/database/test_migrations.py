@@ -10,14 +10,14 @@ from threading import Thread
 import psycopg
 import pytest
 
-from signalbox.app import Engine
+from signalbox.app import App
 from signalbox.engine_pack import ENGINE
 from signalbox.errors import MigrationRefused, MigratorBusy, PayloadRefused, SchemaMismatch
 from signalbox.invocation import Invocation
 from signalbox.migrate import migrations
 from signalbox.migrate.migrator import Migrator
 from signalbox.packs.pack import Pack
-from tests.support.catalogue import catalogue
+from tests.support.catalogue import job_types
 from tests.support.stage import NOON, as_url
 
 NUMBERS = "-- serves: 1\nCREATE TABLE numbers.numbers (n int);\n"
@@ -39,7 +39,7 @@ def empty(empty_dsn: str) -> Iterator[psycopg.Connection]:
 def test_a_plan_changes_nothing(empty: psycopg.Connection, numbers: Pack) -> None:
     planned = migrations.plan(empty, [ENGINE, numbers])
     assert [migration.label for migration in planned][-1] == "numbers/0001_numbers"
-    assert catalogue(empty) == []
+    assert job_types(empty) == []
 
 
 def test_applying_twice_applies_once(empty: psycopg.Connection, numbers: Pack) -> None:
@@ -181,22 +181,22 @@ def test_tables_that_something_else_wrote_are_not_touched(empty: psycopg.Connect
 
 def test_a_lock_table_that_another_version_wrote_is_named(dsn: str, db: psycopg.Connection) -> None:
     db.execute("ALTER TABLE signalbox.job_locks RENAME COLUMN expires_at TO locked_until")
-    engine = Engine.start({"SIGNALBOX_STACK": "signalbox", "SIGNALBOX_DATABASE_URL": as_url(dsn)})
+    engine = App.start({"SIGNALBOX_STACK": "signalbox", "SIGNALBOX_DATABASE_URL": as_url(dsn)})
     with (
-        closing(engine.tools.database),
+        closing(engine.resources.database),
         pytest.raises(SchemaMismatch, match=r"expires_at.*another version wrote it"),
     ):
-        engine.archive({"task": "sweep_runs"}, Invocation.of("r", NOON, 60))
+        engine.run_task({"task": "sweep_runs"}, Invocation.of("r", NOON, 60))
     assert db.execute("SELECT count(*) FROM signalbox.job_history").fetchone() == (0,)
 
 
 def test_an_unmigrated_database_is_refused_with_what_to_do(empty_dsn: str) -> None:
-    engine = Engine.start({"SIGNALBOX_STACK": "signalbox", "SIGNALBOX_DATABASE_URL": as_url(empty_dsn)})
+    engine = App.start({"SIGNALBOX_STACK": "signalbox", "SIGNALBOX_DATABASE_URL": as_url(empty_dsn)})
     with (
-        closing(engine.tools.database),
+        closing(engine.resources.database),
         pytest.raises(SchemaMismatch, match="no Signalbox schema: run the migrator"),
     ):
-        engine.archive({"task": "sweep_runs"}, Invocation.of("r", NOON, 60))
+        engine.run_task({"task": "sweep_runs"}, Invocation.of("r", NOON, 60))
 
 
 def test_the_migrator_function_plans_applies_and_reports(empty_dsn: str) -> None:

@@ -15,7 +15,7 @@ from forecasts.pack import PACK
 from signalbox.engine_pack import ENGINE
 from signalbox.errors import MigrationRefused
 from signalbox.migrate import migrations
-from signalbox.migrate.grants import Roles, find_roles
+from signalbox.migrate.grants import Grants, find_roles
 from signalbox.migrate.logins import LogIn
 from signalbox.packs.pack import Pack
 from tests.fixtures import new_database
@@ -220,4 +220,4 @@ def test_migrators_of_several_databases_in_one_cluster_do_not_trip_over_the_role
 @pytest.mark.parametrize("name", ["postgres", "signalbox_owner"])
 def test_a_secret_gives_no_password_to_a_superuser_or_a_group(db: psycopg.Connection, name: str) -> None:
     with pytest.raises(MigrationRefused, match=f"names '{name}', which is the migrator's own log-in"):
-        Roles(apart=True).keep(db, LogIn(name, "p", "writer"))
+        Grants(apart=True).keep(db, LogIn(name, "p", "writer"))

@@ -15,7 +15,7 @@ import boto3
 import psycopg
 import pytest
 
-from signalbox.app import Engine
+from signalbox.app import App
 from signalbox.errors import DatabaseUnavailable
 from signalbox.migrate.migrator import Migrator
 from signalbox_laptop.moto.process import MotoProcess
@@ -86,8 +86,8 @@ class Vault:
         with psycopg.connect(self.host, autocommit=True) as db:
             db.execute(psycopg.sql.SQL("ALTER ROLE {} PASSWORD {}").format(user_of(user), password))
 
-    def engine(self) -> Engine:
-        return Engine.start(self.environ())
+    def engine(self) -> App:
+        return App.start(self.environ())
 
 
 def user_of(name: str) -> psycopg.sql.Identifier:
@@ -104,27 +104,27 @@ def vault(host: str, moto: str, monkeypatch: pytest.MonkeyPatch) -> Vault:
     return vault
 
 
-def who(engine: Engine) -> tuple[str, int]:
-    row = engine.tools.database.connection().execute("SELECT current_user::text, pg_backend_pid()").fetchone()
+def who(engine: App) -> tuple[str, int]:
+    row = engine.resources.database.connection().execute("SELECT current_user::text, pg_backend_pid()").fetchone()
     assert row is not None
     return row
 
 
-def runs(engine: Engine) -> str:
-    return str(engine.archive(RUN | {"force": True}, Stage.invocation(NOON))["status"])
+def runs(engine: App) -> str:
+    return str(engine.run_task(RUN | {"force": True}, Stage.invocation(NOON))["status"])
 
 
 def test_log_ins_that_take_turns_leave_nobody_out(vault: Vault) -> None:
     warm, cold = vault.engine(), vault.engine()
-    with closing(warm.tools.database), closing(cold.tools.database):
+    with closing(warm.resources.database), closing(cold.resources.database):
         before, _ = who(warm), who(cold)
         pending = vault.put("second", "two", "AWSPENDING")
         vault.migrate()  # makes the second beside the first
-        with warm.tools.database.connection().transaction():
+        with warm.resources.database.connection().transaction():
             vault.promote(pending)
             assert runs(warm) == "succeeded"
         assert who(warm) == before
-        cold.tools.database.close()
+        cold.resources.database.close()
         vault.alter("first", "locked out")  # as when the first is given its next password
         assert runs(cold) == "succeeded"
         assert who(cold)[0] == "second"
@@ -132,13 +132,13 @@ def test_log_ins_that_take_turns_leave_nobody_out(vault: Vault) -> None:
 
 def test_one_log_in_with_a_new_password_is_opened_by_the_next_version_until_it_is_the_current_one(vault: Vault) -> None:
     warm, cold = vault.engine(), vault.engine()
-    with closing(warm.tools.database), closing(cold.tools.database):
+    with closing(warm.resources.database), closing(cold.resources.database):
         before, _ = who(warm), who(cold)
-        cold.tools.database.close()
+        cold.resources.database.close()
         pending = vault.put("first", "fresh", "AWSPENDING")
         vault.alter("first", "fresh")
         assert runs(cold) == "succeeded", "the secret is still the old one, and the password no longer"
-        cold.tools.database.close()
+        cold.resources.database.close()
         vault.promote(pending)
         assert (runs(warm), who(warm)) == ("succeeded", before)
         assert runs(cold) == "succeeded"
@@ -146,7 +146,7 @@ def test_one_log_in_with_a_new_password_is_opened_by_the_next_version_until_it_i
 
 def test_a_password_that_no_version_of_the_secret_has_is_told_once(vault: Vault) -> None:
     vault.alter("first", "by hand")
-    with closing(vault.engine().tools.database) as database:
+    with closing(vault.engine().resources.database) as database:
         with pytest.raises(DatabaseUnavailable, match="password authentication failed") as caught:
             database.connection()
         assert "by hand" not in str(caught.value)
@@ -156,12 +156,12 @@ def test_the_next_version_of_the_same_log_in_does_not_change_its_password_before
     vault.put("first", "too early", "AWSPENDING")
     vault.migrate()
     engine = vault.engine()
-    with closing(engine.tools.database):
+    with closing(engine.resources.database):
         assert who(engine)[0] == "first"
 
 
 def test_the_log_in_of_the_secret_is_one_that_writes_and_ends_what_its_function_left(vault: Vault) -> None:
-    with closing(vault.engine().tools.database) as database:
+    with closing(vault.engine().resources.database) as database:
         connection = database.connection()
         assert connection.execute("SHOW statement_timeout").fetchone() == ("15min",)
         assert connection.execute("SHOW idle_in_transaction_session_timeout").fetchone() == ("5min",)

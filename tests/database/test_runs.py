@@ -11,7 +11,7 @@ import pytest
 from signalbox.errors import ParamsRefused, PayloadRefused, RunLost, SchemaMismatch, TaskDisabled, TaskUnknown
 from signalbox.ledger import ledger
 from signalbox.ledger.context import Context, Done
-from signalbox.ledger.ledger import Attempt, Ending, RunStatus, Slot, Trigger
+from signalbox.ledger.ledger import ClaimRequest, RunEnd, RunStatus, Slot, Trigger
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.ledger_rows import abandoned_run, count, runs_of
 from tests.support.stage import NOON, Stage
@@ -147,14 +147,14 @@ def test_a_slot_is_missed_while_another_slot_of_a_task_that_forbids_it_is_at_wor
 
 
 def test_a_late_worker_cannot_end_a_run_that_was_given_up(stage: Stage, db: psycopg.Connection) -> None:
-    slot = Slot(stage.engine.tools.registry.find("note_run"), NOON)
-    late = Attempt("late", Trigger.MANUAL, timedelta(microseconds=1), NOON)
+    slot = Slot(stage.engine.resources.tasks.find("note_run"), NOON)
+    late = ClaimRequest("late", Trigger.MANUAL, timedelta(microseconds=1), NOON)
     claim = ledger.claim(db, slot, late)
     assert claim.status is RunStatus.RUNNING
     assert stage.invoke("note_run", NOON)["status"] == "succeeded"
 
     with pytest.raises(RunLost, match="no longer this worker's"):
-        ledger.record(db, slot, claim, "late", Ending(RunStatus.SUCCEEDED, items=99))
+        ledger.record(db, slot, claim, "late", RunEnd(RunStatus.SUCCEEDED, items=99))
     assert [row["items"] for row in runs_of(db, "note_run")] == [0, 1]
 
 
@@ -200,9 +200,9 @@ def test_a_task_may_answer_details_that_the_ledger_does_not_keep(stage: Stage, m
 
 
 def test_the_end_of_a_run_may_be_told_twice_when_its_answer_got_lost(stage: Stage, db: psycopg.Connection) -> None:
-    slot = Slot(stage.engine.tools.registry.find("note_run"), NOON)
-    claim = ledger.claim(db, slot, Attempt("w", Trigger.MANUAL, timedelta(minutes=1), NOON))
-    ending = Ending(RunStatus.SUCCEEDED, items=1)
+    slot = Slot(stage.engine.resources.tasks.find("note_run"), NOON)
+    claim = ledger.claim(db, slot, ClaimRequest("w", Trigger.MANUAL, timedelta(minutes=1), NOON))
+    ending = RunEnd(RunStatus.SUCCEEDED, items=1)
     assert ledger.record(db, slot, claim, "w", ending) == ledger.record(db, slot, claim, "w", ending)
 
 
@@ -269,7 +269,7 @@ def test_a_payload_that_names_no_slot_is_refused_without_a_row(
 def test_a_mistake_of_an_operator_is_an_answer_and_no_error_of_the_function(
     stage: Stage, event: object, kind: str
 ) -> None:
-    refused = stage.engine.answer(event, stage.invocation())["refused"]
+    refused = stage.engine.operate(event, stage.invocation())["refused"]
     assert refused["errorType"] == kind
     assert refused["errorMessage"]
 
@@ -284,7 +284,7 @@ def test_an_operation_that_finds_another_schema_is_an_error_of_the_function(
 ) -> None:
     db.execute("INSERT INTO signalbox.schema_migrations VALUES ('signalbox', 99, 'n', 99, 'c', now(), 'tests')")
     with pytest.raises(SchemaMismatch):
-        stage.engine.answer({"operation": "list_runs"}, stage.invocation())
+        stage.engine.operate({"operation": "list_runs"}, stage.invocation())
 
 
 @pytest.mark.parametrize(

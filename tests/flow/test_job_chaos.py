@@ -22,7 +22,7 @@ import pytest
 from signalbox.engine_pack import ENGINE
 from signalbox.errors import Unavailable
 from signalbox.migrate import migrations
-from signalbox.packs.registries import Catalogue
+from signalbox.packs.registries import JobTypeRegistry
 from signalbox.submit.insert import submit
 from signalbox.submit.new_job import NewJob
 from signalbox_laptop.postgres.embedded import EmbeddedPostgres
@@ -69,7 +69,7 @@ class Load:
 
     def __init__(self, dsn: str, crowd: JobCrowd) -> None:
         self._dsn, self._crowd, self._chance = dsn, crowd, random.Random(11)
-        self._catalogue = Catalogue(ENDURE_TYPES)
+        self._catalogue = JobTypeRegistry(ENDURE_TYPES)
 
     def turn(self) -> None:
         if self._crowd.waiting > 3 * WORKERS * BATCH:
@@ -102,7 +102,7 @@ class Sweeps:
         for task in ("rescue_jobs", "dispatch_jobs"):
             # The next turn finds what this one has not.
             with suppress(psycopg.Error, Unavailable):
-                self._engine.archive({"task": task, "force": True}, self._stage.invocation(datetime.now(UTC), 20))
+                self._engine.run_task({"task": task, "force": True}, self._stage.invocation(datetime.now(UTC), 20))
 
 
 class Trouble:

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from signalbox.jobs.job_message import Notice
+from signalbox.jobs.job_message import JobMessage
 from signalbox.packs.job_type import Lane
 from signalbox.submit.insert import LOST_AFTER
 from signalbox.submit.new_job import NewJob
 from signalbox_laptop.aws import client
-from signalbox_laptop.home import State
-from signalbox_laptop.up import Options, down, up
+from signalbox_laptop.home import StackState
+from signalbox_laptop.up import StackOptions, down, up
 from tests.support.jobs_laptop import JobsLaptop, jobs_laptop
 from tests.support.laptop import control
 from tests.support.webhook_receiver import WebhookReceiver, answer, say
@@ -35,16 +35,16 @@ EMPTY = {"visible": 0, "in_hand": 0, "delayed": 0}
 
 
 @pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[State]:
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackState]:
     home = tmp_path_factory.mktemp("stack")
-    state = up(Options(home=home, port=0, clock=False, durable=False, parameters=PARAMETERS), lambda _: None)
+    state = up(StackOptions(home=home, port=0, clock=False, durable=False, parameters=PARAMETERS), lambda _: None)
     client("secretsmanager", state.endpoint).create_secret(Name=SECRET, SecretString="a key to sign with")
     yield state
     down(home, lambda _: None)
 
 
 @pytest.fixture
-def laptop(stack: State) -> Iterator[JobsLaptop]:
+def laptop(stack: StackState) -> Iterator[JobsLaptop]:
     with jobs_laptop(stack) as laptop:
         yield laptop
 
@@ -86,7 +86,7 @@ def test_each_light_lane_is_worked_on(laptop: JobsLaptop, priority: int, lane: L
 
 def test_the_heavy_lane_is_worked_on_by_a_function_of_its_own(laptop: JobsLaptop) -> None:
     (job,) = laptop.submit(note())
-    laptop.lanes.send([Notice(job.id, job.job_type, Lane.HEAVY)])
+    laptop.lanes.send([JobMessage(job.id, job.job_type, Lane.HEAVY)])
     laptop.settle()
     (execution,) = laptop.executions(job)
     streams = client("logs", laptop.state.endpoint).describe_log_streams(
@@ -126,7 +126,7 @@ def test_a_job_that_fails_for_good_has_a_dead_letter(laptop: JobsLaptop) -> None
 
 def test_a_message_that_comes_three_times_changes_nothing(laptop: JobsLaptop) -> None:
     (job,) = laptop.submit(note())
-    laptop.lanes.send([Notice(job.id, job.job_type, job.lane)] * 3)
+    laptop.lanes.send([JobMessage(job.id, job.job_type, job.lane)] * 3)
     laptop.settle()
     assert [one["status"] for one in laptop.executions(job)] == ["completed"]
 

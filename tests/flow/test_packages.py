@@ -18,9 +18,9 @@ import pytest
 from samples.forecasts import load_story
 from signalbox.engine_pack import registry_of
 from signalbox_laptop.aws import client
-from signalbox_laptop.home import State
+from signalbox_laptop.home import StackState
 from signalbox_laptop.lambda_control.clients import connect
-from signalbox_laptop.lambda_control.functions import Catalogue
+from signalbox_laptop.lambda_control.functions import Functions
 from signalbox_laptop.lambda_control.settings import ServiceSettings
 from signalbox_laptop.lambda_runtime.packages import Artefact
 from signalbox_laptop.lambda_runtime.variables import Sandbox, variables_of
@@ -74,7 +74,7 @@ class World:
         artefact, folder = self.lay_out(function), self.home / f"{function}-tmp"
         folder.mkdir()
         name = deployed(VARIANT).of(FUNCTION)[function]["FunctionName"]["Fn::Sub"].replace("${AWS::StackName}", STACK)
-        known = Catalogue(connect(self.settings), self.settings).function(name)
+        known = Functions(connect(self.settings), self.settings).function(name)
         variables = variables_of(known, Sandbox(artefact=artefact, log_stream="one", folder=folder), self.settings)
         return PackagedFunction(self.built.command(artefact), artefact.task_root, variables)
 
@@ -97,7 +97,7 @@ def world(server: str, built_here: Built, tmp_path_factory: pytest.TempPathFacto
         migrator = world.start(MIGRATOR)
         assert migrator.fault_of(MIGRATE) is None
         migrator.close()
-        state = State(STACK, endpoint, dsn, settings.region, None, 0, "", outside.addresses)
+        state = StackState(STACK, endpoint, dsn, settings.region, None, 0, "", outside.addresses)
         assert load_story(state, AT)
         yield world
     outside.stop()

@@ -17,8 +17,8 @@ from psycopg.conninfo import conninfo_to_dict
 
 from signalbox.submit.new_job import NewJob
 from signalbox_laptop.aws import client
-from signalbox_laptop.home import State
-from signalbox_laptop.up import Options, down, up
+from signalbox_laptop.home import StackState
+from signalbox_laptop.up import StackOptions, down, up
 from stand_ins import runpod, stripe
 from tests.support.command_line import Signalbox
 from tests.support.forecast_rows import forecast_run, organization
@@ -68,7 +68,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def told(home: Path) -> Iterator[Mapping[str, str]]:
     """What was written by the stack and by the command line, place by place."""
-    state = up(Options(home=home, port=0, clock=False, durable=False, parameters=PARAMETERS), quiet)
+    state = up(StackOptions(home=home, port=0, clock=False, durable=False, parameters=PARAMETERS), quiet)
     with jobs_laptop(state) as laptop:
         _ask_for_passwords(laptop)
         _listen_to_the_bus(state)
@@ -134,7 +134,7 @@ def _ask_for_passwords(laptop: JobsLaptop) -> None:
     )
 
 
-def _secret(state: State, password: str) -> str:
+def _secret(state: StackState, password: str) -> str:
     given = conninfo_to_dict(state.database)
     fields = {"username": "known", "password": password, "host": given["host"], "dbname": given["dbname"]}
     return json.dumps(fields)
@@ -151,7 +151,7 @@ def _use_secret(laptop: JobsLaptop, content: str) -> None:
         functions.update_function_configuration(FunctionName=name, Environment={"Variables": changed})
 
 
-def _listen_to_the_bus(state: State) -> None:
+def _listen_to_the_bus(state: StackState) -> None:
     events, sqs = client("events", state.endpoint), client("sqs", state.endpoint)
     url = sqs.create_queue(QueueName="of-the-bus")["QueueUrl"]
     arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
@@ -196,7 +196,7 @@ def _work(laptop: JobsLaptop) -> None:
     laptop.settle()
 
 
-def _kill_workers(state: State) -> None:
+def _kill_workers(state: StackState) -> None:
     for process in psutil.Process(state.pid).children(recursive=True):
         with suppress(psutil.NoSuchProcess):  # others come and go meanwhile
             if process.environ().get("AWS_LAMBDA_FUNCTION_NAME") == f"{state.stack}-worker":
@@ -228,7 +228,7 @@ def _fail_outside(laptop: JobsLaptop) -> None:
     laptop.settle()
 
 
-def _invoke(state: State, function: str, payload: object, kind: str = "RequestResponse") -> None:
+def _invoke(state: StackState, function: str, payload: object, kind: str = "RequestResponse") -> None:
     body = json.dumps(payload).encode()
     asked: Any = {"FunctionName": f"{state.stack}-{function}", "InvocationType": kind, "Payload": body}
     client("lambda", state.endpoint).invoke(**asked)["Payload"].read()

@@ -13,8 +13,8 @@ import pytest
 import urllib3
 
 from signalbox_laptop.errors import DatabaseUnfit, PortTaken, StackRunning
-from signalbox_laptop.home import State
-from signalbox_laptop.up import Options, down, status, up
+from signalbox_laptop.home import StackState
+from signalbox_laptop.up import StackOptions, down, status, up
 from tests.support.laptop import AT, belonging_to, control, quiet, seen, send_to_inbox, supervisor_of, tick
 from tests.support.small_project import text_of, write_small_project
 
@@ -27,7 +27,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @dataclass(frozen=True)
 class Running:
     home: Path
-    state: State
+    state: StackState
     said: list[str]
 
 
@@ -35,14 +35,14 @@ class Running:
 def running(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A stack for the tests that leave it up."""
     home, said = tmp_path_factory.mktemp("running"), list[str]()
-    options = Options(home=home, template=project, port=0, clock=False, durable=False)
+    options = StackOptions(home=home, template=project, port=0, clock=False, durable=False)
     yield Running(home, up(options, said.append), said)
     down(home, quiet)
 
 
 @pytest.fixture
-def options(project: Path, tmp_path: Path) -> Iterator[Options]:
-    options = Options(home=tmp_path / "home", template=project, port=0, clock=False, durable=False)
+def options(project: Path, tmp_path: Path) -> Iterator[StackOptions]:
+    options = StackOptions(home=tmp_path / "home", template=project, port=0, clock=False, durable=False)
     yield options
     down(options.home, lambda _: None)
 
@@ -108,24 +108,24 @@ def test_a_message_in_a_queue_reaches_its_function(running: Running) -> None:
 def test_a_second_up_says_that_one_is_running_and_leaves_it_alone(running: Running) -> None:
     where = rf"{running.state.endpoint} \(process {running.state.pid}\): `signalbox down`"
     with pytest.raises(StackRunning, match=where):
-        up(Options(home=running.home, port=0), quiet)
+        up(StackOptions(home=running.home, port=0), quiet)
     assert status(running.home).state == running.state
     assert control(running.state, "GET", "status")["clock"] is False
 
 
-def test_a_busy_port_is_named_and_nothing_is_started(options: Options) -> None:
+def test_a_busy_port_is_named_and_nothing_is_started(options: StackOptions) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
         with pytest.raises(PortTaken, match=f"port {port} .* --port"):
-            up(Options(home=options.home, template=options.template, port=port), quiet)
+            up(StackOptions(home=options.home, template=options.template, port=port), quiet)
     assert belonging_to(options.home) == []
     assert status(options.home).running is False
 
 
-def test_two_stacks_stand_side_by_side(options: Options, tmp_path: Path) -> None:
-    other = Options(home=tmp_path / "other", template=options.template, stack="other", port=0, clock=False)
+def test_two_stacks_stand_side_by_side(options: StackOptions, tmp_path: Path) -> None:
+    other = StackOptions(home=tmp_path / "other", template=options.template, stack="other", port=0, clock=False)
     one, two = up(options, quiet), up(other, quiet)
     try:
         tick(one, "signalbox.poll_data")
@@ -137,7 +137,7 @@ def test_two_stacks_stand_side_by_side(options: Options, tmp_path: Path) -> None
         down(other.home, quiet)
 
 
-def test_the_database_is_kept_unless_a_fresh_one_is_asked_for(options: Options) -> None:
+def test_the_database_is_kept_unless_a_fresh_one_is_asked_for(options: StackOptions) -> None:
     state = up(options, quiet)
     tick(state, "signalbox.poll_data")
     down(options.home, quiet)
@@ -148,7 +148,7 @@ def test_the_database_is_kept_unless_a_fresh_one_is_asked_for(options: Options) 
     assert seen(up(replace(options, fresh=True), quiet)) == []
 
 
-def test_a_kept_database_that_no_longer_fits_is_refused(options: Options, tmp_path: Path) -> None:
+def test_a_kept_database_that_no_longer_fits_is_refused(options: StackOptions, tmp_path: Path) -> None:
     up(options, quiet)
     down(options.home, quiet)
     migrator = text_of("functions/migrator/handler.py").replace("CREATE TABLE", "CREATE TABEL")
@@ -159,7 +159,7 @@ def test_a_kept_database_that_no_longer_fits_is_refused(options: Options, tmp_pa
         up(replace(options, template=path), quiet)
 
 
-def test_a_kept_database_of_another_version_is_refused(options: Options) -> None:
+def test_a_kept_database_of_another_version_is_refused(options: StackOptions) -> None:
     up(options, quiet)
     down(options.home, quiet)
     (options.home / "postgres" / "PG_VERSION").write_text("16\n")

@@ -14,7 +14,7 @@ import pytest
 from signalbox_laptop.errors import LaptopError
 from signalbox_laptop.home import Home
 from signalbox_laptop.processes import runs, wait_for_end
-from signalbox_laptop.up import ROOT, Options, down, status, up
+from signalbox_laptop.up import ROOT, StackOptions, down, status, up
 from tests.support.laptop import AT, belonging_to, control, kill, quiet, seen, supervisor_of, tick
 from tests.support.small_project import text_of, write_small_project
 
@@ -25,13 +25,13 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def options(project: Path, tmp_path: Path) -> Iterator[Options]:
-    options = Options(home=tmp_path / "home", template=project, port=0, clock=False, durable=False)
+def options(project: Path, tmp_path: Path) -> Iterator[StackOptions]:
+    options = StackOptions(home=tmp_path / "home", template=project, port=0, clock=False, durable=False)
     yield options
     down(options.home, lambda _: None)
 
 
-def test_down_leaves_no_process_and_no_file_outside_its_home(options: Options, tmp_path: Path) -> None:
+def test_down_leaves_no_process_and_no_file_outside_its_home(options: StackOptions, tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", str(tmp_path / "tmp"))
         patch.setenv("HOME", str(tmp_path / "person"))
@@ -59,7 +59,7 @@ def test_down_where_nothing_runs_says_so(tmp_path: Path) -> None:
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_a_killed_stack_is_cleared_away_by_down(options: Options) -> None:
+def test_a_killed_stack_is_cleared_away_by_down(options: StackOptions) -> None:
     state = up(options, quiet)
     kill(state)
     assert status(options.home).running is False
@@ -68,7 +68,7 @@ def test_a_killed_stack_is_cleared_away_by_down(options: Options) -> None:
     assert down(options.home, quiet) is False
 
 
-def test_a_killed_stack_is_cleared_away_by_the_next_up(options: Options) -> None:
+def test_a_killed_stack_is_cleared_away_by_the_next_up(options: StackOptions) -> None:
     state = up(options, quiet)
     left = belonging_to(options.home)
     kill(state)
@@ -78,22 +78,22 @@ def test_a_killed_stack_is_cleared_away_by_the_next_up(options: Options) -> None
     assert len(seen(state)) == 1
 
 
-def test_migrations_that_fail_are_told_and_nothing_stays(options: Options, tmp_path: Path) -> None:
+def test_migrations_that_fail_are_told_and_nothing_stays(options: StackOptions, tmp_path: Path) -> None:
     migrator = text_of("functions/migrator/handler.py").replace("CREATE TABLE", "CREATE TABEL")
     path = write_small_project(tmp_path / "broken", **{"functions/migrator/handler.py": migrator})
     with pytest.raises(LaptopError, match=r'Migrations failed: .*syntax error at or near "TABEL"'):
-        up(Options(home=options.home, template=path, port=0), quiet)
+        up(StackOptions(home=options.home, template=path, port=0), quiet)
     assert belonging_to(options.home) == []
 
 
-def test_a_template_that_is_refused_is_told_and_nothing_stays(options: Options, tmp_path: Path) -> None:
+def test_a_template_that_is_refused_is_told_and_nothing_stays(options: StackOptions, tmp_path: Path) -> None:
     with pytest.raises(LaptopError, match=r"none\.yaml can't be read"):
-        up(Options(home=options.home, template=tmp_path / "none.yaml", port=0), quiet)
+        up(StackOptions(home=options.home, template=tmp_path / "none.yaml", port=0), quiet)
     assert belonging_to(options.home) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_an_attached_stack_ends_with_the_one_who_brought_it_up(options: Options, number: signal.Signals) -> None:
+def test_an_attached_stack_ends_with_the_one_who_brought_it_up(options: StackOptions, number: signal.Signals) -> None:
     script = f"""
 from signalbox_laptop.up import Options, up_attached
 up_attached(Options.from_json({options.to_json()!r}), lambda _: None, lambda state: print("ready", flush=True))
@@ -109,7 +109,7 @@ up_attached(Options.from_json({options.to_json()!r}), lambda _: None, lambda sta
     assert belonging_to(options.home) == []
 
 
-def test_a_stack_whose_stand_in_dies_stops_and_says_so(options: Options) -> None:
+def test_a_stack_whose_stand_in_dies_stops_and_says_so(options: StackOptions) -> None:
     state = up(options, quiet)
     supervisor = psutil.Process(state.pid)
     (moto,) = [child for child in supervisor.children() if "signalbox_laptop.moto.process" in child.cmdline()]
@@ -120,7 +120,7 @@ def test_a_stack_whose_stand_in_dies_stops_and_says_so(options: Options) -> None
 
 
 @pytest.mark.parametrize("step", ["starting PostgreSQL", "deploying", "Migrations: asking"])
-def test_a_stack_that_is_interrupted_on_its_way_up_leaves_nothing(options: Options, step: str) -> None:
+def test_a_stack_that_is_interrupted_on_its_way_up_leaves_nothing(options: StackOptions, step: str) -> None:
     script = f"""
 from signalbox_laptop.up import Options, up_attached
 up_attached(Options.from_json({options.to_json()!r}), lambda step: print(step, flush=True), lambda _: None)

@@ -17,32 +17,32 @@ import pytest
 from botocore.config import Config
 
 from signalbox.engine_pack import registry_of
-from signalbox_laptop.home import State
-from signalbox_laptop.up import Options, down, up
+from signalbox_laptop.home import StackState
+from signalbox_laptop.up import StackOptions, down, up
 from tests.support.events import EVENTS, function_of
 from tests.support.ledger_rows import abandoned_run, runs_of
 
-TASKS = registry_of([]).tasks
+TASKS = registry_of([]).by_name
 # Before any that the events of the repository name.
 SLOT = datetime(2025, 6, 5, 2, 30, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[State]:
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackState]:
     home = tmp_path_factory.mktemp("stack")
-    options = Options(home=home, port=0, clock=False, durable=False, parameters={"ForecastsPack": "off"})
+    options = StackOptions(home=home, port=0, clock=False, durable=False, parameters={"ForecastsPack": "off"})
     yield up(options, lambda _: None)
     down(home, lambda _: None)
 
 
 @pytest.fixture
-def ledger(stack: State) -> Iterator[psycopg.Connection]:
+def ledger(stack: StackState) -> Iterator[psycopg.Connection]:
     with psycopg.connect(stack.database, autocommit=True) as connection:
         connection.execute("SET timezone = 'UTC'")
         yield connection
 
 
-def client(stack: State, service: str) -> Any:
+def client(stack: StackState, service: str) -> Any:
     return boto3.client(
         service,  # type: ignore[call-overload]
         endpoint_url=stack.endpoint,
@@ -53,21 +53,21 @@ def client(stack: State, service: str) -> Any:
     )
 
 
-def invoke(stack: State, function: str, payload: object) -> tuple[str | None, Any]:
+def invoke(stack: StackState, function: str, payload: object) -> tuple[str | None, Any]:
     """The function's error, if it had one, and its answer."""
     body = json.dumps(payload).encode()
     answered = client(stack, "lambda").invoke(FunctionName=f"{stack.stack}-{function}", Payload=body)
     return answered.get("FunctionError"), json.loads(answered["Payload"].read())
 
 
-def control(stack: State, path: str, body: dict[str, Any] | None = None) -> Any:
+def control(stack: StackState, path: str, body: dict[str, Any] | None = None) -> Any:
     data = None if body is None else json.dumps(body).encode()
     with urllib.request.urlopen(urllib.request.Request(f"{stack.endpoint}/_signalbox/{path}", data)) as answered:
         return json.loads(answered.read())
 
 
 def test_functions_log_in_as_the_writer_and_only_the_migrator_as_the_owner(
-    stack: State, ledger: psycopg.Connection
+    stack: StackState, ledger: psycopg.Connection
 ) -> None:
     assert invoke(stack, "api", {"operation": "examine"})[0] is None
     assert invoke(stack, "migrator", {"action": "report"})[0] is None
@@ -77,7 +77,7 @@ def test_functions_log_in_as_the_writer_and_only_the_migrator_as_the_owner(
 
 
 @pytest.mark.parametrize("name", [name for name, event in EVENTS.items() if event.get("task", "poll_data") in TASKS])
-def test_each_event_runs(stack: State, name: str) -> None:
+def test_each_event_runs(stack: StackState, name: str) -> None:
     function = function_of(EVENTS[name], registry_of([])).replace("_", "-")
     error, answer = invoke(stack, function, EVENTS[name])
     assert error is None, answer
@@ -85,7 +85,7 @@ def test_each_event_runs(stack: State, name: str) -> None:
         assert answer["status"] in ("succeeded", "skipped")
 
 
-def test_each_rule_fires_its_task_for_the_instant_it_was_due(stack: State, ledger: psycopg.Connection) -> None:
+def test_each_rule_fires_its_task_for_the_instant_it_was_due(stack: StackState, ledger: psycopg.Connection) -> None:
     fired = control(stack, "tick", {"at": SLOT.isoformat(), "rules": None, "due": False})["fired"]
     assert {rule["rule"]: rule["failed"] for rule in fired} == {f"{stack.stack}.{task}": 0 for task in TASKS}
     assert control(stack, "idle?timeout=30")["idle"] is True
@@ -108,7 +108,7 @@ def test_each_rule_fires_its_task_for_the_instant_it_was_due(stack: State, ledge
     ],
 )
 def test_a_bad_payload_is_a_function_error_that_says_what_is_wrong(
-    stack: State, function: str, payload: object, error: str, words: str
+    stack: StackState, function: str, payload: object, error: str, words: str
 ) -> None:
     kind, answer = invoke(stack, function, payload)
     assert kind == "Unhandled"
@@ -116,7 +116,9 @@ def test_a_bad_payload_is_a_function_error_that_says_what_is_wrong(
     assert words in answer["errorMessage"]
 
 
-def test_what_fails_for_good_is_filed_with_all_that_is_known_of_it(stack: State, ledger: psycopg.Connection) -> None:
+def test_what_fails_for_good_is_filed_with_all_that_is_known_of_it(
+    stack: StackState, ledger: psycopg.Connection
+) -> None:
     payload = {"task": "reconcile_slots", "params": {"lookback_hours": 0}}
     arn = client(stack, "lambda").get_function(FunctionName=f"{stack.stack}-archiver")["Configuration"]["FunctionArn"]
     live = {"FunctionName": arn, "InvocationType": "Event"}
@@ -130,7 +132,7 @@ def test_what_fails_for_good_is_filed_with_all_that_is_known_of_it(stack: State,
 
 
 def test_one_failed_row_stands_for_a_refused_event_that_lambda_tried_three_times(
-    stack: State, ledger: psycopg.Connection
+    stack: StackState, ledger: psycopg.Connection
 ) -> None:
     payload = {"task": "prune_history", "reference_time": "2025-06-09T02:30:00Z", "params": {"days": 1}}
     client(stack, "lambda").invoke(
@@ -141,7 +143,9 @@ def test_one_failed_row_stands_for_a_refused_event_that_lambda_tried_three_times
     assert [row["status"] for row in runs_of(ledger, "prune_history") if row["slot"] == slot] == ["failed"]
 
 
-def test_a_run_that_was_lost_runs_again_in_an_invocation_of_its_own(stack: State, ledger: psycopg.Connection) -> None:
+def test_a_run_that_was_lost_runs_again_in_an_invocation_of_its_own(
+    stack: StackState, ledger: psycopg.Connection
+) -> None:
     slot = datetime(2025, 6, 7, 2, 30, tzinfo=UTC)
     abandoned_run(ledger, "prune_history", slot, lease=timedelta(seconds=-1))
     error, answer = invoke(stack, "archiver", {"task": "sweep_runs", "force": True})
@@ -151,7 +155,7 @@ def test_a_run_that_was_lost_runs_again_in_an_invocation_of_its_own(stack: State
     assert [(row["status"], row["trigger"]) for row in rows] == [("failed", "schedule"), ("succeeded", "catch_up")]
 
 
-def test_a_function_finds_the_database_by_its_secret(stack: State) -> None:
+def test_a_function_finds_the_database_by_its_secret(stack: StackState) -> None:
     secrets, functions = client(stack, "secretsmanager"), client(stack, "lambda")
     name = f"{stack.stack}-poller"
     arn = secrets.create_secret(Name="by-secret", SecretString=json.dumps({"url": stack.database}))["ARN"]

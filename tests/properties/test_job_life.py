@@ -15,13 +15,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from signalbox.budget import Budget
-from signalbox.dead_letters.letters import LetterSelection
+from signalbox.dead_letters.letters import DeadLetterFilter
 from signalbox.dead_letters.redrive import redrive
 from signalbox.errors import Refused
-from signalbox.operate.audit import Orderer
-from signalbox.operate.bulk import Terms
+from signalbox.operate.audit import Actor
+from signalbox.operate.bulk import BulkContext
 from signalbox.operate.cancel import cancel
-from signalbox.operate.filters import Selection
+from signalbox.operate.filters import JobFilter
 from signalbox.operate.pause import pause, resume
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.lane_stand_in import LaneStandIn
@@ -137,7 +137,7 @@ class World:
 
     def rescue(self) -> None:
         at = datetime.now(UTC)
-        self.workshop.engine.archive({"task": "rescue_jobs", "force": True}, self.stage.invocation(at, 60))
+        self.workshop.engine.run_task({"task": "rescue_jobs", "force": True}, self.stage.invocation(at, 60))
 
     def cancel(self, job_id: str) -> None:
         self._order(cancel, job_id)
@@ -151,18 +151,21 @@ class World:
     def redrive(self, job_id: str) -> None:
         find = "SELECT id::text FROM signalbox.dead_letter_jobs WHERE original_job_id = %s"
         ids = [row[0] for row in self.workshop.db.execute(find, (job_id,)).fetchall()]
-        tools = self.workshop.engine.tools
+        resources = self.workshop.engine.resources
         with suppress(Refused):
-            redrive(self.workshop.db, tools.catalogue, tools.handoff, LetterSelection(ids=ids or [job_id]), by="tests",
-                    reason="again", now=datetime.now(UTC))  # fmt: skip
+            which = DeadLetterFilter(ids=ids or [job_id])
+            redrive(
+                self.workshop.db, resources.job_types, resources.invoker, which, by="tests", reason="again",
+                now=datetime.now(UTC),
+            )  # fmt: skip
 
     def wait(self) -> None:
         self.workshop.make_due(*self.jobs)
 
     def _order(self, act: Callable[..., Any], job_id: str) -> None:
-        terms = Terms(Orderer("tests", "as the test wants it"), Budget.of(30))
+        context = BulkContext(Actor("tests", "as the test wants it"), Budget.of(30))
         with suppress(Refused):
-            act(self.workshop.db, self.workshop.catalogue, Selection(ids=[job_id]), terms)
+            act(self.workshop.db, self.workshop.job_types, JobFilter(ids=[job_id]), context)
 
     def rows(self) -> dict[str, tuple[str, int]]:
         query = "SELECT id::text, status, attempts FROM signalbox.jobs WHERE id = ANY (%s::uuid[])"

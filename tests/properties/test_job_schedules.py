@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from signalbox.errors import ScheduleRefused
 from signalbox.job_schedules.cron import Cron
-from signalbox.job_schedules.schedule import LATE, MOST_AT_ONCE, JobSchedule, next_run, take_turn
+from signalbox.job_schedules.schedule import LATE, MOST_AT_ONCE, JobSchedule, due_runs, next_run
 
 DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)
 # 'localtime' is whatever the machine is set to.
@@ -183,7 +183,7 @@ def test_each_instant_that_is_due_gets_a_job_or_is_counted_as_missed(case: tuple
     made, now = case
     assert made.next_run_at is not None
     assert made.interval_ms is not None
-    turn, step = take_turn(made, now), timedelta(milliseconds=made.interval_ms)
+    turn, step = due_runs(made, now), timedelta(milliseconds=made.interval_ms)
     last_instant = min(now, made.expires_at - timedelta(microseconds=1)) if made.expires_at else now
     number = max(0, (last_instant - made.next_run_at) // step + 1)
     handled = len(turn.runs) + turn.missed

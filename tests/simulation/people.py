@@ -10,17 +10,17 @@ from typing import Any
 import psycopg
 
 from signalbox.budget import Budget
-from signalbox.dead_letters.letters import LetterSelection
+from signalbox.dead_letters.letters import DeadLetterFilter
 from signalbox.dead_letters.redrive import redrive
 from signalbox.errors import Refused, Unavailable
 from signalbox.jobs.dependency import Dependency
 from signalbox.ledger.context import Context
 from signalbox.operate import caps
-from signalbox.operate.audit import Orderer
-from signalbox.operate.bulk import Terms
+from signalbox.operate.audit import Actor
+from signalbox.operate.bulk import BulkContext
 from signalbox.operate.cancel import cancel
-from signalbox.operate.caps import Cap, Controlled
-from signalbox.operate.filters import Selection
+from signalbox.operate.caps import Cap, CapTarget
+from signalbox.operate.filters import JobFilter
 from signalbox.operate.pause import pause, resume
 from signalbox.submit.groups import seal_group
 from signalbox.submit.insert import submit
@@ -31,10 +31,10 @@ from tests.simulation.scheduler import Process
 from tests.simulation.worker import TYPES
 
 CONTROLS = (
-    Controlled("type", "long"), Controlled("key", "k1"), Controlled("tenant", "t1"), Controlled("lane", "normal")
+    CapTarget("type", "long"), CapTarget("key", "k1"), CapTarget("tenant", "t1"), CapTarget("lane", "normal")
 )  # fmt: skip
 SWEEPS = {"rescue": rescue_jobs, "dispatch": dispatch_jobs}
-BY = Orderer("simulation")
+BY = Actor("simulation")
 
 
 def sweep_each_minute(world: Any, name: str) -> None:
@@ -52,10 +52,11 @@ def sweep_each_minute(world: Any, name: str) -> None:
 def _sweep(world: Any, name: str) -> None:
     now = world.clock + timedelta(seconds=world.chance.uniform(-2, 2))
     given: dict[str, Any] = dict.fromkeys(Context.__dataclass_fields__)
-    tools = world.tools
+    resources = world.resources
     context = Context(**given | {
-        "now": now, "budget": Budget.of(60), "db": world.session, "clients": tools.clients, "handoff": tools.settings,
-        "log": tools.log, "metrics": tools.log, "catalogue": world.catalogue, "settings": tools.settings,
+        "now": now, "budget": Budget.of(60), "db": world.session, "clients": resources.clients,
+        "invoker": resources.settings, "log": resources.log, "metrics": resources.log,
+        "job_types": world.job_types, "settings": resources.settings,
     })  # fmt: skip
     with suppress(psycopg.OperationalError, Unavailable):
         SWEEPS[name](context)
@@ -96,17 +97,17 @@ class Submitter:
 
     def _submit(self, jobs: list[NewJob]) -> None:
         now = self.world.clock + timedelta(seconds=self.world.chance.uniform(-2, 2))
-        db, catalogue = self.world.session, self.world.catalogue
-        submitted = self._until_it_works(lambda: submit(db, catalogue, jobs, now))
-        self.world.tools.courier.carry(submitted)
+        db, job_types = self.world.session, self.world.job_types
+        submitted = self._until_it_works(lambda: submit(db, job_types, jobs, now))
+        self.world.resources.publisher.publish_submitted(submitted)
 
     def _seal(self, group: str) -> None:
         number = self.groups.index(group) + 1
         id_ = f"00000000-0000-7000-8000-0000{9000 + number:08d}"
         job = NewJob(job_type="short", id=id_, idempotency_key=id_)
         world = self.world
-        _, released = seal_group(world.session, world.catalogue, group, world.clock, job)
-        world.tools.courier.send_due(world.session, released)
+        _, released = seal_group(world.session, world.job_types, group, world.clock, job)
+        world.resources.publisher.send_due(world.session, released)
 
     def _until_it_works(self, act: Any) -> Any:
         while True:
@@ -138,39 +139,39 @@ class Operator:
             else:
                 self._cap(what, Cap(chance.randint(1, 3)))
         with suppress(Refused):
-            resume(world.session, world.catalogue, Selection(status="paused"), self._terms)
+            resume(world.session, world.job_types, JobFilter(status="paused"), self._terms)
 
     @property
-    def _terms(self) -> Terms:
-        return Terms(BY, Budget.of(60))
+    def _terms(self) -> BulkContext:
+        return BulkContext(BY, Budget.of(60))
 
-    def _cap(self, what: Controlled | None = None, cap: Cap | None = None) -> None:
+    def _cap(self, what: CapTarget | None = None, cap: Cap | None = None) -> None:
         world, chance = self.world, self.world.chance
         what = what or chance.choice(CONTROLS)
         most, rate = chance.choice((None, 0, 1, 1, 2, 3)), chance.choice((None, None, 1, 10))
         cap = cap or Cap(most, rate, rate and 10)
         world.note(f"sets {what} to {cap.max_running} at once, {cap.rate} in 10 s")
-        notices = caps.set_cap(world.session, world.catalogue, what, cap, by=BY)
-        world.tools.courier.send(notices)
+        messages = caps.set_cap(world.session, world.job_types, what, cap, by=BY)
+        world.resources.publisher.send(messages)
 
     def _pause(self) -> None:
         world = self.world
-        caps.pause_control(world.session, world.catalogue, world.chance.choice(CONTROLS), by=BY)
+        caps.pause_control(world.session, world.job_types, world.chance.choice(CONTROLS), by=BY)
 
-    def _resume(self, what: Controlled | None = None) -> None:
+    def _resume(self, what: CapTarget | None = None) -> None:
         world = self.world
         what = what or world.chance.choice(CONTROLS)
-        done = caps.resume_control(world.session, world.catalogue, what, self._terms)
-        world.tools.courier.send(caps.next_held(world.session, [what.name]))
-        world.tools.courier.send_due(world.session, done.due)
+        done = caps.resume_control(world.session, world.job_types, what, self._terms)
+        world.resources.publisher.send(caps.next_held(world.session, [what.name]))
+        world.resources.publisher.send_due(world.session, done.due)
 
     def _redrive(self) -> None:
         """All of a type that has failed, and what was redriven before, which is refused; twice where no answer came."""
-        world, tools = self.world, self.world.tools
-        letters = LetterSelection(job_type=world.chance.choice(TYPES).name, statuses=("pending", "redriven"))
+        world, resources = self.world, self.world.resources
+        letters = DeadLetterFilter(job_type=world.chance.choice(TYPES).name, statuses=("pending", "redriven"))
         for _ in range(2):
             with suppress(psycopg.OperationalError):
-                done = redrive(world.session, world.catalogue, tools.handoff, letters, by=BY.name, reason=None,
+                done = redrive(world.session, world.job_types, resources.invoker, letters, by=BY.name, reason=None,
                                now=world.clock)  # fmt: skip
                 world.note(f"redrives {done['redriven']}")
                 return
@@ -179,10 +180,10 @@ class Operator:
         world, ids = self.world, self.submitter.ids
         if not ids:
             return
-        selection = Selection(ids=world.chance.sample(ids, min(len(ids), 2)))
+        selection = JobFilter(ids=world.chance.sample(ids, min(len(ids), 2)))
         order = world.chance.choice((cancel, pause, resume))
-        done = order(world.session, world.catalogue, selection, self._terms)
-        world.tools.courier.send_due(world.session, done.due)
+        done = order(world.session, world.job_types, selection, self._terms)
+        world.resources.publisher.send_due(world.session, done.due)
 
 
 ORDERS = (

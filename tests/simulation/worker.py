@@ -17,15 +17,15 @@ from typing import Any
 import psycopg
 
 from signalbox.invocation import Invocation
-from signalbox.jobs.job import Job
+from signalbox.jobs.job import ClaimedJob
 from signalbox.jobs.verdict import CANCELLED, Verdict, check_pieces, of_answer, of_error
 from signalbox.packs.job_payload import JobPayload
 from signalbox.packs.job_type import JobType, Lane
 from signalbox.packs.outcome import Cancelled, Completed, JobTimedOut, More, Permanent, RateLimited, Snooze, Transient
 from signalbox.packs.retry_policy import RetryPolicy
-from signalbox.worker.attempt import Attempt, Outcome
+from signalbox.worker.attempt import Attempt, AttemptResult
 from signalbox.worker.driver import Driver
-from signalbox.worker.groups import Groups
+from signalbox.worker.groups import TypeGroups
 from signalbox.worker.lease import LIGHT
 from signalbox.worker.timeout import ThreadTimer
 from tests.simulation.scheduler import Process, Stopped, Violation
@@ -113,7 +113,7 @@ class VirtualThreads:
             world.log.suspects.add((job.id, job.token))
         heapq.heappush(self.ends, (world.now + seconds, next(self.numbers), attempt, word))
 
-    def get(self, timeout: float = 0.0) -> Outcome:
+    def get(self, timeout: float = 0.0) -> AttemptResult:
         """As the driver's queue does."""
         world = self.world
         if self.ends and self.ends[0][0] <= world.now + timeout:
@@ -123,7 +123,7 @@ class VirtualThreads:
                 world.kill(world.current.process, "by its job in the middle of")
             if attempt._is_transactional:
                 return self._perform(attempt, word)
-            return Outcome(attempt, self._verdict(attempt, word), attempt.claimed_at, ended, 0.0)
+            return AttemptResult(attempt, self._verdict(attempt, word), attempt.claimed_at, ended, 0.0)
         world.pause(timeout + 1e-6)  # time may not stand still a rounding before what is waited for
         raise Empty
 
@@ -132,17 +132,17 @@ class VirtualThreads:
 
     def close(self) -> None: ...
 
-    def _perform(self, attempt: Attempt, word: str) -> Outcome:
+    def _perform(self, attempt: Attempt, word: str) -> AttemptResult:
         """By the engine: the job's code, its end and the commit, at the instant at which it ends."""
         timer = ThreadTimer()
-        timer.rang, own, began = word == "time out", attempt.tools.database, attempt.claimed_at
+        timer.rang, own, began = word == "time out", attempt.resources.database, attempt.claimed_at
         try:
             return attempt._perform_in_transaction(attempt._known(), timer, own, began, 0.0)
         except Exception as error:
-            return Outcome(attempt, attempt._failed(error, timer), began, self.world.now, 0.0)
+            return AttemptResult(attempt, attempt._failed(error, timer), began, self.world.now, 0.0)
 
     def _verdict(self, attempt: Attempt, word: str) -> Verdict:
-        job, kind = attempt.job, attempt.tools.catalogue.find(attempt.job.job_type).type
+        job, kind = attempt.job, attempt.resources.job_types.find(attempt.job.job_type).type
         now = self.world.clock + timedelta(seconds=self.world.current.process.skew)
         if job.cancel_requested_at is not None or (attempt.progress.cancel_asked and word == "cancel"):
             return CANCELLED
@@ -160,7 +160,7 @@ def _raise(error: Exception) -> Any:
     raise error
 
 
-ANSWERS: dict[str, Callable[[Job], Any]] = {
+ANSWERS: dict[str, Callable[[ClaimedJob], Any]] = {
     "complete": lambda job: Completed({"token": job.token}),
     "cancel": lambda job: Cancelled("as the seed wants it"),
     "more": lambda job: More({"piece": job.pieces}),
@@ -196,7 +196,7 @@ class Worker:
 
     def live(self) -> None:
         """Until the simulation is over. A killed process has a successor."""
-        world, groups = self.world, Groups(self.world.catalogue, 4)
+        world, groups = self.world, TypeGroups(self.world.job_types, 4)
         for number in count(1):
             me = world.current
             process = me.process = Process(f"{self.name}/{number}", mortal=False, is_older=self.is_older)
@@ -217,7 +217,7 @@ class Worker:
             self._fail(driver.error, batch)
             process.killed = True
             if isinstance(driver.error, Stopped):
-                groups = Groups(world.catalogue, 4)
+                groups = TypeGroups(world.job_types, 4)
             me.process = Process("nobody", mortal=False)
             world.pause(world.chance.uniform(0, 10))
 
@@ -229,12 +229,12 @@ class Worker:
         elif not isinstance(error, Stopped):
             raise error
 
-    def _driver(self, groups: Groups, process: Process, lane: str) -> VirtualDriver:
+    def _driver(self, groups: TypeGroups, process: Process, lane: str) -> VirtualDriver:
         world = self.world
         ends_at = world.now + FUNCTION_SECONDS
         invocation = Invocation(process.name, world.clock + timedelta(seconds=process.skew), ends_at, "0")
         event = {"Records": [{"eventSourceARN": f"arn:aws:sqs:us-east-1:123456789012:sim-{lane}"}]}
-        driver = VirtualDriver(world.tools, invocation, groups, event)
+        driver = VirtualDriver(world.resources, invocation, groups, event)
         driver.world = world
         virtual: Any = VirtualThreads(world, driver, self.lanes)
         driver.threads = driver.main = driver.done = virtual

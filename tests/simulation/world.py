@@ -10,8 +10,8 @@ from unittest import mock
 from uuid import UUID
 
 from signalbox import budget
-from signalbox.invocation import Tools
-from signalbox.packs.registries import Catalogue, Registry
+from signalbox.invocation import Resources
+from signalbox.packs.registries import JobTypeRegistry, TaskRegistry
 from signalbox.publish import lanes
 from signalbox.tasks import rescue_jobs
 from signalbox.worker import attempt, core, driver, outbox
@@ -21,7 +21,7 @@ from tests.simulation.people import Operator, Submitter, sweep_each_minute
 from tests.simulation.scheduler import Faults, Scheduler, Violation
 from tests.simulation.worker import HEAVY, TYPES, Log, VirtualThread, Worker
 
-CATALOGUE = Catalogue(TYPES)
+CATALOGUE = JobTypeRegistry(TYPES)
 
 
 class World(Scheduler):
@@ -29,12 +29,12 @@ class World(Scheduler):
 
     def __init__(self, seed: int, session: Session) -> None:
         super().__init__(seed)
-        self.session, self.catalogue, self.log = session, CATALOGUE, Log()
+        self.session, self.job_types, self.log = session, CATALOGUE, Log()
         self.queue = Queue(self)
         self.jobs = self.chance.randint(20, 30)
         self.calm_at = self.chance.uniform(100, 400)
         self.in_trouble, self.all_submitted = True, False
-        self.tools = self._tools()
+        self.resources = self._tools()
         self.invariants = Invariants(self)
 
     def simulate(self) -> None:
@@ -66,7 +66,7 @@ class World(Scheduler):
     def check(self) -> None:
         self.invariants.check()
 
-    def _tools(self) -> Tools:
+    def _tools(self) -> Resources:
         database: Any = SimpleNamespace(connection=lambda: self.session, close=lambda: None)
 
         @contextmanager
@@ -82,9 +82,9 @@ class World(Scheduler):
             budget_margin_seconds=10, database_error_details=True,
         )  # fmt: skip
         pool: Any = SimpleNamespace(lend=lend)
-        return Tools(
-            settings=settings, registry=Registry(()), database=database, pool=pool, async_pool=pool, clients=CLIENTS,
-            log=log, catalogue=CATALOGUE, packs=(),
+        return Resources(
+            settings=settings, tasks=TaskRegistry(()), database=database, pool=pool, async_pool=pool,
+            clients=CLIENTS, log=log, job_types=CATALOGUE, packs=(),
         )  # fmt: skip
 
     @contextmanager

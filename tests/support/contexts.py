@@ -12,21 +12,21 @@ from tests.support.stage import Stage
 
 
 def context_of(stage: Stage, task: str, now: datetime, params: Any = None, *, seconds: float = 50) -> Context:
-    tools = stage.engine.tools
+    resources = stage.engine.resources
     return Context(
         task=task,
         slot=now,
         now=now,
         params=params,
         budget=Budget.of(seconds),
-        db=tools.database.connection(),
-        clients=tools.clients,
-        handoff=tools.handoff,
-        log=tools.log,
-        metrics=TaskMetrics(tools.settings.stack, task),
-        registry=tools.registry,
-        known=tools.registry,
+        db=resources.database.connection(),
+        clients=resources.clients,
+        invoker=resources.invoker,
+        log=resources.log,
+        metrics=TaskMetrics(resources.settings.stack, task),
+        enabled_tasks=resources.tasks,
+        all_tasks=resources.tasks,
         worker_id="tests",
-        catalogue=tools.catalogue,
-        settings=tools.settings,
+        job_types=resources.job_types,
+        settings=resources.settings,
     )

@@ -51,7 +51,7 @@ def _start(target: Any, *args: Any) -> tuple[BaseProcess, Connection]:
 def _deliver(outbox: Connection, dsn: str, task: str, at: datetime, gate: Barrier | None) -> None:
     sys.stdout = Path("/dev/null").open("w")  # noqa: SIM115 - for the life of the process
     with Stage(dsn, InvokeRecorder()) as stage:
-        stage.engine.tools.database.connection()
+        stage.engine.resources.database.connection()
         if gate is not None:
             gate.wait()
         try:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 from uuid import uuid4
 
-from signalbox.app import Engine
+from signalbox.app import App
 from tests.support.stage import Stage
 
 ACCOUNT = "us-east-1:123456789012"
@@ -62,7 +62,7 @@ def failed_invocation(function: str = "signalbox-archiver", payload: Any = None,
     return message({name: value for name, value in (record | fields).items() if value is not None})
 
 
-def bury(engine: Engine, *records: dict[str, Any]) -> list[str]:
+def bury(engine: App, *records: dict[str, Any]) -> list[str]:
     """One invocation of the dead_letter function; answers the ids of the messages that come back."""
-    answer = engine.bury({"Records": list(records)}, Stage.invocation())
+    answer = engine.consume_dead_letters({"Records": list(records)}, Stage.invocation())
     return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]

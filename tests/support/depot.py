@@ -24,9 +24,9 @@ class Depot(Workshop):
         super().__init__(stage, db, JOB_TYPES)
         self.front = front
         self.s3 = boto3.client("s3", endpoint_url=endpoint, config=Config(s3={"addressing_style": "path"}))
-        self.bucket = self.engine.tools.settings.jobs_bucket or ""
+        self.bucket = self.engine.resources.settings.jobs_bucket or ""
         self.s3.create_bucket(Bucket=self.bucket)
-        self.other_bucket = stage.engine.tools.settings.file_transfers.buckets[-1]
+        self.other_bucket = stage.engine.resources.settings.file_transfers.buckets[-1]
 
     def put(self, content: bytes | str, key: str = "") -> str:
         key = key or f"in/{uuid.uuid4().hex}"

@@ -18,7 +18,7 @@ from signalbox.runtime.metrics import TaskMetrics, write_line
 from signalbox.stats.alerts import Readings
 from signalbox.stats.figures import Figures
 from signalbox.stats.gauges import Connections, read_off
-from signalbox.stats.health import PlaneHealth, Signs
+from signalbox.stats.health import HealthSigns, PlaneHealth
 from signalbox.stats.statistics import PlaneReport, Statistics
 from tests.support.template import ROOT
 from tests.support.watched import Metric
@@ -60,7 +60,7 @@ def counted_names() -> set[str]:
 def gauges() -> dict[str, float]:
     """What is read off the job plane every five minutes."""
     day = Statistics(NOON, NOON, "hour", None, None, Figures(), {}, {}, [])
-    report = PlaneReport(PlaneHealth.HEALTHY, Signs(0, 0, 0), Readings(), [], NOON)
+    report = PlaneReport(PlaneHealth.HEALTHY, HealthSigns(0, 0, 0), Readings(), [], NOON)
     return read_off(day, report, Figures(), Figures(), Connections(1, 100))
 
 

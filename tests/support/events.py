@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from signalbox.packs.registries import Registry
+from signalbox.packs.registries import TaskRegistry
 from tests.support.template import ROOT
 
 EVENTS: dict[str, dict[str, Any]] = {
@@ -17,7 +17,7 @@ EVENTS: dict[str, dict[str, Any]] = {
 }
 
 
-def function_of(event: dict[str, Any], registry: Registry) -> str:
+def function_of(event: dict[str, Any], registry: TaskRegistry) -> str:
     """Which function takes it, by its folder."""
     if "Records" in event:
         return "dead_letter" if all(map(_has_failed, event["Records"])) else "worker"

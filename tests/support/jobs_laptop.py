@@ -14,13 +14,13 @@ from typing import Any
 import psycopg
 
 from signalbox.engine_pack import ENGINE
-from signalbox.packs.registries import Catalogue
+from signalbox.packs.registries import JobTypeRegistry
 from signalbox.publish.lanes import Lanes
-from signalbox.publish.publisher import notices_of
+from signalbox.publish.publisher import messages_of
 from signalbox.submit.insert import submit
 from signalbox.submit.new_job import NewJob, Submitted
 from signalbox_laptop.aws import client
-from signalbox_laptop.home import State
+from signalbox_laptop.home import StackState
 from tests.support.laptop import control
 
 FINAL = ("completed", "failed", "cancelled")
@@ -37,18 +37,18 @@ class _Clients:
 class JobsLaptop:
     """A stack that is up, and a connection to its database."""
 
-    state: State
+    state: StackState
     db: psycopg.Connection[Any]
     lanes: Lanes
 
     def submit(self, *jobs: NewJob, ago: timedelta = timedelta(0)) -> list[Submitted]:
         """Stored and committed, and not sent."""
-        return submit(self.db, Catalogue(ENGINE.job_types), jobs, datetime.now(UTC) - ago)
+        return submit(self.db, JobTypeRegistry(ENGINE.job_types), jobs, datetime.now(UTC) - ago)
 
     def begin(self, *jobs: NewJob) -> list[Submitted]:
         """Stored, committed and sent."""
         submitted = self.submit(*jobs)
-        assert self.lanes.send(notices_of(submitted)) == len(jobs)
+        assert self.lanes.send(messages_of(submitted)) == len(jobs)
         return submitted
 
     def work_off(self, *jobs: NewJob) -> list[Submitted]:
@@ -139,7 +139,7 @@ class JobsLaptop:
 
 
 @contextmanager
-def jobs_laptop(state: State) -> Iterator[JobsLaptop]:
+def jobs_laptop(state: StackState) -> Iterator[JobsLaptop]:
     clients: Any = _Clients(state.endpoint)
     with psycopg.connect(state.database, autocommit=True) as connection:
         connection.execute("SET timezone = 'UTC'")

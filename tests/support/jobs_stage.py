@@ -13,9 +13,9 @@ from uuid import uuid4
 import psycopg
 
 from signalbox.packs.job_type import Lane
-from signalbox.packs.registries import Catalogue
+from signalbox.packs.registries import JobTypeRegistry
 from signalbox.publish.lanes import Lanes
-from signalbox.publish.publisher import notices_of
+from signalbox.publish.publisher import messages_of
 from signalbox.submit.insert import submit
 from signalbox.submit.new_job import NewJob, Submitted
 from tests.support.invoke_recorder import InvokeRecorder
@@ -28,31 +28,31 @@ RECEIVES = "10"  # of a message, before it goes to the dead-letter queue
 class JobsStage(Stage):
     """Owns an engine whose stack has a name, and so queues, of the test's own."""
 
-    def __init__(self, dsn: str, invokes: InvokeRecorder, catalogue: Catalogue, **environ: str) -> None:
+    def __init__(self, dsn: str, invokes: InvokeRecorder, job_types: JobTypeRegistry, **environ: str) -> None:
         self.stack = f"jobs-{uuid4().hex[:12]}"
         super().__init__(dsn, invokes, **({"stack": self.stack} | environ))
-        self.engine = replace(self.engine, tools=replace(self.engine.tools, catalogue=catalogue))
-        self.catalogue = catalogue
-        self.sqs = self.engine.tools.clients.sqs
+        self.engine = replace(self.engine, resources=replace(self.engine.resources, job_types=job_types))
+        self.job_types = job_types
+        self.sqs = self.engine.resources.clients.sqs
         for lane in Lane:
             make_lane(self.sqs, f"{self.stack}-{lane}")
 
     @property
     def connection(self) -> psycopg.Connection[Any]:
         """The engine's own."""
-        return self.engine.tools.database.connection()
+        return self.engine.resources.database.connection()
 
     @property
     def lanes(self) -> Lanes:
-        return Lanes(self.engine.tools.clients, self.stack)
+        return Lanes(self.engine.resources.clients, self.stack)
 
     def submit(self, *jobs: NewJob | str, at: datetime | None = None) -> list[Submitted]:
         """Stores them, by default as of now, and sends nothing. A bare name is a job of that type."""
         new = [NewJob(job_type=job) if isinstance(job, str) else job for job in jobs]
-        return submit(self.connection, self.catalogue, new, at or datetime.now(UTC))
+        return submit(self.connection, self.job_types, new, at or datetime.now(UTC))
 
     def send_jobs(self, submitted: Iterable[Submitted]) -> int:
-        return self.lanes.send(notices_of(list(submitted)))
+        return self.lanes.send(messages_of(list(submitted)))
 
     def work(self, event: dict[str, Any], *, seconds: float = WORKER, request_id: str = "") -> dict[str, Any]:
         """One invocation of the worker, at the clock's own time, which is the database's too."""

@@ -11,7 +11,7 @@ import psycopg
 import urllib3
 
 from signalbox_laptop.aws import client
-from signalbox_laptop.home import Home, State
+from signalbox_laptop.home import Home, StackState
 from signalbox_laptop.orphan_cleanup import HOME_VARIABLE
 from signalbox_laptop.processes import runs, wait_for_end
 
@@ -22,13 +22,13 @@ def quiet(_: str) -> None:
     pass
 
 
-def control(state: State, method: str, call: str, **body: Any) -> dict[str, Any]:
+def control(state: StackState, method: str, call: str, **body: Any) -> dict[str, Any]:
     answer = urllib3.request(method, f"{state.endpoint}/_signalbox/{call}", json=body or None, timeout=60)
     assert answer.status == 200, answer.data
     return dict(answer.json())
 
 
-def tick(state: State, *rules: str) -> Any:
+def tick(state: StackState, *rules: str) -> Any:
     """Fire, and wait for all that follows."""
     fired = control(state, "POST", "tick", at=AT, rules=rules)["fired"]
     assert control(state, "GET", "idle?timeout=30")["idle"] is True
@@ -41,18 +41,18 @@ def supervisor_of(home: Path) -> psutil.Process:
     return supervisor
 
 
-def seen(state: State) -> list[Any]:
+def seen(state: StackState) -> list[Any]:
     with psycopg.connect(state.database) as connection:
         return [row[0] for row in connection.execute("SELECT event FROM seen ORDER BY id").fetchall()]
 
 
-def send_to_inbox(state: State, body: str) -> None:
+def send_to_inbox(state: StackState, body: str) -> None:
     (stack,) = client("cloudformation", state.endpoint).describe_stacks(StackName=state.stack)["Stacks"]
     (url,) = [output["OutputValue"] for output in stack["Outputs"] if output["OutputKey"] == "InboxUrl"]
     client("sqs", state.endpoint).send_message(QueueUrl=url, MessageBody=body)
 
 
-def kill(state: State) -> None:
+def kill(state: StackState) -> None:
     supervisor = psutil.Process(state.pid)
     supervisor.kill()
     assert wait_for_end(supervisor, 10)

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from signalbox.dead_letters.letters import LetterSelection, Triaged, triage
+from signalbox.dead_letters.letters import DeadLetterFilter, Triaged, triage
 from signalbox.dead_letters.redrive import redrive
 from tests.support.workshop import Workshop
 
@@ -50,17 +50,17 @@ class Letters:
         return self.rows("SELECT * FROM signalbox.audit_log WHERE entity_id = %s ORDER BY id", letter_id)
 
     def triage(self, status: str, *ids: str, by: str = "ada", reason: str = "looked at") -> Triaged:
-        return triage(self.db, LetterSelection(ids=ids), status, by=by, reason=reason)
+        return triage(self.db, DeadLetterFilter(ids=ids), status, by=by, reason=reason)
 
     def redrive(self, *ids: str, **order: Any) -> dict[str, Any]:
-        return self.redrive_all(LetterSelection(ids=ids), **order)
+        return self.redrive_all(DeadLetterFilter(ids=ids), **order)
 
     def redrive_all(
-        self, selection: LetterSelection, *, on: psycopg.Connection | None = None, **order: Any
+        self, selection: DeadLetterFilter, *, on: psycopg.Connection | None = None, **order: Any
     ) -> dict[str, Any]:
-        tools = self.workshop.engine.tools
+        resources = self.workshop.engine.resources
         given: dict[str, Any] = {"by": "ada", "reason": "mended", "now": datetime.now(UTC)} | order
-        return redrive(on or self.db, tools.catalogue, tools.handoff, selection, **given)
+        return redrive(on or self.db, resources.job_types, resources.invoker, selection, **given)
 
     def rows(self, statement: str, *values: Any) -> list[dict[str, Any]]:
         with self.db.cursor(row_factory=dict_row) as cursor:

@@ -14,17 +14,17 @@ from psycopg.rows import dict_row
 
 from signalbox.budget import Budget
 from signalbox.operate import cancel, caps, pause, retry_now
-from signalbox.operate.audit import Orderer
-from signalbox.operate.bulk import Done, Terms
-from signalbox.operate.caps import Cap, Controlled, Kind
-from signalbox.operate.filters import Selection
-from signalbox.packs.registries import Catalogue
+from signalbox.operate.audit import Actor
+from signalbox.operate.bulk import BulkContext, BulkResult
+from signalbox.operate.caps import Cap, CapTarget, Kind
+from signalbox.operate.filters import JobFilter
+from signalbox.packs.registries import JobTypeRegistry
 from signalbox.submit.insert import submit
 from signalbox.submit.new_job import NewJob
-from signalbox.worker.lease import Claim, finish
+from signalbox.worker.lease import LeaseClaim, finish
 from tests.support.jobs import TEST_JOB_TYPES
 
-JO = Orderer("jo", "because")
+JO = Actor("jo", "because")
 
 
 @dataclass
@@ -32,23 +32,23 @@ class OrderDesk:
     """One operator beside one worker, on the same connection unless a test takes another."""
 
     db: psycopg.Connection
-    catalogue: Catalogue = field(default_factory=lambda: Catalogue(TEST_JOB_TYPES))
+    job_types: JobTypeRegistry = field(default_factory=lambda: JobTypeRegistry(TEST_JOB_TYPES))
     seconds: float = 60
     announced: list[str] = field(default_factory=list)
 
     @property
-    def terms(self) -> Terms:
-        return Terms(JO, Budget.of(self.seconds), self.announced.extend)
+    def terms(self) -> BulkContext:
+        return BulkContext(JO, Budget.of(self.seconds), self.announced.extend)
 
     def submit(self, job_type: str = "do_nothing", **fields: Any) -> str:
         return self.submit_all([NewJob(job_type=job_type, **fields)])[0]
 
     def submit_all(self, jobs: Sequence[NewJob]) -> list[str]:
-        return [new.id for new in submit(self.db, self.catalogue, jobs, datetime.now(UTC))]
+        return [new.id for new in submit(self.db, self.job_types, jobs, datetime.now(UTC))]
 
     def begin(self, *ids: str) -> str:
         """Claims them; the token ends them."""
-        claim = Claim(str(uuid.uuid4()), "worker-1", life=timedelta(minutes=5))
+        claim = LeaseClaim(str(uuid.uuid4()), "worker-1", life=timedelta(minutes=5))
         claim.begin(self.db, ids)
         return claim.token
 
@@ -62,26 +62,26 @@ class OrderDesk:
         told = {"status": "failed", "execution": "failed", "error": error, "reason": "permanent", "fingerprint": "f"}
         self.end(self.begin(job_id), job_id, **told)
 
-    def cancel(self, *ids: str, **given: Any) -> Done:
-        return cancel.cancel(self.db, self.catalogue, _selection(ids, given), self.terms)
+    def cancel(self, *ids: str, **given: Any) -> BulkResult:
+        return cancel.cancel(self.db, self.job_types, _selection(ids, given), self.terms)
 
-    def pause(self, *ids: str, **given: Any) -> Done:
-        return pause.pause(self.db, self.catalogue, _selection(ids, given), self.terms)
+    def pause(self, *ids: str, **given: Any) -> BulkResult:
+        return pause.pause(self.db, self.job_types, _selection(ids, given), self.terms)
 
-    def resume(self, *ids: str, **given: Any) -> Done:
-        return pause.resume(self.db, self.catalogue, _selection(ids, given), self.terms)
+    def resume(self, *ids: str, **given: Any) -> BulkResult:
+        return pause.resume(self.db, self.job_types, _selection(ids, given), self.terms)
 
-    def retry(self, *ids: str, **given: Any) -> Done:
-        return retry_now.retry_now(self.db, self.catalogue, _selection(ids, given), self.terms)
+    def retry(self, *ids: str, **given: Any) -> BulkResult:
+        return retry_now.retry_now(self.db, self.job_types, _selection(ids, given), self.terms)
 
     def pause_all(self, kind: Kind, key: str) -> None:
-        caps.pause_control(self.db, self.catalogue, Controlled(kind, key), by=JO)
+        caps.pause_control(self.db, self.job_types, CapTarget(kind, key), by=JO)
 
-    def resume_all(self, kind: Kind, key: str) -> Done:
-        return caps.resume_control(self.db, self.catalogue, Controlled(kind, key), self.terms)
+    def resume_all(self, kind: Kind, key: str) -> BulkResult:
+        return caps.resume_control(self.db, self.job_types, CapTarget(kind, key), self.terms)
 
     def cap(self, kind: Kind, key: str, **cap: int | None) -> None:
-        caps.set_cap(self.db, self.catalogue, Controlled(kind, key), Cap(**cap), by=JO)
+        caps.set_cap(self.db, self.job_types, CapTarget(kind, key), Cap(**cap), by=JO)
 
     def job(self, job_id: str) -> dict[str, Any]:
         with self.db.cursor(row_factory=dict_row) as cursor:
@@ -96,5 +96,5 @@ class OrderDesk:
         return self.db.execute(statement).fetchall()
 
 
-def _selection(ids: Sequence[str], given: dict[str, Any]) -> Selection:
-    return Selection(ids=ids or None, **given)
+def _selection(ids: Sequence[str], given: dict[str, Any]) -> JobFilter:
+    return JobFilter(ids=ids or None, **given)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from signalbox_laptop.lambda_runtime.invocation import Invocation
+from signalbox_laptop.lambda_runtime.invocation import LambdaInvocation
 from signalbox_laptop.lambda_runtime.process import Runtime
 from signalbox_laptop.lambda_runtime.runtime_api import Failed, InitFailed, Offer, Ready, Responded
 
@@ -26,7 +26,7 @@ class PackagedFunction:
 
     def fault_of(self, event: dict[str, Any]) -> str | None:
         """What was wrong with its answer; None where the event was served."""
-        invocation = Invocation(payload=json.dumps(event).encode())
+        invocation = LambdaInvocation(payload=json.dumps(event).encode())
         deadline = int((time.time() + PATIENCE_SECONDS) * 1000)
         self._runtime.offer(Offer(invocation, "arn:aws:lambda:us-east-1:123456789012:function:packaged", deadline))
         while True:

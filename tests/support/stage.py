@@ -10,10 +10,10 @@ from urllib.parse import urlencode
 
 from psycopg.conninfo import conninfo_to_dict
 
-from signalbox.app import Engine
+from signalbox.app import App
 from signalbox.invocation import Invocation
 from signalbox.operations import operate
-from signalbox.packs.registries import Catalogue, Registry
+from signalbox.packs.registries import JobTypeRegistry, TaskRegistry
 from signalbox.packs.task import Task
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.tasks import TEST_TASKS
@@ -28,7 +28,7 @@ class Stage:
     def __init__(self, dsn: str, invokes: InvokeRecorder, **environ: str) -> None:
         self.dsn, self.invokes = dsn, invokes
         settings = {"SIGNALBOX_STACK": "signalbox", "SIGNALBOX_DATABASE_URL": as_url(dsn)}
-        engine = Engine.start(settings | {f"SIGNALBOX_{name.upper()}": value for name, value in environ.items()})
+        engine = App.start(settings | {f"SIGNALBOX_{name.upper()}": value for name, value in environ.items()})
         self.engine = _with_tasks(engine, TEST_TASKS)
 
     def with_tasks(self, *tasks: Task) -> Stage:
@@ -42,10 +42,10 @@ class Stage:
         return self.send({"task": task} | fields, at, seconds=seconds, request_id=request_id)
 
     def send(self, event: object, at: datetime = NOON, *, seconds: float = 60, request_id: str = "") -> dict[str, Any]:
-        return self.engine.archive(event, self.invocation(at, seconds, request_id))
+        return self.engine.run_task(event, self.invocation(at, seconds, request_id))
 
     def operate(self, operation: str, at: datetime = NOON, **params: Any) -> dict[str, Any]:
-        return operate(self.engine.tools, {"operation": operation, "params": params}, self.invocation(at))
+        return operate(self.engine.resources, {"operation": operation, "params": params}, self.invocation(at))
 
     def deliver(self, at: datetime = NOON, *, seconds: float = 60) -> list[dict[str, Any]]:
         """Plays Lambda: runs all that was handed over, and what that hands over in its turn."""
@@ -66,10 +66,10 @@ class Stage:
         self.engine.close()
 
 
-def _with_tasks(engine: Engine, tasks: tuple[Task, ...]) -> Engine:
-    registry = Registry([*engine.tools.registry, *tasks])
-    catalogue = Catalogue(engine.tools.catalogue, registry)
-    return replace(engine, tools=replace(engine.tools, registry=registry, catalogue=catalogue))
+def _with_tasks(engine: App, tasks: tuple[Task, ...]) -> App:
+    registry = TaskRegistry([*engine.resources.tasks, *tasks])
+    job_types = JobTypeRegistry(engine.resources.job_types, registry)
+    return replace(engine, resources=replace(engine.resources, tasks=registry, job_types=job_types))
 
 
 def as_url(dsn: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from threading import Barrier, Thread
 from typing import Any
 
-from signalbox.packs.registries import Catalogue
+from signalbox.packs.registries import JobTypeRegistry
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.jobs import TEST_JOB_TYPES
 from tests.support.stage import Stage
@@ -18,7 +18,9 @@ class Sweeps(Stage):
 
     def __init__(self, dsn: str, invokes: InvokeRecorder, **environ: str) -> None:
         super().__init__(dsn, invokes, **environ)
-        self.engine = replace(self.engine, tools=replace(self.engine.tools, catalogue=Catalogue(TEST_JOB_TYPES)))
+        self.engine = replace(
+            self.engine, resources=replace(self.engine.resources, job_types=JobTypeRegistry(TEST_JOB_TYPES))
+        )
 
 
 def at_once(*acts: Callable[[], Any]) -> list[Any]:

@@ -16,7 +16,7 @@ def two_at_once(dsn: str, invokes: InvokeRecorder, task: str, *at: datetime) -> 
 
     def work(instant: datetime) -> None:
         with Stage(dsn, invokes, packs="forecasts") as stage:
-            stage.engine.tools.database.connection()
+            stage.engine.resources.database.connection()
             gate.wait()
             try:
                 answers.append(stage.invoke(task, instant))

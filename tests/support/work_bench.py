@@ -12,17 +12,17 @@ import psycopg
 from psycopg.rows import dict_row
 
 from signalbox.jobs.end_record import record_of
-from signalbox.jobs.job import Job
+from signalbox.jobs.job import ClaimedJob
 from signalbox.jobs.verdict import Verdict
-from signalbox.packs.registries import Catalogue
+from signalbox.packs.registries import JobTypeRegistry
 from signalbox.submit.insert import submit
 from signalbox.submit.new_job import NewJob, Submitted
-from signalbox.worker.lease import Claim, finish
+from signalbox.worker.lease import LeaseClaim, finish
 from tests.support.jobs import TEST_JOB_TYPES
 
 First = TypeVar("First")
 Second = TypeVar("Second")
-CATALOGUE = Catalogue(TEST_JOB_TYPES)
+CATALOGUE = JobTypeRegistry(TEST_JOB_TYPES)
 TROUBLE = {"type": "Trouble", "message": "as the test wants it"}
 VERDICTS = {
     "completed": Verdict("completed", "completed"),
@@ -37,7 +37,7 @@ class WorkBench:
 
     def __init__(self, db: psycopg.Connection[Any]) -> None:
         self.db = db
-        self.at_work: dict[str, Job] = {}
+        self.at_work: dict[str, ClaimedJob] = {}
 
     def submit_all(self, jobs: Sequence[NewJob], at: datetime | None = None) -> list[Submitted]:
         return submit(self.db, CATALOGUE, jobs, at or datetime.now(UTC))
@@ -47,7 +47,7 @@ class WorkBench:
 
     def begin(self, *ids: str) -> set[str]:
         """Those that were to be had."""
-        claimed = Claim(str(uuid.uuid4()), "tests", life=timedelta(minutes=5)).begin(self.db, ids)
+        claimed = LeaseClaim(str(uuid.uuid4()), "tests", life=timedelta(minutes=5)).begin(self.db, ids)
         self.at_work.update({job.id: job for job in claimed})
         return {job.id for job in claimed}
 

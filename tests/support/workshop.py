@@ -11,19 +11,19 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from signalbox.app import Engine
+from signalbox.app import App
 from signalbox.invocation import Invocation
 from signalbox.packs.job_type import JobType
-from signalbox.packs.registries import Catalogue
+from signalbox.packs.registries import JobTypeRegistry
 from signalbox.submit.insert import submit
 from signalbox.submit.new_job import NewJob, Submitted
 from tests.support.jobs import TEST_JOB_TYPES
 from tests.support.stage import Stage
 
 
-def with_job_types(engine: Engine, types: Iterable[JobType] = TEST_JOB_TYPES) -> Engine:
-    catalogue = Catalogue(types, engine.tools.registry)
-    return replace(engine, tools=replace(engine.tools, catalogue=catalogue, node="log-stream"))
+def with_job_types(engine: App, types: Iterable[JobType] = TEST_JOB_TYPES) -> App:
+    job_types = JobTypeRegistry(types, engine.resources.tasks)
+    return replace(engine, resources=replace(engine.resources, job_types=job_types, node="log-stream"))
 
 
 class Workshop:
@@ -34,14 +34,14 @@ class Workshop:
         self.engine = with_job_types(stage.engine, types)
 
     @property
-    def catalogue(self) -> Catalogue:
-        return self.engine.tools.catalogue
+    def job_types(self) -> JobTypeRegistry:
+        return self.engine.resources.job_types
 
     def submit(self, job_type: str = "do_nothing", **fields: Any) -> Submitted:
         return self.submit_all([NewJob(job_type=job_type, **fields)])[0]
 
     def submit_all(self, jobs: Sequence[NewJob]) -> list[Submitted]:
-        return submit(self.db, self.catalogue, jobs, datetime.now(UTC))
+        return submit(self.db, self.job_types, jobs, datetime.now(UTC))
 
     def obey(self, word: str, seconds: int = 0, **fields: Any) -> str:
         return self.submit("obey", payload={"word": word, "seconds": seconds}, **fields).id

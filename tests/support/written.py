@@ -13,13 +13,13 @@ import psycopg
 from psycopg import sql
 
 from signalbox_laptop.aws import client
-from signalbox_laptop.home import State
+from signalbox_laptop.home import StackState
 
 # Where a payload is kept because it is one: the job's own, its dead letter's, the schedule's that will submit it.
 PAYLOADS = {"payload", "job_payload", "message"}
 
 
-def written(state: State, home: Path) -> dict[str, str]:
+def written(state: StackState, home: Path) -> dict[str, str]:
     """Text by place. The database's own files are left out: its tables are read instead."""
     with psycopg.connect(state.database) as db:
         return {
@@ -37,7 +37,7 @@ def _files(home: Path) -> Iterator[tuple[str, str]]:
             yield f"file {path.relative_to(home)}", path.read_text("utf-8", "replace")
 
 
-def _logs(state: State) -> Iterator[tuple[str, str]]:
+def _logs(state: StackState) -> Iterator[tuple[str, str]]:
     logs = client("logs", state.endpoint)
     for group in logs.describe_log_groups()["logGroups"]:
         pages = logs.get_paginator("filter_log_events").paginate(logGroupName=group["logGroupName"])
@@ -63,7 +63,7 @@ def _payload(row: Mapping[str, Any]) -> str:
     return json.dumps([value for name, value in row.items() if name in PAYLOADS], ensure_ascii=False)
 
 
-def _queues(state: State) -> Iterator[tuple[str, str]]:
+def _queues(state: StackState) -> Iterator[tuple[str, str]]:
     sqs = client("sqs", state.endpoint)
     for url in sqs.list_queues().get("QueueUrls", []):
         found = []
@@ -74,7 +74,7 @@ def _queues(state: State) -> Iterator[tuple[str, str]]:
         yield f"queue {url.rpartition('/')[2]}", "\n".join(found)
 
 
-def _deployment(state: State) -> Iterator[tuple[str, str]]:
+def _deployment(state: StackState) -> Iterator[tuple[str, str]]:
     cloudformation, functions = client("cloudformation", state.endpoint), client("lambda", state.endpoint)
     yield "template", json.dumps(cloudformation.get_template(StackName=state.stack)["TemplateBody"])
     yield "stack", json.dumps(cloudformation.describe_stacks(StackName=state.stack)["Stacks"], default=str)

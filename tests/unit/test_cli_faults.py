@@ -7,7 +7,7 @@ from botocore import exceptions
 
 from signalbox_cli.errors import CommandFailed, FunctionFailed
 from signalbox_cli.explain import as_value, explain
-from signalbox_cli.target.function_response import Answer
+from signalbox_cli.target.function_response import FunctionResponse
 
 
 def refusal(code: str, message: str = "No.") -> exceptions.ClientError:
@@ -47,8 +47,8 @@ def test_an_error_is_explained(error: Exception, words: str) -> None:
     assert "\n" not in explain(error)
 
 
-def answered(content: str, *, failed: bool = True) -> Answer:
-    return Answer(function="archiver", content=content.encode(), failed=failed, log="", request_id="1")
+def answered(content: str, *, failed: bool = True) -> FunctionResponse:
+    return FunctionResponse(function="archiver", content=content.encode(), failed=failed, log="", request_id="1")
 
 
 def test_an_answer_is_a_value() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from signalbox_cli.views.log_line import LogRecord
 from signalbox_cli.views.table import table
-from signalbox_cli.views.tick_page import COLUMNS, Before, Outcome, caused, rows
+from signalbox_cli.views.tick_page import COLUMNS, Before, TickResult, caused, rows
 
 AT = datetime(2026, 1, 5, 2, 30, tzinfo=UTC)
 BEFORE = Before(last_id=10, lost={4})
@@ -39,7 +39,7 @@ def lost(status: str) -> dict[str, Any]:
     return run(4, status, job_type="reconcile_slots")
 
 
-GOOD = Outcome(
+GOOD = TickResult(
     fired=[fired()],
     runs=[lost("failed"), run(11), run(12, "skipped", reason="no upstream is configured")],
     before=BEFORE,

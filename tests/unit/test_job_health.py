@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from signalbox.stats.health import PlaneHealth, Signs, plane_health
+from signalbox.stats.health import HealthSigns, PlaneHealth, plane_health
 
 
 @pytest.mark.parametrize(
     ("signs", "expected"),
     [
-        (Signs(0, 0, 0), PlaneHealth.HEALTHY),
-        (Signs(0, 10, 20), PlaneHealth.HEALTHY),
-        (Signs(1, 0, 0), PlaneHealth.DEGRADED),
-        (Signs(0, 11, 0), PlaneHealth.DEGRADED),
-        (Signs(0, 0, 21), PlaneHealth.DEGRADED),
-        (Signs(0, 0, 10_000), PlaneHealth.DEGRADED),
-        (Signs(10, 50, 21), PlaneHealth.DEGRADED),
-        (Signs(11, 0, 0), PlaneHealth.UNHEALTHY),
-        (Signs(0, 51, 0), PlaneHealth.UNHEALTHY),
+        (HealthSigns(0, 0, 0), PlaneHealth.HEALTHY),
+        (HealthSigns(0, 10, 20), PlaneHealth.HEALTHY),
+        (HealthSigns(1, 0, 0), PlaneHealth.DEGRADED),
+        (HealthSigns(0, 11, 0), PlaneHealth.DEGRADED),
+        (HealthSigns(0, 0, 21), PlaneHealth.DEGRADED),
+        (HealthSigns(0, 0, 10_000), PlaneHealth.DEGRADED),
+        (HealthSigns(10, 50, 21), PlaneHealth.DEGRADED),
+        (HealthSigns(11, 0, 0), PlaneHealth.UNHEALTHY),
+        (HealthSigns(0, 51, 0), PlaneHealth.UNHEALTHY),
     ],
 )
-def test_the_plane_is_as_well_as_its_worst_sign(signs: Signs, expected: PlaneHealth) -> None:
+def test_the_plane_is_as_well_as_its_worst_sign(signs: HealthSigns, expected: PlaneHealth) -> None:
     assert plane_health(signs) is expected

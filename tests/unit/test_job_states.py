@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import signalbox
-from signalbox.jobs.status import FINAL, TRANSITIONS, JobState
+from signalbox.jobs.status import FINAL, TRANSITIONS, JobStatus
 
 SCHEMA = (Path(signalbox.__file__).parent / "migrations/0002_jobs.sql").read_text("utf-8")
 
@@ -20,10 +20,10 @@ def test_the_trigger_lets_pass_what_the_table_has() -> None:
 def test_the_constraint_knows_the_states() -> None:
     listed = re.search(r"CONSTRAINT job_status_known\s+CHECK \(status IN \((.*?)\)\)", SCHEMA)
     assert listed is not None
-    assert set(re.findall(r"'(\w+)'", listed[1])) == set(JobState)
+    assert set(re.findall(r"'(\w+)'", listed[1])) == set(JobStatus)
 
 
 def test_completed_and_cancelled_are_for_good_and_failed_only_leads_back() -> None:
-    assert {state for state, states in TRANSITIONS.items() if not states} == {JobState.COMPLETED, JobState.CANCELLED}
-    assert TRANSITIONS[JobState.FAILED] == {JobState.PENDING}
-    assert {JobState.COMPLETED, JobState.CANCELLED, JobState.FAILED} == FINAL
+    assert {state for state, states in TRANSITIONS.items() if not states} == {JobStatus.COMPLETED, JobStatus.CANCELLED}
+    assert TRANSITIONS[JobStatus.FAILED] == {JobStatus.PENDING}
+    assert {JobStatus.COMPLETED, JobStatus.CANCELLED, JobStatus.FAILED} == FINAL

@@ -10,7 +10,7 @@ import pytest
 
 from signalbox.errors import TaskUnknown
 from signalbox.ledger.ledger import TRANSITIONS, RunStatus
-from signalbox.packs.registries import Registry
+from signalbox.packs.registries import TaskRegistry
 from signalbox.packs.suggest import nearest
 from signalbox.packs.task import Task
 from signalbox.tasks import TASKS
@@ -18,12 +18,12 @@ from signalbox.tasks import TASKS
 
 def test_an_unknown_task_is_answered_with_the_nearest() -> None:
     with pytest.raises(TaskUnknown, match="task 'swep_run' is not registered; did you mean 'sweep_runs'"):
-        Registry(TASKS).find("swep_run")
+        TaskRegistry(TASKS).find("swep_run")
 
 
 def test_where_no_task_is_near_it_is_said_what_lists_them() -> None:
     with pytest.raises(TaskUnknown, match="task 'xyzzy' is not registered; `signalbox slots` lists the tasks"):
-        Registry(TASKS).find("xyzzy")
+        TaskRegistry(TASKS).find("xyzzy")
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_only_a_near_name_is_suggested(name: str, names: Iterable[str], said: st
 def test_a_name_registered_twice_is_refused_with_both_places() -> None:
     twice = [Task("a", "one", "pack.one"), Task("a", "other", "pack.other")]
     with pytest.raises(ValueError, match=r"\'a\' is registered twice: in pack\.one and in pack\.other"):
-        Registry(twice)
+        TaskRegistry(twice)
 
 
 def test_registering_a_task_imports_nothing_of_it() -> None:

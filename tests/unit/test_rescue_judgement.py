@@ -8,12 +8,12 @@ from datetime import timedelta
 import pytest
 
 from signalbox.packs.job_type import JobType
-from signalbox.packs.registries import Catalogue
+from signalbox.packs.registries import JobTypeRegistry
 from signalbox.packs.retry_policy import RetryPolicy
 from signalbox.tasks.rescue_jobs import Lost, judge
 
 FIXED = RetryPolicy(backoff="fixed", base=timedelta(seconds=30), jitter="none")
-CATALOGUE = Catalogue([JobType("sign", "signs", "signing", retry=FIXED, severity="critical")])
+CATALOGUE = JobTypeRegistry([JobType("sign", "signs", "signing", retry=FIXED, severity="critical")])
 
 
 def lost(**fields: object) -> Lost:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from signalbox_laptop.event_sources.rule import Rule, Target
+from signalbox_laptop.event_sources.rule import Rule, RuleTarget
 from signalbox_laptop.event_sources.target_input import InputInvalid, input_of, part_of, render
 
 EVENT: dict[str, Any] = {
@@ -66,24 +66,24 @@ def test_a_path_leads_to_a_part_of_the_event(path: str, part: Any) -> None:
 
 @pytest.mark.parametrize("path", ["$.absent", "$.detail.tags[9]", "$.time.hour", "$.detail.tags.first"])
 def test_a_path_that_leads_nowhere_is_empty_in_the_template(path: str) -> None:
-    target = Target("t", "arn", input_paths_map={"x": path}, input_template='{"x": "<x>"}')
+    target = RuleTarget("t", "arn", input_paths_map={"x": path}, input_template='{"x": "<x>"}')
     assert json.loads(input_of(RULE, target, EVENT)) == {"x": ""}
 
 
 def test_without_an_input_the_target_gets_the_event() -> None:
-    assert json.loads(input_of(RULE, Target("t", "arn"), EVENT)) == EVENT
+    assert json.loads(input_of(RULE, RuleTarget("t", "arn"), EVENT)) == EVENT
 
 
 def test_a_constant_input_is_sent_as_it_stands() -> None:
-    assert input_of(RULE, Target("t", "arn", input='{"task":  "sweep_runs"}'), EVENT) == '{"task":  "sweep_runs"}'
+    assert input_of(RULE, RuleTarget("t", "arn", input='{"task":  "sweep_runs"}'), EVENT) == '{"task":  "sweep_runs"}'
 
 
 def test_an_input_path_sends_a_part_of_the_event() -> None:
-    assert json.loads(input_of(RULE, Target("t", "arn", input_path="$.detail.tags"), EVENT)) == ["a", "b"]
+    assert json.loads(input_of(RULE, RuleTarget("t", "arn", input_path="$.detail.tags"), EVENT)) == ["a", "b"]
 
 
 def test_the_scheduled_instant_reaches_the_task_as_the_template_writes_it() -> None:
-    target = Target(
+    target = RuleTarget(
         "archiver",
         "arn",
         input_paths_map={"time": "$.time"},
@@ -97,7 +97,7 @@ def test_reserved_variables_need_no_path() -> None:
         '{"rule": <aws.events.rule-name>, "arn": "<aws.events.rule-arn>", "at": <aws.events.event.ingestion-time>, '
         '"event": <aws.events.event>, "all": <aws.events.event.json>}'
     )
-    sent = json.loads(input_of(RULE, Target("t", "arn", input_template=template), EVENT))
+    sent = json.loads(input_of(RULE, RuleTarget("t", "arn", input_template=template), EVENT))
     assert sent["rule"] == "signalbox.poll_data"
     assert sent["arn"] == RULE.arn
     assert sent["at"] == EVENT["time"]

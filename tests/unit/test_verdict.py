@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from signalbox.errors import DatabaseUnavailable, JobRefused
-from signalbox.jobs.job import Job
+from signalbox.jobs.job import ClaimedJob
 from signalbox.jobs.verdict import check_pieces, fingerprint, of_error
 from signalbox.packs.job_type import JobType
 from signalbox.packs.outcome import Completed, JobCancelled, JobTimedOut, More, Permanent, RateLimited, Transient
@@ -29,9 +29,9 @@ def denied(code: str) -> ClientError:
     return ClientError({"Error": {"Code": code}}, "Publish")
 
 
-def job(attempt: int = 1, max_attempts: int = 3) -> Job:
+def job(attempt: int = 1, max_attempts: int = 3) -> ClaimedJob:
     empty = (None,) * 5
-    return Job("id", "send", "normal", 5, {}, 1, *empty, attempt, attempt, max_attempts, 1000, NOW, NOW, None)
+    return ClaimedJob("id", "send", "normal", 5, {}, 1, *empty, attempt, attempt, max_attempts, 1000, NOW, NOW, None)
 
 
 @pytest.mark.parametrize(

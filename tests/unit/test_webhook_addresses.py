@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from signalbox.errors import SettingsRefused
 from signalbox.http.allowed_addresses import is_public, may_receive, read_address
-from signalbox.http.url import Target, TargetRefused, read_url, require_allowed
+from signalbox.http.url import Receiver, ReceiverRefused, read_url, require_allowed
 from signalbox.runtime.settings import Settings
 
 LEAST = {"SIGNALBOX_STACK": "s", "SIGNALBOX_DATABASE_URL": "postgresql:///x"}
@@ -95,14 +95,14 @@ def test_an_address_that_is_bound_to_an_interface_is_none() -> None:
 @pytest.mark.parametrize(
     ("url", "target"),
     [
-        ("https://hooks.example.org", Target("https", "hooks.example.org", 443, "/")),
-        ("HTTPS://Hooks.Example.ORG:8443/A?b=%20&c", Target("https", "hooks.example.org", 8443, "/A?b=%20&c")),
-        ("https://hooks.example.org?x", Target("https", "hooks.example.org", 443, "/?x")),
-        ("http://1.2.3.4/", Target("http", "1.2.3.4", 80, "/")),
-        ("https://[2606:4700::1]:443/x", Target("https", "2606:4700::1", 443, "/x")),
+        ("https://hooks.example.org", Receiver("https", "hooks.example.org", 443, "/")),
+        ("HTTPS://Hooks.Example.ORG:8443/A?b=%20&c", Receiver("https", "hooks.example.org", 8443, "/A?b=%20&c")),
+        ("https://hooks.example.org?x", Receiver("https", "hooks.example.org", 443, "/?x")),
+        ("http://1.2.3.4/", Receiver("http", "1.2.3.4", 80, "/")),
+        ("https://[2606:4700::1]:443/x", Receiver("https", "2606:4700::1", 443, "/x")),
     ],
 )
-def test_a_url_is_taken_apart(url: str, target: Target) -> None:
+def test_a_url_is_taken_apart(url: str, target: Receiver) -> None:
     assert read_url(url) == target
 
 
@@ -115,7 +115,7 @@ def test_a_url_is_taken_apart(url: str, target: Target) -> None:
      "https://[fe80::1%25eth0]/", "https://[::1", "https://[1.2.3.4]/", "https://a.example/" + "x" * 2000],
 )  # fmt: skip
 def test_a_url_that_could_be_read_in_two_ways_is_refused(url: str) -> None:
-    with pytest.raises(TargetRefused) as caught:
+    with pytest.raises(ReceiverRefused) as caught:
         read_url(url)
     assert "example" not in str(caught.value)  # a URL may hold a secret
 
@@ -131,9 +131,9 @@ def test_https_on_its_usual_ports_is_what_a_stack_allows() -> None:
     require_allowed(read_url("https://a.example/"), settings)
     require_allowed(read_url("https://a.example:8443/"), settings)
     for url in ("https://a.example:22/", "https://a.example:6379/", "https://a.example:0/"):
-        with pytest.raises(TargetRefused, match="port"):
+        with pytest.raises(ReceiverRefused, match="port"):
             require_allowed(read_url(url), settings)
-    with pytest.raises(TargetRefused, match="SIGNALBOX_WEBHOOK_ALLOW_HTTP is off"):
+    with pytest.raises(ReceiverRefused, match="SIGNALBOX_WEBHOOK_ALLOW_HTTP is off"):
         require_allowed(read_url("http://a.example:443/"), settings)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from signalbox_cli.command import Example
 from signalbox_cli.command_parser import CommandParser
-from signalbox_cli.options.bulk_options import JobOrder, add_order, give
+from signalbox_cli.options.bulk_options import BulkCommand, add_order, give
 from signalbox_cli.options.shared import TIME_FORMS, add_target
 
 EXAMPLES = (
@@ -40,4 +40,4 @@ def _tell(answer: Mapping[str, Any]) -> str:
     return f"cancelled {answer['cancelled']:,}{asked}"
 
 
-ORDER = JobOrder("cancel_jobs", "cancel", ("pending", "queued", "paused", "running"), _tell)
+ORDER = BulkCommand("cancel_jobs", "cancel", ("pending", "queued", "paused", "running"), _tell)

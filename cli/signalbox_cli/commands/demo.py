@@ -25,11 +25,11 @@ from signalbox_cli.stack.tick_results import gather
 from signalbox_cli.target.target import Target
 from signalbox_cli.terminal import console, print_json, print_lines, say, width_of
 from signalbox_cli.views.table import table
-from signalbox_cli.views.tick_page import COLUMNS, Before, Outcome, rows
+from signalbox_cli.views.tick_page import COLUMNS, Before, TickResult, rows
 from signalbox_cli.views.times import show_instant
-from signalbox_laptop.home import State
+from signalbox_laptop.home import StackState
 from signalbox_laptop.packs import load_stories
-from signalbox_laptop.up import ROOT, Options, up_attached
+from signalbox_laptop.up import ROOT, StackOptions, up_attached
 
 EXAMPLES = (
     Example("demo", "see a stack at work; a `signalbox up` beside it is not disturbed"),
@@ -55,9 +55,9 @@ class _Demo:
     steps: Steps
     began: datetime
     jobs: DemoJobs
-    outcome: Outcome | None = None
+    outcome: TickResult | None = None
 
-    def perform(self, state: State) -> None:
+    def perform(self, state: StackState) -> None:
         """All that is done with the stack while it is up."""
         target, control = Target(state.stack, state.endpoint), LaptopControl(state.endpoint)
         self.steps.begin("submitting jobs, and loading sample data")
@@ -82,7 +82,7 @@ def run(args: Namespace) -> int:
     began = time.monotonic()
     with Steps() as steps, TemporaryDirectory(prefix="signalbox-demo-") as home, DemoJobs() as jobs:
         demo = _Demo(steps, datetime.now(UTC), jobs)
-        options = Options(
+        options = StackOptions(
             home=Path(home),
             template=args.template,
             port=0,
@@ -96,7 +96,7 @@ def run(args: Namespace) -> int:
     return _report(demo.outcome, jobs, time.monotonic() - began, as_json=args.json)
 
 
-def _load_samples(state: State) -> Before:
+def _load_samples(state: StackState) -> Before:
     import psycopg
 
     load_stories(state, AT)
@@ -107,7 +107,7 @@ def _load_samples(state: State) -> Before:
     return Before(last_id=max((row[0] for row in ids), default=0), lost={id_ for id_, runs in ids if runs})
 
 
-def _failed_invocations(state: State) -> int:
+def _failed_invocations(state: StackState) -> int:
     import psycopg
 
     statement = "SELECT count(*) FROM signalbox.dead_letter_jobs WHERE source = 'invocation'"
@@ -115,7 +115,7 @@ def _failed_invocations(state: State) -> int:
         return sum(count for (count,) in connection.execute(statement))
 
 
-def _report(outcome: Outcome, jobs: DemoJobs, seconds: float, *, as_json: bool) -> int:
+def _report(outcome: TickResult, jobs: DemoJobs, seconds: float, *, as_json: bool) -> int:
     failures = outcome.failures() + jobs.failures()
     if as_json:
         print_json({**_as_json(outcome), "jobs": jobs.as_json(), "failures": failures, "seconds": round(seconds, 1)})
@@ -132,5 +132,5 @@ def _report(outcome: Outcome, jobs: DemoJobs, seconds: float, *, as_json: bool) 
     return 1 if failures else 0
 
 
-def _as_json(outcome: Outcome) -> dict[str, Any]:
+def _as_json(outcome: TickResult) -> dict[str, Any]:
     return {"at": AT.isoformat(), "fired": list(outcome.fired), "runs": list(outcome.runs)}

@@ -13,7 +13,7 @@ from signalbox_cli.command_parser import CommandParser
 from signalbox_cli.doctor.lanes import READERS
 from signalbox_cli.errors import UsageRefused
 from signalbox_cli.options.shared import TIME, TIME_FORMS, add_target, instant, json_object
-from signalbox_cli.target.function_response import Answer
+from signalbox_cli.target.function_response import FunctionResponse
 from signalbox_cli.target.target import Target, choose_target
 from signalbox_cli.terminal import console, print_json, print_lines
 from signalbox_cli.views.log_line import LogRecord, show_record
@@ -111,13 +111,13 @@ def _reader_of(records: list[Any], target: Target) -> str:
     return READERS.get(queue, "worker")
 
 
-def _show_log(answer: Answer) -> None:
+def _show_log(answer: FunctionResponse) -> None:
     out = console(stderr=True)
     for line in answer.log.splitlines():
         print_lines(out, [show_record(LogRecord.read(line, answer.function))])
 
 
-def _show_queued(answer: Answer, args: Namespace) -> None:
+def _show_queued(answer: FunctionResponse, args: Namespace) -> None:
     if args.json:
         print_json({"accepted": True, "function": answer.function, "request_id": answer.request_id})
     else:

@@ -8,7 +8,7 @@ from typing import Any
 
 from signalbox_cli.command import Example
 from signalbox_cli.command_parser import CommandParser
-from signalbox_cli.options.bulk_options import JobOrder
+from signalbox_cli.options.bulk_options import BulkCommand
 from signalbox_cli.options.pause_resume import configure_hold, hold
 
 EXAMPLES = (
@@ -35,4 +35,4 @@ def _tell(answer: Mapping[str, Any]) -> str:
     return f"paused {answer['paused']:,}"
 
 
-ORDER = JobOrder("pause", "pause", ("pending", "queued"), _tell)
+ORDER = BulkCommand("pause", "pause", ("pending", "queued"), _tell)

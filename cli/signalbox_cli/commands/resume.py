@@ -8,7 +8,7 @@ from typing import Any
 
 from signalbox_cli.command import Example
 from signalbox_cli.command_parser import CommandParser
-from signalbox_cli.options.bulk_options import JobOrder
+from signalbox_cli.options.bulk_options import BulkCommand
 from signalbox_cli.options.pause_resume import configure_hold, hold
 
 EXAMPLES = (
@@ -33,4 +33,4 @@ def _tell(answer: Mapping[str, Any]) -> str:
     return f"resumed {answer['resumed']:,} jobs{held}"
 
 
-ORDER = JobOrder("resume", "resume", ("paused",), _tell)
+ORDER = BulkCommand("resume", "resume", ("paused",), _tell)

@@ -8,7 +8,7 @@ from typing import Any
 
 from signalbox_cli.command import Example
 from signalbox_cli.command_parser import CommandParser
-from signalbox_cli.options.bulk_options import JobOrder, add_order, give
+from signalbox_cli.options.bulk_options import BulkCommand, add_order, give
 from signalbox_cli.options.shared import TIME_FORMS, add_target
 
 EXAMPLES = (
@@ -37,4 +37,4 @@ def _tell(answer: Mapping[str, Any]) -> str:
     return f"{answer['hastened']:,} due now" + (f"; {later:,} of them go out within a minute" if later > 0 else "")
 
 
-ORDER = JobOrder("retry_jobs", "retry", ("pending",), _tell)
+ORDER = BulkCommand("retry_jobs", "retry", ("pending",), _tell)

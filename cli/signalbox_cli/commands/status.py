@@ -14,8 +14,8 @@ from signalbox_cli.options.shared import add_target
 from signalbox_cli.target.target import Target
 from signalbox_cli.terminal import print_json
 from signalbox_cli.views.times import show_age
-from signalbox_laptop.home import State, home_folder
-from signalbox_laptop.up import Status, status
+from signalbox_laptop.home import StackState, home_folder
+from signalbox_laptop.up import StackStatus, status
 
 EXAMPLES = (
     Example("status", "where the laptop's stack is, and what it is at"),
@@ -53,11 +53,11 @@ def _run_on_laptop(args: Namespace) -> int:
     return 0 if _is_ready(found) else 1
 
 
-def _is_ready(found: Status) -> bool:
+def _is_ready(found: StackStatus) -> bool:
     return found.detail is not None and found.database_answers
 
 
-def _as_json(found: Status, folder: Path) -> dict[str, object]:
+def _as_json(found: StackStatus, folder: Path) -> dict[str, object]:
     return {
         "running": found.running,
         "ready": _is_ready(found),
@@ -69,7 +69,7 @@ def _as_json(found: Status, folder: Path) -> dict[str, object]:
     }
 
 
-def _lines(found: Status, folder: Path) -> list[str]:
+def _lines(found: StackStatus, folder: Path) -> list[str]:
     if found.leftovers:
         pids = ", ".join(map(str, found.leftovers))
         return [
@@ -88,7 +88,7 @@ def _lines(found: Status, folder: Path) -> list[str]:
     return _lines_of_running(state, found.detail, database_answers=found.database_answers)
 
 
-def _lines_of_running(state: State, detail: Any, *, database_answers: bool) -> list[str]:
+def _lines_of_running(state: StackState, detail: Any, *, database_answers: bool) -> list[str]:
     running = ", ".join(f"{name} × {count}" for name, count in detail["running"].items() if count)
     missing = f"does not answer ({state.database}); `signalbox down`, then `signalbox up`"
     return [

@@ -15,7 +15,7 @@ from signalbox_cli.stack.tick_results import gather, look_before
 from signalbox_cli.target.target import Target, choose_target
 from signalbox_cli.terminal import console, print_json, print_lines, say, width_of
 from signalbox_cli.views.table import Column, Row, table
-from signalbox_cli.views.tick_page import COLUMNS, Outcome, rows
+from signalbox_cli.views.tick_page import COLUMNS, TickResult, rows
 from signalbox_cli.views.times import show_instant
 
 EXAMPLES = (
@@ -130,7 +130,7 @@ def _show(fired: Fired, at: datetime) -> None:
     print_lines(out, table(columns, lines, width_of(out)))
 
 
-def _show_outcome(outcome: Outcome) -> None:
+def _show_outcome(outcome: TickResult) -> None:
     if not outcome.fired:
         return
     out = console()

@@ -9,8 +9,8 @@ from signalbox_cli.command import Example
 from signalbox_cli.command_parser import CommandParser
 from signalbox_cli.options.shared import add_laptop, parameter, port
 from signalbox_cli.terminal import print_json, say
-from signalbox_laptop.home import State, home_folder
-from signalbox_laptop.up import DEFAULT_PORT, ROOT, Options, up, up_attached
+from signalbox_laptop.home import StackState, home_folder
+from signalbox_laptop.up import DEFAULT_PORT, ROOT, StackOptions, up, up_attached
 
 EXAMPLES = (
     Example("up", "start, and stay until Ctrl-C"),
@@ -46,7 +46,7 @@ def add_deployment(parser: CommandParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    options = Options(
+    options = StackOptions(
         home=home_folder(args.home),
         template=args.template,
         port=args.port,
@@ -55,7 +55,7 @@ def run(args: Namespace) -> int:
         parameters=dict(args.parameter),
     )
 
-    def announce(state: State) -> None:
+    def announce(state: StackState) -> None:
         if args.json:
             print_json(state.announcement())
         else:
@@ -68,7 +68,7 @@ def run(args: Namespace) -> int:
     return 0
 
 
-def _lines(state: State, *, detached: bool) -> list[str]:
+def _lines(state: StackState, *, detached: bool) -> list[str]:
     stop = "`signalbox down` stops it" if detached else "Ctrl-C stops it"
     return [
         f"stack {state.stack} is up; {stop}",

@@ -22,7 +22,7 @@ _ROUNDS_IN_VAIN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class JobOrder:
+class BulkCommand:
     """One kind of order."""
 
     operation: str
@@ -44,7 +44,7 @@ def add_consent(parser: CommandParser) -> None:
     group.add_argument("--yes", "-y", action="store_true", help="do not ask")
 
 
-def give(order: JobOrder, args: Namespace, ids: list[str]) -> int:
+def give(order: BulkCommand, args: Namespace, ids: list[str]) -> int:
     """Answers the exit code: 1 where a job was refused, or the order was not confirmed."""
     JOBS.require(args, ids)
     if ids:
@@ -108,7 +108,7 @@ def confirmed(question: str) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def show_preview(order: JobOrder, seen: Mapping[str, Any], *, to_stderr: bool) -> int:
+def show_preview(order: BulkCommand, seen: Mapping[str, Any], *, to_stderr: bool) -> int:
     """How many the order would change."""
     count: int = sum(seen["counts"].get(state, 0) for state in order.states)
     others = {state: number for state, number in seen["counts"].items() if state not in order.states}
@@ -131,7 +131,7 @@ def nothing_done(args: Namespace, why: str, code: int) -> int:
     return code
 
 
-def _preview(order: JobOrder, args: Namespace, target: Target, params: Mapping[str, Any]) -> int:
+def _preview(order: BulkCommand, args: Namespace, target: Target, params: Mapping[str, Any]) -> int:
     seen = target.operate(order.operation, dry_run=True, **params)
     if args.json:
         print_json(seen)
@@ -140,7 +140,7 @@ def _preview(order: JobOrder, args: Namespace, target: Target, params: Mapping[s
     return 0
 
 
-def _told(order: JobOrder, args: Namespace, answer: dict[str, Any]) -> int:
+def _told(order: BulkCommand, args: Namespace, answer: dict[str, Any]) -> int:
     refused = answer.get("refused", [])
     if args.json:
         print_json(answer)

@@ -7,7 +7,7 @@ from typing import Any
 
 from signalbox_cli.command_parser import CommandParser
 from signalbox_cli.errors import UsageRefused
-from signalbox_cli.options.bulk_options import JobOrder, add_order, give, orderer, show_preview
+from signalbox_cli.options.bulk_options import BulkCommand, add_order, give, orderer, show_preview
 from signalbox_cli.options.job_filter import JOBS
 from signalbox_cli.options.shared import add_target
 from signalbox_cli.target.target import choose_target
@@ -28,7 +28,7 @@ def configure_hold(parser: CommandParser, verb: str) -> None:
     add_target(parser)
 
 
-def hold(args: Namespace, order: JobOrder) -> int:
+def hold(args: Namespace, order: BulkCommand) -> int:
     """Gives the order to whom it concerns."""
     if args.what == "jobs":
         return give(order, args, args.names)
@@ -46,7 +46,7 @@ def hold(args: Namespace, order: JobOrder) -> int:
     return 0
 
 
-def _hold_schedule(args: Namespace, name: str, order: JobOrder) -> int:
+def _hold_schedule(args: Namespace, name: str, order: BulkCommand) -> int:
     if args.dry_run:
         raise UsageRefused("a schedule is one thing: there is nothing to preview")
     answer = choose_target(args).operate(f"{order.operation}_schedule", id=name, **orderer(args))
@@ -54,7 +54,7 @@ def _hold_schedule(args: Namespace, name: str, order: JobOrder) -> int:
     return 0
 
 
-def _show(args: Namespace, order: JobOrder, answer: dict[str, Any], what: str) -> None:
+def _show(args: Namespace, order: BulkCommand, answer: dict[str, Any], what: str) -> None:
     if args.json:
         print_json(answer)
     elif "dry_run" in answer:

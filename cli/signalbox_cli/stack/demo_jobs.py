@@ -15,7 +15,7 @@ from signalbox_cli.views.table import Column, Row
 from signalbox_cli.views.times import show_duration
 from signalbox_laptop.aws import client
 from signalbox_laptop.deploy.template import read_template
-from signalbox_laptop.home import State
+from signalbox_laptop.home import StackState
 from signalbox_laptop.stand_ins.webhook_receiver import WebhookReceiver
 
 COLUMNS = (Column("job"), Column("attempt", right=True), Column("status"), Column("took", right=True))
@@ -52,7 +52,7 @@ class DemoJobs:
     def __exit__(self, *_: object) -> None:
         self.receiver.stop()
 
-    def submit(self, state: State, target: Target) -> None:
+    def submit(self, state: StackState, target: Target) -> None:
         secret = f"{state.stack}/webhooks/demo"
         client("secretsmanager", state.endpoint).create_secret(Name=secret, SecretString="a key to sign with")
         jobs = [

@@ -48,7 +48,7 @@ class StackRules:
         arrived = [self._send(rule, place, event) for place in rule.targets]
         return Fired(rule.name, in_zulu(at), len(arrived), arrived.count(False))
 
-    def _send(self, rule: Rule, place: rules.Target, event: Mapping[str, Any]) -> bool:
+    def _send(self, rule: Rule, place: rules.RuleTarget, event: Mapping[str, Any]) -> bool:
         """Did it arrive? If not, that is said, and the other rules fire all the same."""
         try:
             if place.arn.split(":")[2] != "lambda":
@@ -74,7 +74,7 @@ def _read(events: EventBridgeClient, names: Iterable[str]) -> Iterator[Rule]:
                 arn=answer["Arn"],
                 schedule=answer["ScheduleExpression"],
                 enabled=answer["State"] != "DISABLED",
-                targets=tuple(rules.Target.read(place) for page in pages for place in page["Targets"]),
+                targets=tuple(rules.RuleTarget.read(place) for page in pages for place in page["Targets"]),
             )
 
 

@@ -10,7 +10,7 @@ from signalbox_cli.stack.log_groups import LogReader, find_groups
 from signalbox_cli.target.target import Target
 from signalbox_cli.views.log_line import LogRecord
 from signalbox_cli.views.run_table import fetch_runs, fetch_runs_after
-from signalbox_cli.views.tick_page import Before, Outcome, caused
+from signalbox_cli.views.tick_page import Before, TickResult, caused
 
 
 def look_before(target: Target) -> Before:
@@ -27,10 +27,10 @@ def gather(
     at: datetime,  # what was fired for
     began: datetime,  # when that was
     idle: bool,
-) -> Outcome:
+) -> TickResult:
     """All that there is to see."""
     oldest = min([*before.lost, before.last_id + 1])
-    return Outcome(
+    return TickResult(
         fired=fired,
         runs=caused(fetch_runs_after(target, oldest - 1), before, at),
         before=before,

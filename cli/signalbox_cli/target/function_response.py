@@ -10,7 +10,7 @@ from signalbox_cli.errors import FunctionFailed
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FunctionResponse:
     """One invocation's outcome. An asynchronous one has neither content nor log."""
 
     function: str  # its short name

@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from signalbox_cli.errors import CommandFailed
-from signalbox_cli.target.function_response import Answer
+from signalbox_cli.target.function_response import FunctionResponse
 
 if TYPE_CHECKING:
     import boto3
@@ -47,7 +47,7 @@ class Target:
         """The full name of a function, from its short one; an ARN is one already."""
         return function if function.startswith((f"{self.stack}-", "arn:")) else f"{self.stack}-{function}"
 
-    def invoke(self, function: str, payload: Any, kind: Invocation = "RequestResponse") -> Answer:
+    def invoke(self, function: str, payload: Any, kind: Invocation = "RequestResponse") -> FunctionResponse:
         """Send a payload, and give what came back, be it an error of the function's."""
         from signalbox_cli.target.session import INVOKE_CONFIG
 
@@ -58,7 +58,7 @@ class Target:
             InvocationType=kind,
             LogType="Tail" if kind == "RequestResponse" else "None",
         )
-        return Answer(
+        return FunctionResponse(
             function=function,
             content=answer["Payload"].read(),
             failed="FunctionError" in answer,

@@ -21,7 +21,7 @@ _COLUMNS = (Column("at"), Column("what"), Column("status"), Column("took", right
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class TimelineEvent:
     """One thing that happened."""
 
     at: str
@@ -47,27 +47,29 @@ def job_page(found: _Facts, width: int, clock: datetime) -> list[Text]:
     ]
 
 
-def timeline(found: _Facts) -> list[Event]:
+def timeline(found: _Facts) -> list[TimelineEvent]:
     """Everything with a time, the oldest first."""
     job = found["job"]
-    events = [Event(job["created_at"], "submitted", note=f"by {job['created_by']}" if job["created_by"] else "")]
+    events = [
+        TimelineEvent(job["created_at"], "submitted", note=f"by {job['created_by']}" if job["created_by"] else "")
+    ]
     events += [_attempt(one) for one in found["executions"]]
     events += [_order(one) for one in found["orders"]]
     if job["status"] == "cancelled":
-        events.append(Event(job["completed_at"], "ended", "cancelled", note=_error(job["error_details"])))
+        events.append(TimelineEvent(job["completed_at"], "ended", "cancelled", note=_error(job["error_details"])))
     if dead := found["dead_letter"]:
         why = f"{dead['failure_reason']}; `signalbox dead-letters show {dead['id']}`"
-        events.append(Event(dead["last_failed_at"], "dead letter", dead["status"], note=why))
+        events.append(TimelineEvent(dead["last_failed_at"], "dead letter", dead["status"], note=why))
     return sorted(events, key=lambda event: datetime.fromisoformat(event.at))
 
 
-def _attempt(one: _Facts) -> Event:
+def _attempt(one: _Facts) -> TimelineEvent:
     waited = _waited(one)
     notes = [*([f"waited {waited}"] if waited else []), *([f"on {one['worker_id']}"] if one["worker_id"] else [])]
     if one["error_code"]:
         notes = [f"{one['error_code']}: {one['error_message']}"]
     took = "" if one["duration_ms"] is None else show_duration(one["duration_ms"])
-    return Event(one["started_at"], f"attempt {one['attempt_number']}", one["status"], took, ", ".join(notes))
+    return TimelineEvent(one["started_at"], f"attempt {one['attempt_number']}", one["status"], took, ", ".join(notes))
 
 
 def _waited(one: _Facts) -> str:
@@ -77,12 +79,12 @@ def _waited(one: _Facts) -> str:
     return show_duration(max(0.0, waited.total_seconds() * 1000))
 
 
-def _order(one: _Facts) -> Event:
+def _order(one: _Facts) -> TimelineEvent:
     reason = (one["detail"] or {}).get("reason")
-    return Event(one["at"], one["action"], note=f"by {one['actor']}" + (f": {reason}" if reason else ""))
+    return TimelineEvent(one["at"], one["action"], note=f"by {one['actor']}" + (f": {reason}" if reason else ""))
 
 
-def _row(event: Event) -> Row:
+def _row(event: TimelineEvent) -> Row:
     return Row([show_instant(event.at), event.what, event.status, event.took], event.note)
 
 

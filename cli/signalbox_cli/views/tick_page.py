@@ -34,7 +34,7 @@ class Before:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class TickResult:
     """Everything that was seen of them."""
 
     fired: Sequence[Mapping[str, Any]]
@@ -100,7 +100,7 @@ def _place(run: Run) -> tuple[str, str, int]:
     return run["job_type"], run["slot"], run["id"]
 
 
-def rows(outcome: Outcome) -> list[Row]:
+def rows(outcome: TickResult) -> list[Row]:
     """A row a run; the slots that a task missed are one row together."""
     missed: dict[str, list[str]] = {}
     for run in outcome.runs:

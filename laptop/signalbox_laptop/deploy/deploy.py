@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from signalbox.errors import ScheduleRefused, TaskUnknown
-from signalbox.packs.registries import Registry
+from signalbox.packs.registries import TaskRegistry
 from signalbox.packs.schedule import Schedule
 from signalbox_laptop.aws import client
 from signalbox_laptop.deploy import moto_gaps
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_s3 import S3Client
 
-RegistryOf = Callable[[Sequence[str]], Registry]
+RegistryOf = Callable[[Sequence[str]], TaskRegistry]
 Resources = Mapping[str, Any]
 _TEMPLATE, _QUESTIONS = "{}.template", "{}.questions.template"
 _VARIABLE = re.compile(r"<[\w.-]+>")
@@ -136,7 +136,7 @@ def _refuse(faults: Iterator[str]) -> None:
         raise DeployFailed(fault)
 
 
-def _unknown_tasks(resources: Resources, registry: Registry) -> Iterator[str]:
+def _unknown_tasks(resources: Resources, registry: TaskRegistry) -> Iterator[str]:
     for rule, task in tasks_fired(resources):
         try:
             registry.find(task)

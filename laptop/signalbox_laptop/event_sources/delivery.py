@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from signalbox_laptop.event_sources.destination import DeliveryFailed, DeliveryRefused, Destinations
-from signalbox_laptop.event_sources.rule import Rule, Target
+from signalbox_laptop.event_sources.rule import Rule, RuleTarget
 from signalbox_laptop.event_sources.target_input import InputInvalid, input_of
 
 _log = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ class Delivery:
     """What is to arrive where."""
 
     rule: Rule
-    target: Target
+    target: RuleTarget
     event: Mapping[str, Any]
 
 

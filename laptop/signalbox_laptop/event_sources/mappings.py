@@ -14,7 +14,7 @@ from signalbox_laptop.event_sources.poller import Poller
 
 if TYPE_CHECKING:
     from signalbox_laptop.lambda_control.activity import Activity
-    from signalbox_laptop.lambda_control.clients import Clients
+    from signalbox_laptop.lambda_control.clients import LambdaClients
     from signalbox_laptop.lambda_control.settings import ServiceSettings
     from signalbox_laptop.lambda_runtime.invocation import Result
 
@@ -25,7 +25,11 @@ class Mappings:
     """The pollers, and the thread that keeps them like what ListEventSourceMappings says."""
 
     def __init__(
-        self, clients: Clients, settings: ServiceSettings, activity: Activity, invoke: Callable[[str, bytes], Result]
+        self,
+        clients: LambdaClients,
+        settings: ServiceSettings,
+        activity: Activity,
+        invoke: Callable[[str, bytes], Result],
     ) -> None:
         self._clients = clients
         self._settings = settings

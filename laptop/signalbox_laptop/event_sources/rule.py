@@ -22,7 +22,7 @@ _RETRIES, _MAXIMUM_AGE = 185, 86_400
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class RuleTarget:
     """Where an event goes, what it becomes on the way, and what happens if it can't get there."""
 
     id: str
@@ -37,10 +37,10 @@ class Target:
     dead_letter_arn: str | None = None
 
     @staticmethod
-    def read(answer: TargetOutputTypeDef) -> Target:
+    def read(answer: TargetOutputTypeDef) -> RuleTarget:
         transformer = answer.get("InputTransformer")
         policy = answer.get("RetryPolicy", {})
-        return Target(
+        return RuleTarget(
             id=answer["Id"],
             arn=answer["Arn"],
             input=answer.get("Input"),
@@ -62,7 +62,7 @@ class Rule:
     arn: str
     schedule: str
     enabled: bool
-    targets: Sequence[Target]
+    targets: Sequence[RuleTarget]
 
     def is_due(self, minute: datetime, since: datetime) -> bool:
         """Does it fire at this minute? A rate counts from when the rule was made, a cron expression by the clock."""
@@ -100,7 +100,7 @@ def _read_rule(events: EventBridgeClient, answer: RuleTypeDef) -> Rule:
         arn=answer["Arn"],
         schedule=answer["ScheduleExpression"],
         enabled=answer.get("State", "ENABLED") != "DISABLED",
-        targets=tuple(Target.read(target) for page in pages for target in page["Targets"]),
+        targets=tuple(RuleTarget.read(target) for page in pages for target in page["Targets"]),
     )
 
 

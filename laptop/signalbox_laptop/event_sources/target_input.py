@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from signalbox_laptop.event_sources.rule import Rule, Target
+from signalbox_laptop.event_sources.rule import Rule, RuleTarget
 
 _MISSING = object()
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+|\*)\]")
@@ -24,7 +24,7 @@ class InputInvalid(Exception):
     """The target's input is not JSON once the event is in it."""
 
 
-def input_of(rule: Rule, target: Target, event: Mapping[str, Any]) -> str:
+def input_of(rule: Rule, target: RuleTarget, event: Mapping[str, Any]) -> str:
     """The JSON text that goes to the target."""
     if target.input is not None:
         return target.input

@@ -21,10 +21,10 @@ from signalbox_laptop.lambda_control.destinations import (
     EVENT_AGE_EXCEEDED,
     RETRIES_EXHAUSTED,
     Conclusion,
-    Destinations,
+    FailureDestinations,
 )
 from signalbox_laptop.lambda_control.function import Function
-from signalbox_laptop.lambda_runtime.invocation import Invocation, Result
+from signalbox_laptop.lambda_runtime.invocation import LambdaInvocation, Result
 
 if TYPE_CHECKING:
     from signalbox_laptop.lambda_control.activity import Activity
@@ -40,7 +40,7 @@ class Event:
     """One asynchronous invocation, with what has become of it so far."""
 
     function_name: str
-    invocation: Invocation
+    invocation: LambdaInvocation
     # On the monotonic clock.
     accepted_at: float
     attempts: int = 0
@@ -55,9 +55,9 @@ class AsynchronousQueue:
         self,
         settings: ServiceSettings,
         activity: Activity,
-        destinations: Destinations,
+        destinations: FailureDestinations,
         look_up: Callable[[str], Function],
-        invoke: Callable[[Function, Invocation], Result],
+        invoke: Callable[[Function, LambdaInvocation], Result],
     ) -> None:
         self._settings = settings
         self._activity = activity

@@ -30,7 +30,7 @@ CREDENTIALS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Clients:
+class LambdaClients:
     """One client a service that the laptop's Lambda talks to; botocore's clients may be shared by threads."""
 
     lambda_: LambdaClient
@@ -46,7 +46,7 @@ class Clients:
         self.sqs.close()
 
 
-def connect(settings: ServiceSettings) -> Clients:
+def connect(settings: ServiceSettings) -> LambdaClients:
     session = _session(settings.region)
     endpoint = settings.moto_endpoint
     config = Config(
@@ -57,7 +57,7 @@ def connect(settings: ServiceSettings) -> Clients:
         parameter_validation=False,
         s3={"addressing_style": "path"},
     )
-    return Clients(
+    return LambdaClients(
         lambda_=session.client("lambda", endpoint_url=endpoint, config=config),
         logs=session.client("logs", endpoint_url=endpoint, config=config),
         s3=session.client("s3", endpoint_url=endpoint, config=config),

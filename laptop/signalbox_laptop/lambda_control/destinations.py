@@ -70,7 +70,7 @@ def _json(payload: bytes) -> Any:
         return payload.decode(errors="replace")
 
 
-class Destinations:
+class FailureDestinations:
     """Sends records through the API of SQS."""
 
     def __init__(self, sqs: SQSClient) -> None:

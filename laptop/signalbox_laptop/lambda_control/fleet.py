@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from signalbox_laptop.lambda_api.errors import LambdaFault
 from signalbox_laptop.lambda_runtime.environment import Environment, ProcessGone
-from signalbox_laptop.lambda_runtime.invocation import Invocation, Result
+from signalbox_laptop.lambda_runtime.invocation import LambdaInvocation, Result
 
 if TYPE_CHECKING:
     from signalbox_laptop.lambda_control.function import Function
@@ -43,7 +43,7 @@ class Fleet:
     def start(self) -> None:
         self._reaper.start()
 
-    def run(self, function: Function, invocation: Invocation) -> Result:
+    def run(self, function: Function, invocation: LambdaInvocation) -> Result:
         while True:
             environment = self._take(function)
             try:

@@ -16,14 +16,14 @@ from signalbox_laptop.lambda_api.errors import FunctionUnknown
 from signalbox_laptop.lambda_control.function import EventConfig, Function, name_of
 
 if TYPE_CHECKING:
-    from signalbox_laptop.lambda_control.clients import Clients
+    from signalbox_laptop.lambda_control.clients import LambdaClients
     from signalbox_laptop.lambda_control.settings import ServiceSettings
 
 
-class Catalogue:
+class Functions:
     """The deployed functions."""
 
-    def __init__(self, clients: Clients, settings: ServiceSettings) -> None:
+    def __init__(self, clients: LambdaClients, settings: ServiceSettings) -> None:
         self._lambda = clients.lambda_
         self._settings = settings
         self._lock = threading.Lock()

@@ -17,12 +17,12 @@ from signalbox_laptop.lambda_control.activity import Activity
 from signalbox_laptop.lambda_control.async_queue import AsynchronousQueue, Event
 from signalbox_laptop.lambda_control.clients import connect
 from signalbox_laptop.lambda_control.concurrency import Concurrency
-from signalbox_laptop.lambda_control.destinations import Destinations
+from signalbox_laptop.lambda_control.destinations import FailureDestinations
 from signalbox_laptop.lambda_control.fleet import Fleet
 from signalbox_laptop.lambda_control.function import Function
-from signalbox_laptop.lambda_control.functions import Catalogue
+from signalbox_laptop.lambda_control.functions import Functions
 from signalbox_laptop.lambda_control.settings import ServiceSettings
-from signalbox_laptop.lambda_runtime.invocation import Invocation, Result
+from signalbox_laptop.lambda_runtime.invocation import LambdaInvocation, Result
 from signalbox_laptop.lambda_runtime.log_writer import LogWriter
 from signalbox_laptop.lambda_runtime.packages import Artefacts
 
@@ -39,11 +39,11 @@ class LambdaService:
     def __init__(self, settings: ServiceSettings) -> None:
         self._clients = clients = connect(settings)
         self._activity = Activity()
-        self._catalogue = Catalogue(clients, settings)
+        self._catalogue = Functions(clients, settings)
         self._concurrency = Concurrency(settings.account_concurrency)
         self._log = LogWriter(clients.logs)
         self._fleet = Fleet(Artefacts(clients, settings.home), settings, self._log)
-        self._destinations = Destinations(clients.sqs)
+        self._destinations = FailureDestinations(clients.sqs)
         self._events = AsynchronousQueue(settings, self._activity, self._destinations, self.function, self._run)
         self._mappings = Mappings(clients, settings, self._activity, self.invoke)
 
@@ -73,13 +73,13 @@ class LambdaService:
         with self._activity.one():
             function = self._catalogue.function(name)
             content = checked_payload(payload, LARGEST_SYNCHRONOUS)
-            return self._run(function, Invocation(payload=content))
+            return self._run(function, LambdaInvocation(payload=content))
 
     def enqueue(self, name: str, payload: bytes) -> str:
         """Accept an event for a function, and answer its request id; raises a LambdaFault as `invoke` does."""
         self._catalogue.function(name)
         content = checked_payload(payload, LARGEST_ASYNCHRONOUS)
-        invocation = Invocation(payload=content)
+        invocation = LambdaInvocation(payload=content)
         self._events.put(Event(function_name=name, invocation=invocation, accepted_at=time.monotonic()))
         return invocation.request_id
 
@@ -117,7 +117,7 @@ class LambdaService:
         begun = self._activity.begun
         return not self._mappings.waiting() and not self._activity.under_way and self._activity.begun == begun
 
-    def _run(self, function: Function, invocation: Invocation) -> Result:
+    def _run(self, function: Function, invocation: LambdaInvocation) -> Result:
         with self._concurrency.one(function):
             return self._fleet.run(function, invocation)
 

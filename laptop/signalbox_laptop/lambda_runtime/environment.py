@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from signalbox_laptop.lambda_runtime import platform_log
-from signalbox_laptop.lambda_runtime.invocation import Invocation, Outcome, Result
+from signalbox_laptop.lambda_runtime.invocation import InvocationResult, LambdaInvocation, Result
 from signalbox_laptop.lambda_runtime.log_stream import LogStream
 from signalbox_laptop.lambda_runtime.platform_log import Measured
 from signalbox_laptop.lambda_runtime.process import Runtime
@@ -63,7 +63,7 @@ class Environment:
         if self._first_signal is not None:
             self._init_ms = (time.monotonic() - self._born) * 1000
 
-    def run(self, function: Function, invocation: Invocation) -> Result:
+    def run(self, function: Function, invocation: LambdaInvocation) -> Result:
         """Serve one invocation, of the function as it was asked for. After anything but an answer or an error of the
         handler, the environment is broken."""
         self._log.begin()
@@ -89,7 +89,7 @@ class Environment:
         self._say(platform_log.init_started(self.function, _now()))
         return Runtime(self.function.handler, self._sandbox.artefact.task_root, self._variables, self._log.write)
 
-    def _begin(self, invocation: Invocation) -> Outcome | None:
+    def _begin(self, invocation: LambdaInvocation) -> InvocationResult | None:
         """How the initialisation failed, if it did. One that took too long begins again here, as in Lambda, and is a
         part of the invocation then."""
         self._fresh = False
@@ -99,11 +99,11 @@ class Environment:
             signal = self._runtime.signal(self.function.timeout)
         match signal:
             case InitFailed(body):
-                return Outcome.reported(body)
+                return InvocationResult.reported(body)
             case Exited(how):
-                return Outcome.exited(invocation.request_id, how)
+                return InvocationResult.exited(invocation.request_id, how)
             case None:
-                return Outcome.timed_out(invocation.request_id, self.function.timeout)
+                return InvocationResult.timed_out(invocation.request_id, self.function.timeout)
         return None
 
     def _restart(self) -> None:
@@ -114,7 +114,7 @@ class Environment:
             self._runtime.close()
             self._runtime = self._start()
 
-    def _serve(self, function: Function, invocation: Invocation, began: float) -> Outcome:
+    def _serve(self, function: Function, invocation: LambdaInvocation, began: float) -> InvocationResult:
         deadline = began + self.function.timeout
         deadline_ms = int((time.time() + deadline - time.monotonic()) * 1000)
         self._runtime.offer(Offer(invocation, function.arn, deadline_ms))
@@ -122,23 +122,23 @@ class Environment:
             outcome = self._heard(invocation, left)
             if outcome is not None:
                 return outcome
-        return Outcome.timed_out(invocation.request_id, self.function.timeout)
+        return InvocationResult.timed_out(invocation.request_id, self.function.timeout)
 
-    def _heard(self, invocation: Invocation, seconds: float) -> Outcome | None:
+    def _heard(self, invocation: LambdaInvocation, seconds: float) -> InvocationResult | None:
         """The outcome, once it is known; what concerns an earlier invocation is passed over."""
         match self._runtime.signal(seconds):
             case Responded(request_id, body) if request_id == invocation.request_id:
-                return Outcome(payload=body)
+                return InvocationResult(payload=body)
             case Failed(request_id, body) if request_id == invocation.request_id:
-                return Outcome.reported(body)
+                return InvocationResult.reported(body)
             case Exited(how):
                 self._broken = True
                 if not self._runtime.offer_taken:
                     raise ProcessGone
-                return Outcome.exited(invocation.request_id, how)
+                return InvocationResult.exited(invocation.request_id, how)
         return None
 
-    def _result(self, invocation: Invocation, outcome: Outcome, duration_ms: float) -> Result:
+    def _result(self, invocation: LambdaInvocation, outcome: InvocationResult, duration_ms: float) -> Result:
         measured = Measured(duration_ms=duration_ms, memory_mb=self._runtime.memory_mb(), init_ms=self._init_ms)
         self._init_ms = None
         self._runtime.drain()

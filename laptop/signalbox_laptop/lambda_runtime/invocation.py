@@ -18,7 +18,7 @@ def _new_trace() -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Invocation:
+class LambdaInvocation:
     """What goes in. A retry of an event keeps its request id."""
 
     payload: bytes
@@ -44,7 +44,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class InvocationResult:
     """How the process fared with an invocation: the payload it gave, or the error that stands for it."""
 
     payload: bytes
@@ -54,24 +54,24 @@ class Outcome:
     status: str = "success"
 
     @staticmethod
-    def error(error_type: str, message: str) -> Outcome:
+    def error(error_type: str, message: str) -> InvocationResult:
         payload = json.dumps({"errorType": error_type, "errorMessage": message}).encode()
-        return Outcome(payload=payload, error_type=error_type, status="error")
+        return InvocationResult(payload=payload, error_type=error_type, status="error")
 
     @staticmethod
-    def reported(payload: bytes) -> Outcome:
+    def reported(payload: bytes) -> InvocationResult:
         """An error that the runtime itself reported."""
-        return Outcome(payload=payload, error_type=_error_type(payload), status="error")
+        return InvocationResult(payload=payload, error_type=_error_type(payload), status="error")
 
     @staticmethod
-    def timed_out(request_id: str, seconds: float) -> Outcome:
+    def timed_out(request_id: str, seconds: float) -> InvocationResult:
         message = f"RequestId: {request_id} Error: Task timed out after {seconds:.2f} seconds"
         payload = json.dumps({"errorType": "Sandbox.Timedout", "errorMessage": message}).encode()
-        return Outcome(payload=payload, error_type="Sandbox.Timedout", status="timeout")
+        return InvocationResult(payload=payload, error_type="Sandbox.Timedout", status="timeout")
 
     @staticmethod
-    def exited(request_id: str, how: str) -> Outcome:
-        return Outcome.error("Runtime.ExitError", f"RequestId: {request_id} Error: {how}")
+    def exited(request_id: str, how: str) -> InvocationResult:
+        return InvocationResult.error("Runtime.ExitError", f"RequestId: {request_id} Error: {how}")
 
 
 def _error_type(payload: bytes) -> str:

@@ -23,7 +23,7 @@ from botocore.exceptions import ClientError
 from signalbox_laptop.lambda_api.errors import LambdaFault
 
 if TYPE_CHECKING:
-    from signalbox_laptop.lambda_control.clients import Clients
+    from signalbox_laptop.lambda_control.clients import LambdaClients
     from signalbox_laptop.lambda_control.function import Function
 
 
@@ -42,7 +42,7 @@ class Artefact:
 class Artefacts:
     """All that is unpacked below one stack's folder."""
 
-    def __init__(self, clients: Clients, home: Path) -> None:
+    def __init__(self, clients: LambdaClients, home: Path) -> None:
         self._clients = clients
         self._home = home
         self._lock = threading.Lock()

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from signalbox_laptop.lambda_control.function import Function
-from signalbox_laptop.lambda_runtime.invocation import Outcome
+from signalbox_laptop.lambda_runtime.invocation import InvocationResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ def started(function: Function, request_id: str, now: datetime) -> str:
     return _record(now, "platform.start", {"requestId": request_id, "version": function.version})
 
 
-def ended(function: Function, request_id: str, outcome: Outcome, measured: Measured, now: datetime) -> str:
+def ended(function: Function, request_id: str, outcome: InvocationResult, measured: Measured, now: datetime) -> str:
     """The report that follows an invocation."""
     metrics: dict[str, Any] = {
         "durationMs": round(measured.duration_ms, 3),

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from signalbox_laptop.lambda_api.http_server import HttpServer, Request, Response
-from signalbox_laptop.lambda_runtime.invocation import Invocation
+from signalbox_laptop.lambda_runtime.invocation import LambdaInvocation
 
 # What Lambda takes as an answer: 6 MB and room for an envelope.
 LARGEST_RESPONSE = 6_291_556
@@ -62,7 +62,7 @@ Signal = Ready | Responded | Failed | InitFailed | Exited
 class Offer:
     """An invocation on its way to the process."""
 
-    invocation: Invocation
+    invocation: LambdaInvocation
     function_arn: str
     deadline_ms: int
 

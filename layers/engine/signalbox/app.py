@@ -11,9 +11,9 @@ from signalbox.aws.clients import Clients
 from signalbox.aws.database_secret import DatabaseAddress
 from signalbox.engine_pack import load_packs
 from signalbox.errors import DatabaseUnavailable, PayloadRefused, Refused, SchemaMismatch
-from signalbox.invocation import Invocation, Tools
+from signalbox.invocation import Invocation, Resources
 from signalbox.migrate import migrations
-from signalbox.packs.registries import Catalogue, Registry
+from signalbox.packs.registries import JobTypeRegistry, TaskRegistry
 from signalbox.postgres.async_connection import AsyncDatabasePool
 from signalbox.postgres.connection import Connection, Database
 from signalbox.postgres.pool import DatabasePool
@@ -25,13 +25,13 @@ _POLLER_PARAMS = ("force_retry", "backfill_hours", "limit")
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class App:
     """One per execution environment."""
 
-    tools: Tools
+    resources: Resources
 
     @staticmethod
-    def start(environ: Mapping[str, str]) -> Engine:
+    def start(environ: Mapping[str, str]) -> App:
         """Reads and checks the settings; opens nothing yet."""
         settings = Settings.read(environ)
         packs = load_packs(settings.packs)
@@ -43,8 +43,8 @@ class Engine:
 
         make_database = _databases(settings, DatabaseAddress(settings, clients), function, require_current)
         database = make_database()
-        registry = Registry(task for pack in packs for task in pack.tasks)
-        tools = Tools(
+        registry = TaskRegistry(task for pack in packs for task in pack.tasks)
+        resources = Resources(
             settings,
             registry,
             database,
@@ -52,24 +52,24 @@ class Engine:
             AsyncDatabasePool(database, size),
             clients,
             make_logger(settings.stack, error_details=settings.database_error_details),
-            Catalogue((job_type for pack in packs for job_type in pack.job_types), registry),
+            JobTypeRegistry((job_type for pack in packs for job_type in pack.job_types), registry),
             packs,
             environ.get("AWS_LAMBDA_LOG_STREAM_NAME", ""),
         )
         if settings.reader_url or settings.reader_secret_arn:
             make_reader = _databases(settings, DatabaseAddress.of_reader(settings, clients), function)
-            tools = replace(tools, readers=DatabasePool(make_reader, size))
-        return Engine(tools)
+            resources = replace(resources, readers=DatabasePool(make_reader, size))
+        return App(resources)
 
     def close(self) -> None:
         """Close every connection. An execution environment ends without it."""
-        self.tools.database.close()
-        self.tools.pool.close()
-        self.tools.async_pool.close()
-        if self.tools.readers is not None:
-            self.tools.readers.close()
+        self.resources.database.close()
+        self.resources.pool.close()
+        self.resources.async_pool.close()
+        if self.resources.readers is not None:
+            self.resources.readers.close()
 
-    def answer(self, event: object, invocation: Invocation) -> dict[str, Any]:
+    def operate(self, event: object, invocation: Invocation) -> dict[str, Any]:
         """The api's payloads: one operation. What was asked for wrongly is answered so, and is no error.
 
         Lambda counts an error against the function: three typing mistakes would ring its alarm.
@@ -78,18 +78,18 @@ class Engine:
 
         try:
             with self._counting_outages():
-                return operate(self.tools, event, invocation)
+                return operate(self.resources, event, invocation)
         except SchemaMismatch:
             raise
         except Refused as error:
             kind = type(error).__name__
-            self.tools.log.info("operation.refused", extra={"error": kind})
+            self.resources.log.info("operation.refused", extra={"error": kind})
             return {"refused": {"errorType": kind, "errorMessage": str(error)}}
 
-    def archive(self, event: object, invocation: Invocation) -> dict[str, Any]:
+    def run_task(self, event: object, invocation: Invocation) -> dict[str, Any]:
         """The archiver's payloads: a task. Rules invoke it, so that operations are not for it to answer."""
         if isinstance(event, dict) and "operation" in event:
-            stack = self.tools.settings.stack
+            stack = self.resources.settings.stack
             raise PayloadRefused(f"operations are answered by {stack}-api, not by {stack}-archiver")
         return self._run(event, "archiver", invocation)
 
@@ -111,14 +111,14 @@ class Engine:
         from signalbox.worker.worker import work
 
         with self._counting_outages():
-            return work(self.tools, event, invocation)
+            return work(self.resources, event, invocation)
 
-    def bury(self, event: object, invocation: Invocation) -> dict[str, Any]:
+    def consume_dead_letters(self, event: object, invocation: Invocation) -> dict[str, Any]:
         """The dead_letter function's events: messages of the dead-letter queues and of the failed invocations."""
-        from signalbox.dead_letters.consumer import bury
+        from signalbox.dead_letters.consumer import consume_dead_letters
 
         with self._counting_outages():
-            return bury(self.tools, event, invocation)
+            return consume_dead_letters(self.resources, event, invocation)
 
     def _run(self, event: object, function: FunctionName, invocation: Invocation) -> dict[str, Any]:
         from signalbox.ledger.run import run_task
@@ -126,12 +126,12 @@ class Engine:
         from signalbox.packs.payload import read_payload
 
         payload = read_payload(TaskPayload, event)
-        task = self.tools.registry.find(payload.task)
+        task = self.resources.tasks.find(payload.task)
         if task.function != function:
-            stack = self.tools.settings.stack
+            stack = self.resources.settings.stack
             raise PayloadRefused(f"task '{task.name}' is run by {stack}-{task.function}, not by {stack}-{function}")
         with self._counting_outages():
-            return run_task(self.tools, payload, invocation)
+            return run_task(self.resources, payload, invocation)
 
     @contextmanager
     def _counting_outages(self) -> Iterator[None]:
@@ -140,7 +140,7 @@ class Engine:
         except DatabaseUnavailable:
             from signalbox.runtime.metrics import write_line
 
-            write_line(self.tools.settings.stack, "database.unreachable", {"DatabaseUnreachable": 1})
+            write_line(self.resources.settings.stack, "database.unreachable", {"DatabaseUnreachable": 1})
             raise
 
 

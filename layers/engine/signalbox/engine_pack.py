@@ -9,7 +9,7 @@ from pathlib import Path
 from signalbox.errors import SettingsRefused
 from signalbox.job_types import JOB_TYPES
 from signalbox.packs.pack import Pack
-from signalbox.packs.registries import Registry
+from signalbox.packs.registries import TaskRegistry
 from signalbox.tasks import TASKS
 
 ENGINE = Pack("signalbox", TASKS, Path(__file__).parent / "migrations", JOB_TYPES)
@@ -20,9 +20,9 @@ def load_packs(names: Sequence[str]) -> tuple[Pack, ...]:
     return (ENGINE, *(_load(name) for name in names))
 
 
-def registry_of(names: Sequence[str]) -> Registry:
+def registry_of(names: Sequence[str]) -> TaskRegistry:
     """The tasks of the engine and of the named packs."""
-    return Registry(task for pack in load_packs(names) for task in pack.tasks)
+    return TaskRegistry(task for pack in load_packs(names) for task in pack.tasks)
 
 
 def _load(name: str) -> Pack:

@@ -9,9 +9,9 @@ from os import urandom
 from typing import TYPE_CHECKING
 
 from signalbox.aws.clients import Clients
-from signalbox.aws.invoke_async import Handoff
+from signalbox.aws.invoke_async import FunctionInvoker
 from signalbox.packs.pack import Pack
-from signalbox.packs.registries import Catalogue, Registry
+from signalbox.packs.registries import JobTypeRegistry, TaskRegistry
 from signalbox.postgres.async_connection import AsyncDatabasePool
 from signalbox.postgres.connection import Database
 from signalbox.postgres.pool import DatabasePool
@@ -19,7 +19,7 @@ from signalbox.runtime.log import Logger
 from signalbox.runtime.settings import Settings
 
 if TYPE_CHECKING:
-    from signalbox.publish.publisher import Courier
+    from signalbox.publish.publisher import Publisher
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,34 +46,34 @@ class Invocation:
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class Resources:
     """What the runs of an execution environment share."""
 
     settings: Settings
-    registry: Registry
+    tasks: TaskRegistry
     database: Database
     pool: DatabasePool  # that jobs borrow from
     async_pool: AsyncDatabasePool  # that `async def` jobs do
     clients: Clients
     log: Logger
-    catalogue: Catalogue
+    job_types: JobTypeRegistry
     packs: tuple[Pack, ...]
     node: str = ""  # the execution environment, as its log stream names it
     readers: DatabasePool | None = None  # of a log-in that can only read, where the stack has one
 
     @property
-    def handoff(self) -> Handoff:
-        return Handoff(self.clients, self.settings.stack)
+    def invoker(self) -> FunctionInvoker:
+        return FunctionInvoker(self.clients, self.settings.stack)
 
     @property
-    def courier(self) -> Courier:
-        from signalbox.publish.publisher import Courier  # few invocations change a job
+    def publisher(self) -> Publisher:
+        from signalbox.publish.publisher import Publisher  # few invocations change a job
 
-        return Courier(self.clients, self.settings.stack, self.settings.event_bus, self.log, self.settings.job_events)
+        return Publisher(self.clients, self.settings.stack, self.settings.event_bus, self.log, self.settings.job_events)
 
-    def enabled(self) -> Registry:
+    def enabled(self) -> TaskRegistry:
         """The tasks that this stack runs."""
         disabled = self.settings.disabled_tasks
         if not disabled:
-            return self.registry
-        return Registry(task for task in self.registry if task.name not in disabled)
+            return self.tasks
+        return TaskRegistry(task for task in self.tasks if task.name not in disabled)

@@ -18,7 +18,7 @@ INFINITE = Decimal("Infinity")
 Coefficients = Mapping[str, Decimal]
 
 
-class Verdict(StrEnum):
+class CalibrationVerdict(StrEnum):
     """What we make of a candidate."""
 
     WAITS = "waits"  # for a person: its change is large, or there is nothing to compare it with
@@ -46,11 +46,11 @@ def largest_change(before: Coefficients, after: Coefficients) -> Decimal:
     return max(_change(value, after[name]) for name, value in before.items())
 
 
-def judge(proposed: Coefficients | None, change: Decimal | None, bound: Decimal) -> Verdict:
+def judge(proposed: Coefficients | None, change: Decimal | None, bound: Decimal) -> CalibrationVerdict:
     """`change` is None where the tile has no valid coefficients yet. At the bound is beyond it."""
     if proposed is None:
-        return Verdict.INVALID
-    return Verdict.MISFILED if change is not None and change < bound else Verdict.WAITS
+        return CalibrationVerdict.INVALID
+    return CalibrationVerdict.MISFILED if change is not None and change < bound else CalibrationVerdict.WAITS
 
 
 def _change(before: Decimal, after: Decimal) -> Decimal:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
-from forecasts.calibration import INFINITE, Coefficients, Verdict, judge, largest_change, read_coefficients
+from forecasts.calibration import INFINITE, CalibrationVerdict, Coefficients, judge, largest_change, read_coefficients
 from forecasts.settings import settings
 from signalbox.ledger.context import Context
 from signalbox.postgres.queries import load_queries
@@ -21,9 +21,9 @@ PAGE = 1000
 MOST_LISTED = 100
 MOST_TOLD = Decimal(1000)
 METRICS = {
-    Verdict.WAITS: "CalibrationCandidatesWaiting",
-    Verdict.MISFILED: "CalibrationCandidatesMisfiled",
-    Verdict.INVALID: "CalibrationCandidatesInvalid",
+    CalibrationVerdict.WAITS: "CalibrationCandidatesWaiting",
+    CalibrationVerdict.MISFILED: "CalibrationCandidatesMisfiled",
+    CalibrationVerdict.INVALID: "CalibrationCandidatesInvalid",
 }
 
 
@@ -32,7 +32,7 @@ def review(context: Context) -> dict[str, Any]:
     bound = Decimal(str(settings().calibration_bound))
     candidates = [_look_at(context, row, bound) for row in _pages(context, "list_candidates")]
     for verdict, number in Counter(told["verdict"] for told in candidates).items():
-        context.metrics.count(METRICS[Verdict(verdict)], number)
+        context.metrics.count(METRICS[CalibrationVerdict(verdict)], number)
     found: dict[str, Sequence[Any]] = {
         "candidates": candidates,
         "invalid_coefficients": _report(context, "invalid", list(_invalid(context))),

@@ -25,7 +25,7 @@ REFUSED = "TriggerRefused"
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class RunCandidate:
     """A run that upstream has the data for."""
 
     model: Model
@@ -41,7 +41,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class RunAttempt:
     """One try at a run; its row says `running`."""
 
     id: UUID
@@ -70,7 +70,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownRun:
     """A run that the table has already."""
 
     id: UUID
@@ -81,13 +81,15 @@ class Known:
     triggered_at: datetime | None
 
 
-def open_run(connection: Connection, candidate: Candidate, now: datetime) -> Attempt | None:
+def open_run(connection: Connection, candidate: RunCandidate, now: datetime) -> RunAttempt | None:
     """A first attempt; None where somebody else has taken the run, or one of its instants."""
     row = connection.execute(SQL["open"], _values(candidate, now)).fetchone()
     return None if row is None else _attempt(candidate, *row)
 
 
-def retake(connection: Connection, known: Known, candidate: Candidate, now: datetime, *, anew: bool) -> Attempt | None:
+def retake(
+    connection: Connection, known: KnownRun, candidate: RunCandidate, now: datetime, *, anew: bool
+) -> RunAttempt | None:
     """A further attempt at a failed run; `anew`: its retries count from the beginning."""
     values = {"id": known.id, "seen": known.triggered_at, "anew": anew} | _values(candidate, now)
     try:
@@ -97,13 +99,13 @@ def retake(connection: Connection, known: Known, candidate: Candidate, now: date
     return None if row is None else _attempt(candidate, *row)
 
 
-def confirm(connection: Connection, attempt: Attempt, external_id: str) -> bool:
+def confirm(connection: Connection, attempt: RunAttempt, external_id: str) -> bool:
     """RunPod has taken it. False where the attempt has been given up in the meantime."""
     values = {"id": attempt.id, "triggered_at": attempt.triggered_at, "external_id": external_id}
     return connection.execute(SQL["confirm"], values).rowcount == 1
 
 
-def refuse(connection: Connection, attempt: Attempt) -> None:
+def refuse(connection: Connection, attempt: RunAttempt) -> None:
     """RunPod has not taken it."""
     values = {"id": attempt.id, "triggered_at": attempt.triggered_at, "reason": REFUSED}
     connection.execute(SQL["refuse"], values)
@@ -114,7 +116,7 @@ def read_calibration(connection: Connection) -> dict[str, Any]:
     return dict(connection.execute(SQL["read_calibration"]).fetchall())
 
 
-def _values(candidate: Candidate, now: datetime) -> dict[str, Any]:
+def _values(candidate: RunCandidate, now: datetime) -> dict[str, Any]:
     return {
         "model": candidate.model,
         "run_timestamp": candidate.run_timestamp,
@@ -125,5 +127,7 @@ def _values(candidate: Candidate, now: datetime) -> dict[str, Any]:
     }
 
 
-def _attempt(candidate: Candidate, run_id: UUID, storage_prefix: str, triggered_at: datetime) -> Attempt:
-    return Attempt(run_id, candidate.model, candidate.run_timestamp, candidate.references, storage_prefix, triggered_at)
+def _attempt(candidate: RunCandidate, run_id: UUID, storage_prefix: str, triggered_at: datetime) -> RunAttempt:
+    return RunAttempt(
+        run_id, candidate.model, candidate.run_timestamp, candidate.references, storage_prefix, triggered_at
+    )

@@ -13,7 +13,7 @@ from typing import Any
 
 from forecasts import forecast_runs
 from forecasts.errors import RunPodDenied, RunPodRefused, RunPodUnavailable, TriggerUnconfirmed
-from forecasts.forecast_runs import Attempt, Candidate, Known
+from forecasts.forecast_runs import KnownRun, RunAttempt, RunCandidate
 from forecasts.inference import Model
 from forecasts.launching import launch
 from forecasts.runpod import RunPod, open_runpod
@@ -22,7 +22,7 @@ from signalbox.ledger.context import Context
 
 
 @dataclass(slots=True)
-class Tally:
+class PollResult:
     """What became of the runs that a poll found for one model."""
 
     found: int = 0
@@ -40,7 +40,9 @@ class Launches:
         self._stopped = False
         self.faults: list[SignalboxError] = []
 
-    def launch_all(self, runs: Sequence[tuple[Candidate, Known | None]], tally: Tally, *, anew: bool) -> None:
+    def launch_all(
+        self, runs: Sequence[tuple[RunCandidate, KnownRun | None]], tally: PollResult, *, anew: bool
+    ) -> None:
         """Counts each of them in the tally; `anew`: failed runs get all their retries again."""
         if not runs:
             return
@@ -75,13 +77,13 @@ class Launches:
     def _calibration_of(self, model: Model) -> dict[str, Any]:
         return forecast_runs.read_calibration(self._context.db) if model == "nowcast" else {}
 
-    def _take(self, candidate: Candidate, known: Known | None, anew: bool) -> Attempt | None:
+    def _take(self, candidate: RunCandidate, known: KnownRun | None, anew: bool) -> RunAttempt | None:
         connection, now = self._context.db, self._context.now
         if known is None:
             return forecast_runs.open_run(connection, candidate, now)
         return forecast_runs.retake(connection, known, candidate, now, anew=anew)
 
-    def _launch(self, attempt: Attempt, calibration: dict[str, Any]) -> bool:
+    def _launch(self, attempt: RunAttempt, calibration: dict[str, Any]) -> bool:
         if self._left is not None:
             self._left -= 1
         try:
@@ -94,7 +96,7 @@ class Launches:
             return False
         return True
 
-    def _refuse(self, attempt: Attempt, error: SignalboxError) -> None:
+    def _refuse(self, attempt: RunAttempt, error: SignalboxError) -> None:
         forecast_runs.refuse(self._context.db, attempt)
         self._context.log.warning("forecast.refused", extra={**attempt.ids, "why": str(error)})
         self._context.metrics.count("ForecastsRefused")

@@ -14,7 +14,7 @@ import psycopg
 
 from forecasts import forecast_runs
 from forecasts.errors import TriggerUnconfirmed
-from forecasts.forecast_runs import Attempt
+from forecasts.forecast_runs import RunAttempt
 from forecasts.runpod import RunPod
 from forecasts.settings import settings
 from signalbox.errors import SignalboxError
@@ -25,7 +25,7 @@ from signalbox.postgres.connection import Connection
 STORE_TRIES = 4
 
 
-def launch(context: Context, runpod: RunPod, attempt: Attempt, calibration: dict[str, Any]) -> None:
+def launch(context: Context, runpod: RunPod, attempt: RunAttempt, calibration: dict[str, Any]) -> None:
     """Raises as `trigger` does; then the caller says what becomes of the row."""
     connect = _connector(context.db)
     try:
@@ -41,7 +41,7 @@ def launch(context: Context, runpod: RunPod, attempt: Attempt, calibration: dict
         _abandon(context, runpod, attempt, external_id)
 
 
-def _store(context: Context, connect: Callable[[], Connection], attempt: Attempt, external_id: str) -> bool:
+def _store(context: Context, connect: Callable[[], Connection], attempt: RunAttempt, external_id: str) -> bool:
     """On further connections where the run's own has broken. The run fails all the same, and has lost no id."""
     try:
         return forecast_runs.confirm(context.db, attempt, external_id)
@@ -64,7 +64,7 @@ def _connector(connection: Connection) -> Callable[[], Connection]:
     return lambda: psycopg.connect(dsn, password=password, autocommit=True, prepare_threshold=None)
 
 
-def _abandon(context: Context, runpod: RunPod, attempt: Attempt, external_id: str) -> None:
+def _abandon(context: Context, runpod: RunPod, attempt: RunAttempt, external_id: str) -> None:
     """The attempt was given up while RunPod took it: its job would be one that nobody knows of."""
     context.log.warning("forecast.abandoned", extra={**attempt.ids, "external_id": external_id})
     try:

@@ -23,7 +23,7 @@ from forecasts.inference import InferencePayload
 from forecasts.settings import settings
 from signalbox.budget import Budget
 from signalbox.errors import SettingsRefused
-from signalbox.http.client import Answer, Web
+from signalbox.http.client import HttpClient, Response
 from signalbox.ledger.context import Context
 
 TRIES = 4
@@ -36,7 +36,7 @@ LONGEST_REASON = 500
 GRACE = timedelta(hours=2)
 
 
-class JobState(StrEnum):
+class RunPodState(StrEnum):
     """Where a job stands. What RunPod may call it beyond this is taken for not final."""
 
     UNFINISHED = "UNFINISHED"  # in the queue, at work, or in a state unknown to us
@@ -48,10 +48,10 @@ class JobState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class RunPodJob:
     """RunPod's answer about one job."""
 
-    state: JobState
+    state: RunPodState
     error: str = ""  # in the provider's words
 
 
@@ -62,7 +62,7 @@ class Log(Protocol):
 class RunPod:
     """One endpoint, for one run of a task: its waits end with the run's budget."""
 
-    def __init__(self, web: Web, url: str, key: str, budget: Budget, log: Log) -> None:
+    def __init__(self, web: HttpClient, url: str, key: str, budget: Budget, log: Log) -> None:
         self._web, self._url, self._budget, self._log = web, url, budget, log
         self._headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
         self.longest_call = web.longest_call
@@ -83,14 +83,14 @@ class RunPod:
             raise TriggerUnconfirmed(f"RunPod's answer to /run gives no id ({answer.words}): see its console")
         return external_id
 
-    def status(self, external_id: str) -> Job:
+    def status(self, external_id: str) -> RunPodJob:
         answer = self._ask("GET", f"status/{quote(external_id, safe='')}")
         if answer.status == 404:
-            return Job(JobState.LOST)
+            return RunPodJob(RunPodState.LOST)
         fields = answer.fields()
         if not answer.good or "status" not in fields:
             raise RunPodUnavailable(f"RunPod does not say how job {external_id} is: {answer.words}")
-        return Job(_state_of(fields["status"]), str(fields.get("error") or "")[:LONGEST_REASON])
+        return RunPodJob(_state_of(fields["status"]), str(fields.get("error") or "")[:LONGEST_REASON])
 
     def cancel(self, external_id: str) -> None:
         """Ends the job; one that RunPod no longer knows has ended."""
@@ -98,7 +98,7 @@ class RunPod:
         if not answer.good and answer.status != 404:
             raise RunPodUnavailable(f"RunPod does not cancel job {external_id}: {answer.words}")
 
-    def _ask(self, method: str, path: str, body: bytes | None = None, *, once: bool = False) -> Answer:
+    def _ask(self, method: str, path: str, body: bytes | None = None, *, once: bool = False) -> Response:
         """The first answer that trying again would not change; `once`: nothing RunPod may have taken is sent twice."""
         for attempt in range(TRIES):
             answer = self._web.send(method, f"{self._url}/{path}", body, self._headers)
@@ -114,7 +114,7 @@ class RunPod:
             self._wait(attempt, answer)
         raise AssertionError("the last try raises")
 
-    def _wait(self, attempt: int, answer: Answer) -> None:
+    def _wait(self, attempt: int, answer: Response) -> None:
         """Full jitter, or as long as RunPod asks; raises where that takes too long."""
         wait = random.uniform(0, min(LONGEST_BACKOFF, FIRST_BACKOFF * 2**attempt))  # noqa: S311 - no secret
         if answer.retry_after is not None:
@@ -134,11 +134,11 @@ def open_runpod(context: Context) -> RunPod:
         raise SettingsRefused("the pack forecasts knows no RunPod endpoint: set FORECASTS_RUNPOD_ENDPOINT_ID")
     key = read_api_key(context.clients.secretsmanager, given.runpod_secret)
     url = f"{given.runpod_base_url.rstrip('/')}/{given.runpod_endpoint_id}"
-    return RunPod(Web(given.runpod_timeout_seconds), url, key, context.budget, context.log)
+    return RunPod(HttpClient(given.runpod_timeout_seconds), url, key, context.budget, context.log)
 
 
-def _state_of(given: object) -> JobState:
+def _state_of(given: object) -> RunPodState:
     try:
-        return JobState(str(given))
+        return RunPodState(str(given))
     except ValueError:
-        return JobState.UNFINISHED
+        return RunPodState.UNFINISHED

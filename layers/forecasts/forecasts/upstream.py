@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from forecasts.forecast_runs import Candidate, Known
+from forecasts.forecast_runs import KnownRun, RunCandidate
 from forecasts.inference import Model
 from forecasts.settings import settings
 from forecasts.sources.gfs import Cycles, KeyTemplate, cycles_between, find_cycles
@@ -31,33 +31,33 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class Candidates:
     """Runs that could be made now, oldest first."""
 
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[RunCandidate, ...]
     skipped: int = 0  # begun upstream, and not complete or without a match
     left_over: int = 0  # more than one poll looks at
 
 
-def offer_medium_range(context: Context, window: Window, settled: Sequence[Known]) -> Offer:
+def offer_medium_range(context: Context, window: Window, settled: Sequence[KnownRun]) -> Candidates:
     """Cycles of GFS."""
     template = KeyTemplate.of(settings().gfs_key_template)
     known = {run.run_timestamp for run in settled}
     wanted = [cycle for cycle in cycles_between(window.since, window.until) if cycle not in known]
     if not wanted:
-        return Offer(())
+        return Candidates(())
     found: Cycles = first_answer(
         context, "gfs", mirrors_of("gfs"), lambda mirror: find_cycles(mirror, template, wanted)
     )
     complete = [cycle for cycle in found.listed if cycle.complete]
-    return Offer(
-        tuple(Candidate("medium_range", cycle.instant, (cycle.reference,)) for cycle in complete),
+    return Candidates(
+        tuple(RunCandidate("medium_range", cycle.instant, (cycle.reference,)) for cycle in complete),
         skipped=len(found.listed) - len(complete),
         left_over=found.left_over,
     )
 
 
-def offer_nowcast(context: Context, window: Window, settled: Sequence[Known]) -> Offer:
+def offer_nowcast(context: Context, window: Window, settled: Sequence[KnownRun]) -> Candidates:
     """Pairs of GOES and MRMS. The satellite's instant names the run."""
     tolerance = timedelta(seconds=settings().nowcast_tolerance_seconds)
     goes = Goes(settings().goes_product, settings().goes_files_per_instant)
@@ -69,16 +69,16 @@ def offer_nowcast(context: Context, window: Window, settled: Sequence[Known]) ->
     used = {run.radar_timestamp for run in settled}
     pairs = match(satellite.keys() - paired, radar.keys() - used, tolerance)
     new = [pair for pair in pairs if pair.satellite not in known]
-    return Offer(
+    return Candidates(
         tuple(
-            Candidate("nowcast", pair.satellite, satellite[pair.satellite] + radar[pair.radar], pair.radar)
+            RunCandidate("nowcast", pair.satellite, satellite[pair.satellite] + radar[pair.radar], pair.radar)
             for pair in new
         ),
         skipped=len(satellite.keys() - known) - len(new),
     )
 
 
-OFFERS: Mapping[Model, Callable[[Context, Window, Sequence[Known]], Offer]] = {
+OFFERS: Mapping[Model, Callable[[Context, Window, Sequence[KnownRun]], Candidates]] = {
     # First, since there are few of them: a rush of nowcasts must not use up the limit.
     "medium_range": offer_medium_range,
     "nowcast": offer_nowcast,

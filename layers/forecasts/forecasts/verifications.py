@@ -16,7 +16,7 @@ from uuid import UUID
 
 from forecasts.errors import RunPodDenied, RunPodRefused, RunPodUnavailable, TriggerUnconfirmed
 from forecasts.inference import InferencePayload, InputConfig, Model, TimeRange
-from forecasts.runpod import JobState, RunPod
+from forecasts.runpod import RunPod, RunPodState
 from forecasts.settings import settings
 from signalbox.ledger.context import Context
 from signalbox.postgres.queries import load_queries
@@ -108,7 +108,7 @@ def take_back(context: Context, runpod: RunPod, unanswered: Unanswered) -> None:
     state = runpod.status(unanswered.external_id).state
     ids = {"forecast_run_id": str(unanswered.forecast_run_id), "external_id": unanswered.external_id}
     context.log.warning("verification.unanswered", extra={**ids, "state": str(state)})
-    if state is not JobState.UNFINISHED:
+    if state is not RunPodState.UNFINISHED:
         context.db.execute(SQL["take_back"], asdict(unanswered))
 
 

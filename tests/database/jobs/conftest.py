@@ -8,7 +8,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from signalbox.packs.registries import Catalogue
+from signalbox.packs.registries import JobTypeRegistry
 from signalbox_laptop.moto.process import MotoProcess
 from tests.support.depot import Depot
 from tests.support.invoke_recorder import InvokeRecorder
@@ -31,18 +31,18 @@ def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def catalogue() -> Catalogue:
-    return Catalogue(TEST_JOB_TYPES)
+def job_types() -> JobTypeRegistry:
+    return JobTypeRegistry(TEST_JOB_TYPES)
 
 
 @pytest.fixture
 def jobs_stage(
-    writer: str, moto: str, invokes: InvokeRecorder, catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
+    writer: str, moto: str, invokes: InvokeRecorder, job_types: JobTypeRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[JobsStage]:
     """Lambda is the recorder, the rest of AWS the stand-in."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", invokes.url)
     monkeypatch.setenv("AWS_ENDPOINT_URL", moto)
-    with JobsStage(writer, invokes, catalogue) as stage:
+    with JobsStage(writer, invokes, job_types) as stage:
         yield stage
         stage.drop_lanes()
 

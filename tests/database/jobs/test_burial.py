@@ -162,7 +162,7 @@ def test_the_worker_leaves_the_same_ones_to_their_queue(letters: Letters, body: 
 @pytest.mark.parametrize("event", [None, {}, {"Records": None}, {"Records": {}}, []])
 def test_an_event_that_is_none_of_sqs_is_refused(letters: Letters, event: object) -> None:
     with pytest.raises(PayloadRefused, match="SQS"):
-        letters.workshop.engine.bury(event, Stage.invocation())
+        letters.workshop.engine.consume_dead_letters(event, Stage.invocation())
 
 
 # Rules and invocations

@@ -13,11 +13,11 @@ import psycopg
 import pytest
 
 from signalbox.operate import caps, job_detail
-from signalbox.operate.audit import Orderer
-from signalbox.operate.caps import Cap, Controlled
+from signalbox.operate.audit import Actor
+from signalbox.operate.caps import Cap, CapTarget
 from signalbox.packs.job_type import JobType, Lane
 from signalbox.stats.statistics import count_live
-from signalbox.worker.lease import Claim
+from signalbox.worker.lease import LeaseClaim
 from signalbox_cli.views.job_page import job_page
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.jobs import TEST_JOB_TYPES
@@ -28,7 +28,7 @@ from tests.support.sweeps import Sweeps
 from tests.support.workshop import Workshop
 
 TYPES = (*TEST_JOB_TYPES, JobType("act", "waits", "tests.support.jobs.act", lanes=frozenset(Lane)))
-MAIL = Controlled("key", "mail")
+MAIL = CapTarget("key", "mail")
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def sweeps(dsn: str, invokes: InvokeRecorder, lanes: LaneStandIn) -> Iterator[Sw
 
 def set_cap(workshop: Workshop, **cap: int) -> list[str]:
     """The jobs of which it sends a message."""
-    sent = caps.set_cap(workshop.db, workshop.catalogue, MAIL, Cap(**cap), by=Orderer("jo", "tests"))
+    sent = caps.set_cap(workshop.db, workshop.job_types, MAIL, Cap(**cap), by=Actor("jo", "tests"))
     return [notice.job_id for notice in sent]
 
 
@@ -155,8 +155,8 @@ def test_cap_set_while_jobs_run_begins_no_other_until_they_end(workshop: Worksho
 
 def test_job_under_two_caps_keeps_both(workshop: Workshop, gauge: Gauge) -> None:
     set_cap(workshop, max_running=3)
-    acme = Controlled("tenant", "acme")
-    caps.set_cap(workshop.db, workshop.catalogue, acme, Cap(max_running=2), by=Orderer("jo", "tests"))
+    acme = CapTarget("tenant", "acme")
+    caps.set_cap(workshop.db, workshop.job_types, acme, Cap(max_running=2), by=Actor("jo", "tests"))
     workshop.work(*submit(workshop, 10, tenant="acme"))
     assert (counts(workshop), gauge.most) == ({"completed": 10}, 2)
 
@@ -164,8 +164,8 @@ def test_job_under_two_caps_keeps_both(workshop: Workshop, gauge: Gauge) -> None
 def test_room_is_for_the_first_that_no_other_cap_holds(workshop: Workshop, gauge: Gauge) -> None:
     set_cap(workshop, max_running=0)
     workshop.work(*submit(workshop, 3, tenant="acme"), *submit(workshop, 1))
-    acme = Controlled("tenant", "acme")
-    caps.set_cap(workshop.db, workshop.catalogue, acme, Cap(max_running=0), by=Orderer("jo", "tests"))
+    acme = CapTarget("tenant", "acme")
+    caps.set_cap(workshop.db, workshop.job_types, acme, Cap(max_running=0), by=Actor("jo", "tests"))
     workshop.work(*set_cap(workshop, max_running=1))
     assert counts(workshop) == {"completed": 1, "tenant:acme": 3}
 
@@ -263,7 +263,7 @@ def test_held_job_can_be_ordered_about_like_any_other(
     [held] = submit(workshop, 1)
     workshop.work(held)
     params = {"ids": [held], "by": "jo"}
-    workshop.engine.answer({"operation": order, "params": params}, Stage.invocation())
+    workshop.engine.operate({"operation": order, "params": params}, Stage.invocation())
     assert (workshop.job(held)["status"], workshop.job(held)["held_by"]) == (status, None)
 
 
@@ -284,13 +284,13 @@ def test_many_jobs_of_a_full_cap_are_held_by_few_statements(
     workshop: Workshop, gauge: Gauge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     claims: list[int] = []
-    begin = Claim.begin
+    begin = LeaseClaim.begin
 
-    def count(claim: Claim, db: Any, ids: Any, **options: Any) -> Any:
+    def count(claim: LeaseClaim, db: Any, ids: Any, **options: Any) -> Any:
         claims.append(len(ids))
         return begin(claim, db, ids, **options)
 
-    monkeypatch.setattr(Claim, "begin", count)
+    monkeypatch.setattr(LeaseClaim, "begin", count)
     set_cap(workshop, max_running=0)
     held = submit(workshop, 300, tenant="held")
     free = submit(workshop, 5, cap_key=None)

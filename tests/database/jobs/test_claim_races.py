@@ -11,7 +11,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from signalbox.packs.registries import Catalogue
+from signalbox.packs.registries import JobTypeRegistry
 from signalbox.submit.insert import submit
 from signalbox.submit.new_job import NewJob
 from tests.support.jobs import TEST_JOB_TYPES
@@ -21,7 +21,7 @@ CLAIM = "SELECT id::text FROM signalbox.claim_jobs(%s::uuid[], %s, 'tests', NULL
 
 def jobs(db: psycopg.Connection, number: int, **fields: Any) -> list[str]:
     new = [NewJob(job_type="do_nothing", **fields)] * number
-    return [job.id for job in submit(db, Catalogue(TEST_JOB_TYPES), new, datetime.now(UTC))]
+    return [job.id for job in submit(db, JobTypeRegistry(TEST_JOB_TYPES), new, datetime.now(UTC))]
 
 
 def claim(db: psycopg.Connection, ids: list[str]) -> list[str]:

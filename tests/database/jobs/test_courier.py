@@ -11,7 +11,7 @@ import pytest
 
 from signalbox.jobs.dependency import Dependency
 from signalbox.ledger.context import Context
-from signalbox.packs.registries import Catalogue
+from signalbox.packs.registries import JobTypeRegistry
 from signalbox.submit.new_job import NewJob
 from tests.support.bus_stand_in import BusStandIn
 from tests.support.contexts import context_of
@@ -30,10 +30,15 @@ def bus(monkeypatch: pytest.MonkeyPatch) -> Iterator[BusStandIn]:
 
 @pytest.fixture
 def stage(
-    dsn: str, moto: str, invokes: InvokeRecorder, catalogue: Catalogue, bus: BusStandIn, monkeypatch: pytest.MonkeyPatch
+    dsn: str,
+    moto: str,
+    invokes: InvokeRecorder,
+    job_types: JobTypeRegistry,
+    bus: BusStandIn,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[JobsStage]:
     monkeypatch.setenv("AWS_ENDPOINT_URL", moto)
-    with JobsStage(dsn, invokes, catalogue, event_bus="changes") as stage:
+    with JobsStage(dsn, invokes, job_types, event_bus="changes") as stage:
         yield stage
         stage.drop_lanes()
 
@@ -58,8 +63,8 @@ def test_a_worker_tells_of_the_beginning_and_the_end(stage: JobsStage, bus: BusS
 def test_a_stack_may_be_told_to_tell_of_ends_alone_or_of_nothing(
     stage: JobsStage, bus: BusStandIn, events: str
 ) -> None:
-    settings = replace(stage.engine.tools.settings, job_events=events)
-    stage.engine = replace(stage.engine, tools=replace(stage.engine.tools, settings=settings))
+    settings = replace(stage.engine.resources.settings, job_events=events)
+    stage.engine = replace(stage.engine, resources=replace(stage.engine.resources, settings=settings))
     good, bad = (job.id for job in stage.work_off("do_nothing", NewJob(job_type="obey", payload=FAIL)))
     assert told(bus) == (sorted([(good, "completed"), (bad, "failed")]) if events == "ends" else [])
 

@@ -11,7 +11,7 @@ import pytest
 
 from signalbox.dead_letters.letters import (
     TRIAGE,
-    LetterSelection,
+    DeadLetterFilter,
     LetterStatus,
     list_kinds,
     list_letters,
@@ -54,14 +54,14 @@ def test_failures_of_one_kind_have_one_fingerprint(letters: Letters) -> None:
 def test_a_list_is_filtered_and_paged_the_newest_failure_first(letters: Letters) -> None:
     made = [letters.bury(tenant="acme" if place % 2 else "bolt") for place in range(5)]
     seen, before = [], None
-    while page := list_letters(letters.db, LetterSelection(), limit=2, before=before):
+    while page := list_letters(letters.db, DeadLetterFilter(), limit=2, before=before):
         seen += ids_of(page["dead_letters"])
         before = page["next"]
         if before is None:
             break
     assert seen == made[::-1]
-    assert ids_of(list_letters(letters.db, LetterSelection(tenant="acme"))["dead_letters"]) == [made[3], made[1]]
-    assert "payload" not in list_letters(letters.db, LetterSelection())["dead_letters"][0]
+    assert ids_of(list_letters(letters.db, DeadLetterFilter(tenant="acme"))["dead_letters"]) == [made[3], made[1]]
+    assert "payload" not in list_letters(letters.db, DeadLetterFilter())["dead_letters"][0]
 
 
 def test_each_filter_holds(letters: Letters) -> None:
@@ -69,24 +69,24 @@ def test_each_filter_holds(letters: Letters) -> None:
     row, hour = letters.row(id_), timedelta(hours=1)
     now = datetime.now(UTC)
     held = [
-        LetterSelection(ids=[id_]),
-        LetterSelection(statuses=["pending"]),
-        LetterSelection(source="job"),
-        LetterSelection(job_type="obey"),
-        LetterSelection(fingerprint=row["fingerprint"]),
-        LetterSelection(severity="warning"),
-        LetterSelection(since=now - hour, until=now + hour),
+        DeadLetterFilter(ids=[id_]),
+        DeadLetterFilter(statuses=["pending"]),
+        DeadLetterFilter(source="job"),
+        DeadLetterFilter(job_type="obey"),
+        DeadLetterFilter(fingerprint=row["fingerprint"]),
+        DeadLetterFilter(severity="warning"),
+        DeadLetterFilter(since=now - hour, until=now + hour),
     ]
     missed = [
-        LetterSelection(ids=[str(uuid4())]),
-        LetterSelection(statuses=["resolved"]),
-        LetterSelection(source="message"),
-        LetterSelection(job_type="other"),
-        LetterSelection(fingerprint="f"),
-        LetterSelection(severity="critical"),
-        LetterSelection(tenant="bolt"),
-        LetterSelection(since=now + hour),
-        LetterSelection(until=now - hour),
+        DeadLetterFilter(ids=[str(uuid4())]),
+        DeadLetterFilter(statuses=["resolved"]),
+        DeadLetterFilter(source="message"),
+        DeadLetterFilter(job_type="other"),
+        DeadLetterFilter(fingerprint="f"),
+        DeadLetterFilter(severity="critical"),
+        DeadLetterFilter(tenant="bolt"),
+        DeadLetterFilter(since=now + hour),
+        DeadLetterFilter(until=now - hour),
     ]
     assert [ids_of(list_letters(letters.db, one)["dead_letters"]) for one in held] == [[id_]] * len(held)
     assert [list_letters(letters.db, one)["dead_letters"] for one in missed] == [[]] * len(missed)
@@ -120,19 +120,19 @@ def test_one_that_there_is_not_is_said_so(letters: Letters, id_: str) -> None:
 @pytest.mark.parametrize("before", ["yesterday", "2026-01-01T00:00:00Z/1", "/"])
 def test_a_page_that_there_is_not_is_refused(letters: Letters, before: str) -> None:
     with pytest.raises(PayloadRefused, match="`next`"):
-        list_letters(letters.db, LetterSelection(), before=before)
+        list_letters(letters.db, DeadLetterFilter(), before=before)
 
 
 def test_kinds_are_counted_by_what_was_done_about_them(letters: Letters) -> None:
     first, _, third = letters.bury(tenant="acme"), letters.bury(tenant="bolt"), letters.bury("nonsense")
     letters.triage("ignored", first)
-    newest, oldest = list_kinds(letters.db, LetterSelection())["kinds"]
+    newest, oldest = list_kinds(letters.db, DeadLetterFilter())["kinds"]
     assert (newest["newest_id"], newest["total"], newest["pending"]) == (third, 1, 1)
     assert (oldest["total"], oldest["pending"], oldest["ignored"], oldest["tenants"]) == (2, 1, 1, 2)
-    page = list_kinds(letters.db, LetterSelection(), limit=1)
+    page = list_kinds(letters.db, DeadLetterFilter(), limit=1)
     assert ([kind["newest_id"] for kind in page["kinds"]], page["more"]) == ([third], 1)
     assert oldest["first_seen"] < oldest["last_seen"]
-    assert [kind["total"] for kind in list_kinds(letters.db, LetterSelection(statuses=["ignored"]))["kinds"]] == [1]
+    assert [kind["total"] for kind in list_kinds(letters.db, DeadLetterFilter(statuses=["ignored"]))["kinds"]] == [1]
 
 
 @pytest.mark.parametrize("status", [status for status in LetterStatus if status is not LetterStatus.REDRIVEN])
@@ -172,7 +172,7 @@ def test_of_those_named_all_are_triaged_or_none(letters: Letters) -> None:
 def test_by_a_filter_those_are_triaged_that_can_be(letters: Letters) -> None:
     first, second = letters.bury(), letters.bury()
     letters.redrive(second)
-    selection = LetterSelection(fingerprint=letters.row(first)["fingerprint"])
+    selection = DeadLetterFilter(fingerprint=letters.row(first)["fingerprint"])
     triaged = triage(letters.db, selection, "resolved", by="ada", reason="deployed a fix")
     assert (triaged.changed, triaged.unchanged) == (1, 1)
     row = letters.row(first)
@@ -182,7 +182,7 @@ def test_by_a_filter_those_are_triaged_that_can_be(letters: Letters) -> None:
 
 def test_an_order_that_names_nothing_is_refused(letters: Letters) -> None:
     id_ = letters.bury()
-    for selection in (LetterSelection(), LetterSelection(statuses=["pending"])):
+    for selection in (DeadLetterFilter(), DeadLetterFilter(statuses=["pending"])):
         with pytest.raises(PayloadRefused, match="every dead letter"):
             triage(letters.db, selection, "ignored", by="ada")
     assert letters.status(id_) == "pending"

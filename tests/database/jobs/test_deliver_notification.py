@@ -204,7 +204,7 @@ def test_a_worker_that_is_lost_after_telling_tells_nobody_again(
     workshop: Workshop, db: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job_id = submit(workshop, "in_app", "user-1")
-    known = workshop.catalogue.find("deliver_notification")
+    known = workshop.job_types.find("deliver_notification")
     once = known.perform
 
     def be_lost(context: Any) -> Any:

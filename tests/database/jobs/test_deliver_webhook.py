@@ -384,13 +384,13 @@ def test_no_way_of_writing_it_leads_to_this_machine(strict_post: Post, host: str
         job = strict_post.deliver(receiver.url(host), timeout_seconds=2)
         assert receiver.connections == 0
     assert job["status"] == "failed"
-    assert job["error_details"]["type"] == "TargetRefused"
+    assert job["error_details"]["type"] == "ReceiverRefused"
 
 
 @pytest.mark.parametrize("host", ["169.254.169.254", "[fd00:ec2::254]", "169.254.170.2", "10.0.0.1", "172.31.0.2"])
 def test_neither_metadata_nor_private_networks_are_reached(strict_post: Post, host: str) -> None:
     job = strict_post.deliver(f"http://{host}/latest/meta-data/", timeout_seconds=2)
-    assert (job["status"], job["error_details"]["type"]) == ("failed", "TargetRefused")
+    assert (job["status"], job["error_details"]["type"]) == ("failed", "ReceiverRefused")
     assert "latest" not in job["error_details"]["message"]
 
 
@@ -408,7 +408,7 @@ def test_a_name_with_any_address_inside_is_refused_whole(
     with WebhookReceiver() as receiver:
         job = strict_post.deliver(receiver.url("hooks.example.org"))
         assert (receiver.connections, opened) == (0, [])
-    assert (job["status"], job["error_details"]["type"]) == ("failed", "TargetRefused")
+    assert (job["status"], job["error_details"]["type"]) == ("failed", "ReceiverRefused")
     assert not any(address in json.dumps(job["error_details"]) for address in addresses)
 
 

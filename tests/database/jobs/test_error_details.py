@@ -135,7 +135,7 @@ def rows_of(db: psycopg.Connection) -> str:
 
 
 def fail_job(workshop: Workshop, job_type: str, way: Fail, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    monkeypatch.setattr(workshop.catalogue.find(job_type), "perform", way)
+    monkeypatch.setattr(workshop.job_types.find(job_type), "perform", way)
     job_id = workshop.submit(job_type, payload={"subject": "s"} if job_type == "note_job" else {}, max_attempts=1).id
     workshop.work(job_id)
     return workshop.job(job_id)
@@ -188,7 +188,7 @@ def test_a_failed_task_keeps_and_raises_nothing_of_the_row_that_failed(
 def test_an_error_of_the_engines_own_statements_quotes_no_row(stage: Stage) -> None:
     """As an operation raises it, and Lambda passes it on to the log, the queue of failures and the command line."""
     with pytest.raises(psycopg.errors.CheckViolation) as caught:
-        fail(stage.engine.tools.database.connection())
+        fail(stage.engine.resources.database.connection())
     assert str(caught.value) == TOLD
 
 

@@ -57,7 +57,7 @@ def states(workshop: Workshop, *ids: str) -> list[tuple[str, int]]:
 
 @contextmanager
 def all_lent(workshop: Workshop) -> Iterator[None]:
-    pool = workshop.engine.tools.pool
+    pool = workshop.engine.resources.pool
     with ExitStack() as lent:
         for _ in range(pool.size):
             lent.enter_context(pool.lend())
@@ -67,7 +67,7 @@ def all_lent(workshop: Workshop) -> Iterator[None]:
 @contextmanager
 def none_opened(workshop: Workshop) -> Iterator[None]:
     """Postgres refuses new connections of all but superusers; the worker keeps its own."""
-    workshop.engine.tools.database.connection()
+    workshop.engine.resources.database.connection()
     [name] = workshop.db.execute("SELECT quote_ident(current_database())").fetchone() or ("",)
     workshop.db.execute(f"ALTER DATABASE {name} CONNECTION LIMIT 1".encode())
     yield
@@ -77,11 +77,11 @@ def none_opened(workshop: Workshop) -> Iterator[None]:
 @contextmanager
 def all_broken(workshop: Workshop) -> Iterator[None]:
     """Each connection is lost after the last look at it."""
-    with workshop.engine.tools.pool.lend() as last:
+    with workshop.engine.resources.pool.lend() as last:
         last.connection()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(connection, "has_gone", lambda _: False)
-        lose_session(workshop.engine.tools.settings.database_url or "")
+        lose_session(workshop.engine.resources.settings.database_url or "")
         yield
 
 

@@ -19,7 +19,7 @@ from signalbox.errors import (
     ScheduleUnknown,
     TransitionRefused,
 )
-from signalbox.packs.registries import Catalogue
+from signalbox.packs.registries import JobTypeRegistry
 from tests.support.bus_stand_in import BusStandIn
 from tests.support.dead_messages import PRUNING, bury, failed_invocation
 from tests.support.invoke_recorder import InvokeRecorder
@@ -330,7 +330,7 @@ def test_a_dead_letter_is_found_triaged_and_redriven(jobs_stage: JobsStage) -> N
 
 
 def test_an_invocation_that_was_given_up_is_made_again(jobs_stage: JobsStage, invokes: InvokeRecorder) -> None:
-    archiver = f"{jobs_stage.engine.tools.settings.stack}-archiver"
+    archiver = f"{jobs_stage.engine.resources.settings.stack}-archiver"
     assert bury(jobs_stage.engine, failed_invocation(archiver)) == []
     [letter] = jobs_stage.operate("list_dead_letters", source="invocation")["dead_letters"]
     assert jobs_stage.operate("redrive", ids=[letter["id"]], by="jo")["redriven"] == 1
@@ -390,12 +390,12 @@ def test_figures_and_health_are_told(jobs_stage: JobsStage) -> None:
 
 
 def test_each_change_is_told_on_the_stacks_bus_once_it_is_committed(
-    dsn: str, moto: str, invokes: InvokeRecorder, catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
+    dsn: str, moto: str, invokes: InvokeRecorder, job_types: JobTypeRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", moto)
     with BusStandIn() as bus:
         monkeypatch.setenv("AWS_ENDPOINT_URL_EVENTBRIDGE", bus.url)
-        with JobsStage(dsn, invokes, catalogue, event_bus="changes") as stage:
+        with JobsStage(dsn, invokes, job_types, event_bus="changes") as stage:
             ids = ids_of(submit(stage, *[{"tenant": "acme"}] * 12))
             stage.operate("cancel_jobs", tenant="acme")
             bus.refuses = True

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from signalbox.errors import Unavailable
-from signalbox.jobs.job_message import Notice
+from signalbox.jobs.job_message import JobMessage
 from signalbox.packs.job_type import Lane
 from signalbox.publish.lanes import LONGEST_DELAY_SECONDS, Lanes
 from signalbox.submit.new_job import NewJob
@@ -51,16 +51,16 @@ def test_what_waits_for_its_time_is_not_sent(jobs_stage: JobsStage) -> None:
 
 def test_a_delay_beyond_what_sqs_knows_is_cut_to_that(jobs_stage: JobsStage) -> None:
     (job,) = jobs_stage.submit("do_nothing")
-    notice = Notice(job.id, job.job_type, "low", delay_seconds=LONGEST_DELAY_SECONDS + 100)
+    notice = JobMessage(job.id, job.job_type, "low", delay_seconds=LONGEST_DELAY_SECONDS + 100)
     assert jobs_stage.lanes.send([notice]) == 1
     assert jobs_stage.delayed("low") == 1
     assert jobs_stage.lanes.depth("low") == 1
 
 
 def test_a_lane_that_is_not_there_is_named(jobs_stage: JobsStage) -> None:
-    elsewhere = Lanes(jobs_stage.engine.tools.clients, "nowhere")
+    elsewhere = Lanes(jobs_stage.engine.resources.clients, "nowhere")
     with pytest.raises(Unavailable, match="lane 'normal' takes no messages"):
-        elsewhere.send([Notice("018f0000-0000-7000-8000-000000000000", "do_nothing", "normal")])
+        elsewhere.send([JobMessage("018f0000-0000-7000-8000-000000000000", "do_nothing", "normal")])
     with pytest.raises(Unavailable, match="lane 'high' does not say how deep it is"):
         elsewhere.depth("high")
 

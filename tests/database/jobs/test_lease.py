@@ -12,10 +12,10 @@ import pytest
 
 from signalbox.jobs.dependency import Dependency
 from signalbox.jobs.end_record import record_of
-from signalbox.jobs.job import Job
+from signalbox.jobs.job import ClaimedJob
 from signalbox.jobs.verdict import COMPLETED, Verdict
 from signalbox.postgres.connection import transaction_to_end
-from signalbox.worker.lease import Changed, Claim, LeaseLost, complete, finish
+from signalbox.worker.lease import EndedJob, LeaseClaim, LeaseLost, complete, finish
 from signalbox.worker.usage import Cost
 from tests.support.workshop import Workshop
 
@@ -27,11 +27,11 @@ OWN = {
 }  # fmt: skip
 
 
-def claim(db: psycopg.Connection, *ids: str) -> list[Job]:
-    return Claim(str(uuid.uuid4()), "worker").begin(db, ids)
+def claim(db: psycopg.Connection, *ids: str) -> list[ClaimedJob]:
+    return LeaseClaim(str(uuid.uuid4()), "worker").begin(db, ids)
 
 
-def alone(db: psycopg.Connection, job: Job, verdict: Verdict) -> list[Changed]:
+def alone(db: psycopg.Connection, job: ClaimedJob, verdict: Verdict) -> list[EndedJob]:
     with transaction_to_end(db, seconds=60):
         try:
             return complete(db, job, verdict, COST)
@@ -39,7 +39,7 @@ def alone(db: psycopg.Connection, job: Job, verdict: Verdict) -> list[Changed]:
             return []
 
 
-def among_many(db: psycopg.Connection, job: Job, verdict: Verdict) -> list[Changed]:
+def among_many(db: psycopg.Connection, job: ClaimedJob, verdict: Verdict) -> list[EndedJob]:
     began, ended, cpu, memory = COST
     measured = f'"began_ms":{began},"ended_ms":{ended},"cpu_ms":{cpu},"memory_mb":{memory},'
     return finish(db, [record_of(job, verdict, measured)])
@@ -85,7 +85,7 @@ def test_who_waits_for_it_may_go_and_its_group_counts_it(workshop: Workshop, end
     first = workshop.submit("do_nothing", group="night")
     waiting = workshop.submit("do_nothing", depends_on=[Dependency(first.id)])
     [job] = claim(workshop.db, first.id)
-    told: Sequence[Changed] = end(workshop.db, job, COMPLETED)
+    told: Sequence[EndedJob] = end(workshop.db, job, COMPLETED)
     assert [(id_, follows) for id_, _, follows in told] == [(first.id, False), (waiting.id, True)]
     assert workshop.job(waiting.id)["unmet_dependencies"] == 0
     counted = workshop.db.execute("SELECT completed, total FROM signalbox.job_groups").fetchone()
@@ -104,16 +104,16 @@ def test_whoever_has_lost_the_lease_changes_nothing(workshop: Workshop, end: Any
 
 def test_jobs_of_a_claim_whose_answer_was_lost_are_run(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = [workshop.obey("complete", max_attempts=1) for _ in range(3)]
-    begin, losses = Claim.begin, iter([True])
+    begin, losses = LeaseClaim.begin, iter([True])
 
-    def lose_the_first_answer(*asked: Any, **options: Any) -> list[Job]:
+    def lose_the_first_answer(*asked: Any, **options: Any) -> list[ClaimedJob]:
         jobs = begin(*asked, **options)
         if next(losses, False):
-            workshop.engine.tools.database.close()
+            workshop.engine.resources.database.close()
             raise psycopg.OperationalError("server closed the connection unexpectedly")
         return jobs
 
-    monkeypatch.setattr(Claim, "begin", lose_the_first_answer)
+    monkeypatch.setattr(LeaseClaim, "begin", lose_the_first_answer)
     assert workshop.work(*ids) == {"batchItemFailures": []}
     assert [workshop.job(id_)["status"] for id_ in ids] == ["completed"] * 3
     assert [len(workshop.attempts(id_)) for id_ in ids] == [1, 1, 1]

@@ -148,7 +148,7 @@ def test_a_topic_that_takes_nothing_is_tried_again(stage: Stage, db: psycopg.Con
 
 def test_a_crash_after_publishing_tells_twice(stage: Stage, db: psycopg.Connection, topic: TopicStandIn) -> None:
     add(db, "one")
-    topic.taken = stage.engine.tools.database.close
+    topic.taken = stage.engine.resources.database.close
     with pytest.raises(psycopg.OperationalError):
         notify(stage)
     assert untold(db) == 1

@@ -13,7 +13,7 @@ import pytest
 from signalbox.errors import IdRefused, JobRefused, JobTypeUnknown, JobUnknown, TransitionRefused, Unavailable
 from signalbox.jobs.dependency import Dependency
 from signalbox.operate import bulk
-from signalbox.operate.filters import Selection
+from signalbox.operate.filters import JobFilter
 from signalbox.operate.listing import Preview, preview
 from signalbox.submit.new_job import NewJob
 from tests.support.order_desk import OrderDesk
@@ -205,7 +205,7 @@ def test_an_order_whose_jobs_are_held_for_long_gives_up_and_says_what_it_did(
 
 def test_jobs_that_come_while_an_order_is_carried_out_are_not_meant(desk: OrderDesk) -> None:
     before = desk.submit(tenant="acme")
-    seen = look(desk, Selection(tenant="acme"))
+    seen = look(desk, JobFilter(tenant="acme"))
     after = desk.submit(tenant="acme")
     desk.cancel(tenant="acme", until=datetime.fromisoformat(seen.as_of))
     assert (desk.status(before), desk.status(after)) == ("cancelled", "queued")
@@ -213,7 +213,7 @@ def test_jobs_that_come_while_an_order_is_carried_out_are_not_meant(desk: OrderD
 
 def test_a_preview_counts_and_shows_a_sample_and_changes_nothing(desk: OrderDesk) -> None:
     queued, pending = desk.submit(tenant="acme"), desk.submit(tenant="acme", delay=HOUR)
-    seen = look(desk, Selection(tenant="acme"))
+    seen = look(desk, JobFilter(tenant="acme"))
     assert seen.counts == {"pending": 1, "queued": 1}
     assert [row["id"] for row in seen.sample] == [pending, queued]
     assert desk.audit() == []
@@ -405,8 +405,8 @@ def ended(desk: OrderDesk, state: str) -> str:
     return job_id
 
 
-def look(desk: OrderDesk, selection: Selection) -> Preview:
-    return preview(desk.db, desk.catalogue, selection)
+def look(desk: OrderDesk, selection: JobFilter) -> Preview:
+    return preview(desk.db, desk.job_types, selection)
 
 
 def wait_until_somebody_waits(desk: OrderDesk) -> None:

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from botocore.exceptions import ClientError
 
-from signalbox.packs.registries import Catalogue
+from signalbox.packs.registries import JobTypeRegistry
 from signalbox.submit.insert import submit
 from signalbox.submit.new_job import NewJob
 from signalbox.tasks import prune_jobs
@@ -28,7 +28,7 @@ from tests.support.partition_rows import past_partition
 from tests.support.sweeps import Sweeps, at_once
 
 SECOND, DAY = timedelta(seconds=1), timedelta(days=1)
-CATALOGUE = Catalogue(TEST_JOB_TYPES)
+CATALOGUE = JobTypeRegistry(TEST_JOB_TYPES)
 
 
 @pytest.fixture

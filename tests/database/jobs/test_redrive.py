@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from signalbox.dead_letters import redrive as redriving
-from signalbox.dead_letters.letters import LetterSelection, triage
+from signalbox.dead_letters.letters import DeadLetterFilter, triage
 from signalbox.errors import DeadLetterUnknown, JobRefused, PayloadRefused, TransitionRefused, Unavailable
 from signalbox.jobs.dependency import Dependency
 from tests.support.dead_messages import PRUNING, bury, failed_invocation, lane_message, undelivered
@@ -20,7 +20,7 @@ from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.letters import Letters
 from tests.support.work_bench import WorkBench, overlapping
 
-ALL = LetterSelection(job_type="obey")
+ALL = DeadLetterFilter(job_type="obey")
 
 
 def test_a_redriven_job_starts_anew_and_everybody_can_see_why(letters: Letters) -> None:
@@ -99,7 +99,7 @@ def test_a_rate_that_is_none_is_refused(letters: Letters, rate: int) -> None:
 def test_a_fingerprint_is_redriven_without_what_is_settled(letters: Letters) -> None:
     first, settled, other = letters.bury(), letters.bury(), letters.bury("nonsense")
     letters.triage("resolved", settled)
-    letters.redrive_all(LetterSelection(fingerprint=letters.row(first)["fingerprint"]))
+    letters.redrive_all(DeadLetterFilter(fingerprint=letters.row(first)["fingerprint"]))
     assert [letters.status(id_) for id_ in (first, settled, other)] == ["redriven", "resolved", "pending"]
 
 
@@ -149,7 +149,7 @@ def test_of_those_named_all_are_redriven_or_none(letters: Letters) -> None:
 
 def test_an_order_that_names_nothing_is_refused(letters: Letters) -> None:
     with pytest.raises(PayloadRefused, match="every dead letter"):
-        letters.redrive_all(LetterSelection())
+        letters.redrive_all(DeadLetterFilter())
 
 
 def test_a_crash_between_the_job_and_its_dead_letter_leaves_both_as_they_were(letters: Letters) -> None:
@@ -319,7 +319,7 @@ def test_two_redrives_at_once_redrive_once(letters: Letters, dsn: str, _: int) -
 
 @pytest.mark.parametrize("_", range(5))
 def test_of_two_redrives_of_one_the_second_is_refused(letters: Letters, dsn: str, _: int) -> None:
-    named = LetterSelection(ids=[letters.bury()])
+    named = DeadLetterFilter(ids=[letters.bury()])
     answers = at_once(dsn, *[lambda on: letters.redrive_all(named, on=on) for _ in range(2)])
     assert sorted(type(answer).__name__ for answer in answers) == ["TransitionRefused", "dict"]
 
@@ -327,7 +327,7 @@ def test_of_two_redrives_of_one_the_second_is_refused(letters: Letters, dsn: str
 @pytest.mark.parametrize("_", range(5))
 def test_a_redrive_and_a_triage_at_once_leave_one_truth(letters: Letters, dsn: str, _: int) -> None:
     made = [letters.bury() for _ in range(4)]
-    named = LetterSelection(ids=made)
+    named = DeadLetterFilter(ids=made)
     at_once(
         dsn,
         lambda on: letters.redrive_all(named, on=on),
@@ -347,7 +347,7 @@ def test_a_redrive_waits_for_the_worker_that_ends_a_parent(letters: Letters, dsn
     letters.redrive(letters.of(first))
     bench.run(first)
     assert bench.status(child) == "failed"
-    named = LetterSelection(ids=[letters.of(child)])
+    named = DeadLetterFilter(ids=[letters.of(child)])
 
     def redrive_child() -> dict[str, Any]:
         with psycopg.connect(dsn, autocommit=True) as connection:
@@ -403,13 +403,13 @@ def test_no_function_of_another_stack_is_invoked(letters: Letters, invokes: Invo
 def test_invocations_are_made_only_so_many_a_minute(letters: Letters, invokes: InvokeRecorder) -> None:
     for _ in range(3):
         bury_record(letters, failed_invocation())
-    answer = letters.redrive_all(LetterSelection(source="invocation"), rate_per_minute=2)
+    answer = letters.redrive_all(DeadLetterFilter(source="invocation"), rate_per_minute=2)
     assert (answer["redriven"], answer["left"], len(invokes.payloads)) == (2, 1, 2)
 
 
 @pytest.mark.parametrize("_", range(3))
 def test_two_redrives_at_once_invoke_once(letters: Letters, dsn: str, invokes: InvokeRecorder, _: int) -> None:
-    named = LetterSelection(ids=[bury_record(letters, failed_invocation())])
+    named = DeadLetterFilter(ids=[bury_record(letters, failed_invocation())])
     at_once(dsn, *[lambda on: letters.redrive_all(named, on=on) for _ in range(2)])
     assert len(invokes.payloads) == 1
 

@@ -190,7 +190,7 @@ def test_figures_whose_minutes_are_gone_stay(sweeps: Sweeps, db: psycopg.Connect
 
 
 def test_days_and_hours_are_those_of_utc(sweeps: Sweeps, db: psycopg.Connection) -> None:
-    sweeps.engine.tools.database.connection().execute("SET timezone = 'Asia/Kolkata'")
+    sweeps.engine.resources.database.connection().execute("SET timezone = 'Asia/Kolkata'")
     midnight = NOON.replace(hour=0)
     execution(db, midnight - SECOND)
     execution(db, midnight + SECOND)

@@ -11,7 +11,7 @@ from psycopg.rows import dict_row
 
 from signalbox.job_schedules.schedule import MOST_AT_ONCE, JobSchedule
 from signalbox.job_schedules.store import NewSchedule, create_schedule, pause_schedule, show_schedule
-from signalbox.operate.audit import Orderer
+from signalbox.operate.audit import Actor
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.jobs_stage import JobsStage
 from tests.support.ledger_rows import count
@@ -19,7 +19,7 @@ from tests.support.work_bench import CATALOGUE, WorkBench, overlapping
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
-ANNA = Orderer("anna")
+ANNA = Actor("anna")
 
 
 def make(db: psycopg.Connection, name: str = "hourly", *, now: datetime = NOON, **fields: Any) -> JobSchedule:

@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 from signalbox.errors import PayloadRefused, TaskUnknown
 from signalbox.job_schedules.store import NewSchedule, create_schedule
 from signalbox.ledger import run
-from signalbox.operate.audit import Orderer
+from signalbox.operate.audit import Actor
 from tests.support.depot import Depot
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.ledger_rows import abandoned_run, count, runs_of, succeeded_run
@@ -195,7 +195,7 @@ def test_task_that_no_worker_can_run_is_refused_at_submit(
 def test_schedule_of_an_unknown_task_is_refused(depot: Depot) -> None:
     new = NewSchedule(name="nightly", job_type="run_task", payload={"task": "prune_histroy"}, cron="15 2 * * *")
     with pytest.raises(TaskUnknown, match="did you mean 'prune_history'"):
-        create_schedule(depot.db, depot.catalogue, new, by=Orderer("jo"), now=SIX)
+        create_schedule(depot.db, depot.job_types, new, by=Actor("jo"), now=SIX)
 
 
 def test_a_time_out_that_leaves_no_time_is_refused(depot: Depot) -> None:

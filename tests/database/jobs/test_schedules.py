@@ -21,13 +21,13 @@ from signalbox.job_schedules.store import (
     show_schedule,
     shown,
 )
-from signalbox.operate.audit import Orderer
+from signalbox.operate.audit import Actor
 from tests.support.ledger_rows import count
 from tests.support.work_bench import CATALOGUE
 
 NOON = datetime(2026, 3, 10, 12, 0, 30, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
-ANNA = Orderer("anna", "the quarter ends")
+ANNA = Actor("anna", "the quarter ends")
 NIGHTLY = NewSchedule(name="nightly", job_type="do_nothing", cron="30 2 * * *", timezone="Europe/Berlin")
 
 
@@ -170,7 +170,7 @@ def test_a_pause_takes_the_next_instant_away_and_resuming_drops_what_fell_into_i
 def test_second_pause_of_a_schedule_says_who_when_and_why_anew(db: psycopg.Connection) -> None:
     create(db)
     pause_schedule(db, "nightly", by=ANNA, now=NOON)
-    pause_schedule(db, "nightly", by=Orderer("jo", "audit"), now=NOON + HOUR)
+    pause_schedule(db, "nightly", by=Actor("jo", "audit"), now=NOON + HOUR)
     found = show_schedule(db, "nightly")
     assert (found.paused_by, found.paused_at, found.paused_reason) == ("jo", NOON + HOUR, "audit")
     assert create(db, max_runs=7, replacing=True).paused_by == "jo"

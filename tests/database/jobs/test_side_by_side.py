@@ -142,7 +142,7 @@ def test_slots_bound_all_types_together(workshop: Workshop) -> None:
         with crowd.join():
             await asyncio.sleep(0.05)
 
-    object.__setattr__(workshop.engine.tools.settings, "worker_slots", 3)
+    object.__setattr__(workshop.engine.resources.settings, "worker_slots", 3)
     ids = [submit(workshop, act, kind) for _ in range(5) for act, kind in ((wait, "act"), (wait_async, "act_async"))]
     workshop.work(*ids)
     assert statuses(workshop, ids) == ["completed"] * 10
@@ -331,7 +331,7 @@ def test_many_jobs_share_few_connections(workshop: Workshop) -> None:
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'signalbox'"
     )
     [[number]] = workshop.db.execute(opened).fetchall()
-    assert number <= 1 + workshop.engine.tools.settings.worker_connections
+    assert number <= 1 + workshop.engine.resources.settings.worker_connections
 
 
 def test_async_jobs_use_the_database(workshop: Workshop) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from signalbox.operate.filters import Selection
+from signalbox.operate.filters import JobFilter
 from signalbox.operate.job_detail import show_job
 from signalbox.operate.listing import list_jobs
 from signalbox.stats import statistics
@@ -249,7 +249,7 @@ def test_worker_is_silent_after_three_missed_heartbeats(db: psycopg.Connection) 
         )
     told = show_statistics(db, now=AT).as_json()
     assert (told["silent"], told["longest_silent_seconds"], told["stale"]) == (2, 70, 0)
-    jobs = list_jobs(db, Selection(status="running"), 10)
+    jobs = list_jobs(db, JobFilter(status="running"), 10)
     assert [job["silent_seconds"] for job in jobs] == [70, 50, None]
     assert show_job(db, jobs[0]["id"])["job"]["silent_seconds"] == 70
     assert show_job(db, jobs[0]["id"])["executions"][0]["duration_ms"] is None

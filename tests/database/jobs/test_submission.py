@@ -15,14 +15,14 @@ import pytest
 from signalbox.engine_pack import ENGINE
 from signalbox.errors import JobRefused, JobTypeUnknown
 from signalbox.jobs.dependency import Dependency
-from signalbox.packs.registries import Catalogue
+from signalbox.packs.registries import JobTypeRegistry
 from signalbox.submit.insert import SQL, submit
 from signalbox.submit.new_job import NewJob, Submitted
 from tests.support.jobs import TEST_JOB_TYPES
 from tests.support.ledger_rows import count
 from tests.support.partition_rows import wait_until_waiting
 
-CATALOGUE = Catalogue(TEST_JOB_TYPES)
+CATALOGUE = JobTypeRegistry(TEST_JOB_TYPES)
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 JOBS = "signalbox.jobs"
 
@@ -124,11 +124,11 @@ def test_first_submit_of_a_capped_type_keeps_no_other_waiting(
 ) -> None:
     payload = {"url": "https://receiver.example/hook", "event_type": "paid", "event": {}, "secret": "key"}
     job = NewJob(job_type="deliver_webhook", payload=payload)
-    catalogue = Catalogue(ENGINE.job_types)
+    job_types = JobTypeRegistry(ENGINE.job_types)
     others.execute("SET lock_timeout = '2s'")
     with db.transaction():
-        submit(db, catalogue, [job], NOW)
-        submit(others, catalogue, [job], NOW)
+        submit(db, job_types, [job], NOW)
+        submit(others, job_types, [job], NOW)
     assert count(db, JOBS) == 2
     assert count(db, "signalbox.job_controls") == 1
 

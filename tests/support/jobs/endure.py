@@ -8,7 +8,7 @@ import time
 from datetime import timedelta
 from typing import Any
 
-from signalbox.jobs.job import Job
+from signalbox.jobs.job import ClaimedJob
 from signalbox.packs.job_payload import JobPayload
 from signalbox.packs.job_type import JobType
 from signalbox.worker.job_context import JobContext
@@ -52,7 +52,7 @@ def endure_within(context: JobContext) -> None:
     time.sleep(context.payload.seconds)
 
 
-def _write_start(job: Job) -> None:
+def _write_start(job: ClaimedJob) -> None:
     file = os.open(os.environ[STARTS], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(file, f"{job.id} {job.token}\n".encode())
     os.close(file)

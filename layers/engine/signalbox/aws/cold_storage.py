@@ -23,7 +23,7 @@ LINES_SHA256 = "lines-sha256"
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredObject:
     """An object as S3 tells of it."""
 
     bytes: int
@@ -39,7 +39,7 @@ class ColdStorage:
     bucket: str
     storage_class: StorageClassType
 
-    def store(self, key: str, lines: Sequence[str]) -> Stored:
+    def store(self, key: str, lines: Sequence[str]) -> StoredObject:
         """Once this returns, the lines are there. The same lines under the same key are stored once."""
         content = "".join(f"{line}\n" for line in lines).encode()
         lines_sha256 = hashlib.sha256(content).hexdigest()
@@ -52,17 +52,17 @@ class ColdStorage:
             )
         return found
 
-    def _put(self, key: str, content: bytes, lines_sha256: str) -> Stored:
+    def _put(self, key: str, content: bytes, lines_sha256: str) -> StoredObject:
         """Sends it, and asks what has arrived."""
         # Without the time of compression, which gzip would add.
         body = gzip.compress(content, mtime=0)
-        sent = Stored(len(body), b64encode(hashlib.sha256(body).digest()).decode(), lines_sha256)
+        sent = StoredObject(len(body), b64encode(hashlib.sha256(body).digest()).decode(), lines_sha256)
         self._send(key, body, sent)
         if (found := self._find(key)) != sent:
             raise ArchiveUnavailable(f"object {key} in bucket {self.bucket} is {found}, and was sent as {sent}")
         return sent
 
-    def _send(self, key: str, body: bytes, sent: Stored) -> None:
+    def _send(self, key: str, body: bytes, sent: StoredObject) -> None:
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
@@ -80,7 +80,7 @@ class ColdStorage:
         except (BotoCoreError, ClientError) as error:
             raise ArchiveUnavailable(f"bucket {self.bucket} does not take object {key}: {error}") from None
 
-    def _find(self, key: str) -> Stored | None:
+    def _find(self, key: str) -> StoredObject | None:
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
@@ -91,4 +91,6 @@ class ColdStorage:
             raise ArchiveUnavailable(f"bucket {self.bucket} does not tell of object {key}: {error}") from None
         except BotoCoreError as error:
             raise ArchiveUnavailable(f"bucket {self.bucket} does not tell of object {key}: {error}") from None
-        return Stored(head["ContentLength"], head.get("ChecksumSHA256", ""), head["Metadata"].get(LINES_SHA256, ""))
+        return StoredObject(
+            head["ContentLength"], head.get("ChecksumSHA256", ""), head["Metadata"].get(LINES_SHA256, "")
+        )

@@ -61,7 +61,7 @@ def is_denied(error: BaseException) -> bool:
     return isinstance(response, dict) and response.get("Error", {}).get("Code") in _DENIED
 
 
-def failure_of(error: Exception, what: str) -> JobFailed:
+def classify(error: Exception, what: str) -> JobFailed:
     """What to raise for an error of botocore's. Its own words stay out: they repeat addresses and what was sent."""
     from botocore.exceptions import ParamValidationError
 

@@ -13,7 +13,7 @@ from signalbox.packs.task import Task
 
 
 @dataclass(frozen=True, slots=True)
-class Handoff:
+class FunctionInvoker:
     """Where runs are handed to: the functions of this stack."""
 
     clients: Clients

@@ -25,7 +25,7 @@ AT_ONCE = 4
 TRIES = 4
 
 
-class Message(Protocol):
+class QueueMessage(Protocol):
     """What is sent: a pydantic model that says in which of the queue's fair groups it is."""
 
     def model_dump_json(self) -> str: ...
@@ -33,7 +33,7 @@ class Message(Protocol):
     def group(self) -> str: ...
 
 
-def publish(clients: Clients, queue: str, messages: Sequence[Message]) -> int:
+def publish(clients: Clients, queue: str, messages: Sequence[QueueMessage]) -> int:
     """Sends all of them to the queue of this name, or raises; answers how many that was."""
     from botocore.exceptions import BotoCoreError, ClientError
 
@@ -56,7 +56,7 @@ def queue_url(clients: Clients, name: str) -> str:
     return clients.sqs.get_queue_url(QueueName=name)["QueueUrl"]
 
 
-def _calls(messages: Sequence[Message]) -> Iterator[list[dict[str, Any]]]:
+def _calls(messages: Sequence[QueueMessage]) -> Iterator[list[dict[str, Any]]]:
     entries: list[dict[str, Any]] = []
     size = 0
     for message in messages:

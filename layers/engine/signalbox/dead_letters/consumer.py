@@ -16,9 +16,9 @@ from typing import Any
 
 import psycopg
 
-from signalbox.dead_letters.dlq_message import Letter, job_of, read_letter
+from signalbox.dead_letters.dlq_message import FailedMessage, job_of, read_letter
 from signalbox.errors import DatabaseUnavailable, PayloadRefused, Refused, Unavailable
-from signalbox.invocation import Invocation, Tools
+from signalbox.invocation import Invocation, Resources
 from signalbox.ledger.task_payload import TaskPayload
 from signalbox.packs.payload import read_payload
 from signalbox.packs.schedule import Schedule
@@ -28,7 +28,7 @@ SQL = load_queries(__file__)
 _OF_A_RULE = {"task", "scheduled_time"}
 
 
-def bury(tools: Tools, event: object, _: Invocation) -> dict[str, Any]:
+def consume_dead_letters(resources: Resources, event: object, _: Invocation) -> dict[str, Any]:
     """Answers SQS which messages are to come back; raises where that is all of them, so that the alarm rings."""
     if not isinstance(event, dict) or not isinstance(event.get("Records"), list):
         raise PayloadRefused('the dead_letter function takes events of SQS, {"Records": [...]}, and this is none')
@@ -36,37 +36,37 @@ def bury(tools: Tools, event: object, _: Invocation) -> dict[str, Any]:
     failure: Exception | None = None
     for record in records:
         try:
-            _bury_one(tools, record)
+            _consume_one(resources, record)
         except (psycopg.Error, Unavailable) as error:
             failure = error
             unrecorded.append(record["messageId"])
             fields = {"message_id": record["messageId"], "error": type(error).__name__}
-            tools.log.warning("dead_letter.not_recorded", extra=fields)
+            resources.log.warning("dead_letter.not_recorded", extra=fields)
     if failure is not None and len(unrecorded) == len(records):
         raise failure
     return {"batchItemFailures": [{"itemIdentifier": id_} for id_ in unrecorded]}
 
 
-def _bury_one(tools: Tools, record: Mapping[str, Any]) -> None:
-    db, job_id = tools.database.connection(), job_of(record)
+def _consume_one(resources: Resources, record: Mapping[str, Any]) -> None:
+    db, job_id = resources.database.connection(), job_of(record)
     if job_id is not None:
         found = db.execute(SQL["look_at_job"], {"id": job_id}).fetchone()
         if found is not None:
             # Queued or pending: dispatch_jobs sends it again. Running: its worker, or rescue_jobs. Final: it is done.
             fields = {"job_id": job_id, "message_id": record["messageId"], "status": found[0]}
-            tools.log.info("message.given_up", extra=fields)
+            resources.log.info("message.given_up", extra=fields)
             return
-    letter = read_letter(record, tools.settings.stack)
+    letter = read_letter(record, resources.settings.stack)
     if _is_left_to_reconcile_slots(db, letter):
         ids = {"task": letter.job_type, "scheduled_time": letter.payload["scheduled_time"]}
-        tools.log.info("invocation.given_up", extra={**ids, "message_id": record["messageId"]})
+        resources.log.info("invocation.given_up", extra={**ids, "message_id": record["messageId"]})
         return
     if _write(db, letter):
         ids = {"dead_letter_id": letter.id, "source": letter.source, "job_type": letter.job_type}
-        tools.log.warning("dead_letter.written", extra={**ids, "error": letter.error_type})
+        resources.log.warning("dead_letter.written", extra={**ids, "error": letter.error_type})
 
 
-def _is_left_to_reconcile_slots(db: psycopg.Connection[Any], letter: Letter) -> bool:
+def _is_left_to_reconcile_slots(db: psycopg.Connection[Any], letter: FailedMessage) -> bool:
     """What a rule asked for and no run has tried, of a slot that will be looked for."""
     asked = letter.payload
     if letter.error_type != DatabaseUnavailable.__name__ or not isinstance(asked, dict) or set(asked) != _OF_A_RULE:
@@ -85,7 +85,7 @@ def _is_left_to_reconcile_slots(db: psycopg.Connection[Any], letter: Letter) -> 
     return db.execute(SQL["look_at_slot"], {"task": letter.job_type, "slot": slot}).fetchone() is None
 
 
-def _write(db: psycopg.Connection[Any], letter: Letter) -> bool:
+def _write(db: psycopg.Connection[Any], letter: FailedMessage) -> bool:
     values = {
         "id": letter.id,
         "source": letter.source,

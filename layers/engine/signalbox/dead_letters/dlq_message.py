@@ -22,7 +22,7 @@ _NAMESPACE = uuid.UUID("6f6f4f0e-6b1c-5d0e-9a52-3a0d8f6f3c11")
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class FailedMessage:
     """A dead letter to be, of a message or an invocation."""
 
     id: str
@@ -46,7 +46,7 @@ def job_of(record: Mapping[str, Any]) -> str | None:
     return read_job_id(_body(record))
 
 
-def read_letter(record: Mapping[str, Any], stack: str) -> Letter:
+def read_letter(record: Mapping[str, Any], stack: str) -> FailedMessage:
     """The dead letter of a message that names no job, or one that there is not."""
     body = _json(_body(record))
     attributes = _attributes(record)
@@ -57,13 +57,13 @@ def read_letter(record: Mapping[str, Any], stack: str) -> Letter:
     return _of_message(record, body)
 
 
-def _of_rule(record: Mapping[str, Any], attributes: Mapping[str, str], body: Any, stack: str) -> Letter:
+def _of_rule(record: Mapping[str, Any], attributes: Mapping[str, str], body: Any, stack: str) -> FailedMessage:
     """EventBridge gives the event, not what the target would have been given: for a task that is known."""
     event = body if isinstance(body, dict) else {}
     rule = attributes["RULE_ARN"].rpartition("/")[2]
     task = _name(event.get("task")) or rule.removeprefix(f"{stack}.")[:LONGEST_NAME]
     asked = None if "task" in event else {"task": task, "scheduled_time": event.get("time")}
-    return Letter(
+    return FailedMessage(
         id=_id(record),
         source="invocation",
         job_type=task or "unknown",
@@ -79,7 +79,7 @@ def _of_rule(record: Mapping[str, Any], attributes: Mapping[str, str], body: Any
     )
 
 
-def _of_invocation(record: Mapping[str, Any], body: Mapping[str, Any]) -> Letter:
+def _of_invocation(record: Mapping[str, Any], body: Mapping[str, Any]) -> FailedMessage:
     """Lambda's record of an asynchronous invocation: what was asked, and what came of it if it was ever begun."""
     context, asked, answer = body["requestContext"], body["requestPayload"], body.get("responsePayload")
     told: Mapping[str, Any] = answer if isinstance(answer, dict) else {}
@@ -87,7 +87,7 @@ def _of_invocation(record: Mapping[str, Any], body: Mapping[str, Any]) -> Letter
     task = _name(asked.get("task")) if isinstance(asked, dict) else None
     condition = _name(context.get("condition")) or "Failed"
     stack = told.get("stackTrace")
-    return Letter(
+    return FailedMessage(
         id=_id(record),
         source="invocation",
         job_type=task or function or "unknown",
@@ -102,10 +102,10 @@ def _of_invocation(record: Mapping[str, Any], body: Mapping[str, Any]) -> Letter
     )
 
 
-def _of_message(record: Mapping[str, Any], body: Any) -> Letter:
+def _of_message(record: Mapping[str, Any], body: Any) -> FailedMessage:
     text, job_id = _body(record), job_of(record)
     job_type = _name(body.get("job_type")) if isinstance(body, dict) else None
-    return Letter(
+    return FailedMessage(
         id=_id(record),
         source="message",
         job_type=job_type or "unknown",

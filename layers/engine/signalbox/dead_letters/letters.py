@@ -16,10 +16,10 @@ from psycopg.rows import dict_row
 
 from signalbox.errors import DeadLetterUnknown, IdRefused, PayloadRefused, TransitionRefused
 from signalbox.operate import listing
-from signalbox.operate.filters import Selection
-from signalbox.packs.registries import Catalogue
+from signalbox.operate.filters import JobFilter
+from signalbox.packs.registries import JobTypeRegistry
 from signalbox.postgres.connection import Connection
-from signalbox.postgres.json_rows import as_json
+from signalbox.postgres.json_rows import json_row
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
@@ -51,7 +51,7 @@ OPEN = (_S.PENDING, _S.INVESTIGATING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LetterSelection:
+class DeadLetterFilter:
     """Which dead letters: all that is given must hold. `since` and `until` go by the last failure."""
 
     ids: Sequence[str] | None = None
@@ -97,14 +97,14 @@ class Triaged:
 
 
 def list_letters(
-    db: Connection, selection: LetterSelection, limit: int = 50, before: str | None = None
+    db: Connection, selection: DeadLetterFilter, limit: int = 50, before: str | None = None
 ) -> dict[str, Any]:
     """A page, the newest failure first; `next` is the `before` of the page that follows."""
     at, id_ = _place(before)
     rows = _rows(db, "list", {**selection.values, "limit": limit, "before_at": at, "before_id": id_})
     last = rows[-1] if len(rows) == limit else None
     return {
-        "dead_letters": [as_json(row) for row in rows],
+        "dead_letters": [json_row(row) for row in rows],
         "next": last and f"{last['last_failed_at'].astimezone(UTC).isoformat()}/{last['id']}",
     }
 
@@ -117,20 +117,20 @@ def show_letter(db: Connection, id_: str) -> dict[str, Any]:
         raise DeadLetterUnknown(_unknown([id_]))
     executions = _rows(db, "list_executions", {"id": id_})
     audit = _rows(db, "list_audit", {"id": id_})
-    shown = as_json(found[0])
+    shown = json_row(found[0])
     if executions:  # else the copy in the dead letter is what is left: the job has been pruned
-        shown["execution_history"] = [as_json(row) for row in executions]
-    return shown | {"audit": [as_json(row) for row in audit]}
+        shown["execution_history"] = [json_row(row) for row in executions]
+    return shown | {"audit": [json_row(row) for row in audit]}
 
 
-def list_kinds(db: Connection, selection: LetterSelection, limit: int = 50) -> dict[str, Any]:
+def list_kinds(db: Connection, selection: DeadLetterFilter, limit: int = 50) -> dict[str, Any]:
     """The failures by their fingerprint, those that came last first, each with its counts; `more` there are."""
     kinds = _rows(db, "list_kinds", {**selection.values, "limit": limit})
     total = [kind.pop("all_kinds") for kind in kinds]
-    return {"kinds": [as_json(kind) for kind in kinds], "more": total[0] - len(kinds) if kinds else 0}
+    return {"kinds": [json_row(kind) for kind in kinds], "more": total[0] - len(kinds) if kinds else 0}
 
 
-def triage(db: Connection, selection: LetterSelection, status: str, *, by: str, reason: str | None = None) -> Triaged:
+def triage(db: Connection, selection: DeadLetterFilter, status: str, *, by: str, reason: str | None = None) -> Triaged:
     """Sets what is decided about them. Of ids that are named, either all can take the status or none does."""
     target = LetterStatus(status)
     sources = [str(source) for source, targets in TRIAGE.items() if target in targets]
@@ -152,15 +152,15 @@ def require_found(ids: Sequence[str], found: Mapping[str, Any]) -> None:
         raise DeadLetterUnknown(_unknown(missing))
 
 
-def require_known(db: Connection, catalogue: Catalogue, selection: LetterSelection) -> None:
+def require_known(db: Connection, job_types: JobTypeRegistry, selection: DeadLetterFilter) -> None:
     """Raises for a type that the code, the dead letters and the jobs don't know: it is misspelt."""
     name = selection.job_type
-    if name is None or _rows(db, "list", {**LetterSelection(job_type=name).values, **_FIRST}):
+    if name is None or _rows(db, "list", {**DeadLetterFilter(job_type=name).values, **_FIRST}):
         return
-    listing.require_known(db, catalogue, Selection(job_type=name))
+    listing.require_known(db, job_types, JobFilter(job_type=name))
 
 
-def require_filter(selection: LetterSelection) -> None:
+def require_filter(selection: DeadLetterFilter) -> None:
     """An order that named nothing would concern every dead letter there is."""
     if all(value is None for name, value in selection.values.items() if name not in ("statuses", "until")):
         raise PayloadRefused("this would concern every dead letter: name ids, or a filter such as fingerprint or type")

@@ -16,12 +16,12 @@ from typing import Any
 
 from psycopg.rows import class_row
 
-from signalbox.aws.invoke_async import Handoff
-from signalbox.dead_letters.letters import OPEN, LetterSelection, require_filter, require_found
+from signalbox.aws.invoke_async import FunctionInvoker
+from signalbox.dead_letters.letters import OPEN, DeadLetterFilter, require_filter, require_found
 from signalbox.dead_letters.redrive_checks import Candidate, refusals
 from signalbox.errors import JobRefused, PayloadRefused, TransitionRefused, Unavailable
 from signalbox.packs.job_payload import MOST_BYTES, check_payload
-from signalbox.packs.registries import Catalogue
+from signalbox.packs.registries import JobTypeRegistry
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.queries import load_queries
 
@@ -33,7 +33,7 @@ MOST_INVOCATIONS = 60  # a minute, if no rate says otherwise: Lambda knows no de
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class RedriveRequest:
     """Who redrives, why, and how fast."""
 
     by: str
@@ -47,7 +47,7 @@ class Order:
 
 
 @dataclass(slots=True)
-class Tally:
+class RedriveResult:
     """What has become of an order so far."""
 
     redriven: int = 0
@@ -58,9 +58,9 @@ class Tally:
 
 def redrive(
     db: Connection,
-    catalogue: Catalogue,
-    handoff: Handoff,
-    selection: LetterSelection,
+    job_types: JobTypeRegistry,
+    invoker: FunctionInvoker,
+    selection: DeadLetterFilter,
     *,
     by: str,
     reason: str | None,
@@ -75,22 +75,22 @@ def redrive(
     A filter finds open ones unless it names a status. A dry run changes nothing and says what would happen.
     `announce` is told the jobs, batch by batch and committed.
     """
-    order = Order(by, reason, now, _checked_rate(rate_per_minute))
+    order = RedriveRequest(by, reason, now, _checked_rate(rate_per_minute))
     selection = _bounded(selection, payload)
     total, ids = _pick(db, selection)
     if selection.ids is not None:
         require_found(selection.ids, dict.fromkeys(ids))
-    edited = None if payload is None else _edited(db, catalogue, ids[0], payload)
+    edited = None if payload is None else _edited(db, job_types, ids[0], payload)
     if dry_run:
-        return _preview(db, handoff, ids, total, order)
-    tally = Tally()
+        return _preview(db, invoker, ids, total, order)
+    tally = RedriveResult()
     for batch in _batches(ids):
-        announce(_redrive_batch(db, handoff, batch, order, tally, strict=selection.ids is not None, edited=edited))
+        announce(_redrive_batch(db, invoker, batch, order, tally, strict=selection.ids is not None, edited=edited))
     left = total - tally.redriven - len(tally.refused)
     return {"redriven": tally.redriven, "left": left, "last_at": _text(tally.last), "refused": _told(tally.refused)}
 
 
-def _bounded(selection: LetterSelection, payload: Mapping[str, Any] | None) -> LetterSelection:
+def _bounded(selection: DeadLetterFilter, payload: Mapping[str, Any] | None) -> DeadLetterFilter:
     require_filter(selection)
     if payload is not None and len(selection.ids or ()) != 1:
         raise PayloadRefused("an edited payload is for one dead letter: name its id, and no other")
@@ -105,15 +105,17 @@ def _checked_rate(rate: int | None) -> int | None:
     return rate
 
 
-def _pick(db: Connection, selection: LetterSelection) -> tuple[int, list[str]]:
+def _pick(db: Connection, selection: DeadLetterFilter) -> tuple[int, list[str]]:
     """How many there are, and the ids of the ones to begin with, the oldest failure first: parents before children."""
     rows = db.execute(SQL["pick"], {**selection.values, "limit": MOST}).fetchall()
     return (rows[0][1] if rows else 0), [id_ for id_, _ in rows]
 
 
-def _preview(db: Connection, handoff: Handoff, ids: Sequence[str], total: int, order: Order) -> dict[str, Any]:
+def _preview(
+    db: Connection, invoker: FunctionInvoker, ids: Sequence[str], total: int, order: RedriveRequest
+) -> dict[str, Any]:
     candidates = [one for batch in _batches(ids) for one in _read(db, batch)]
-    refused = refusals(candidates, handoff.stack)
+    refused = refusals(candidates, invoker.stack)
     going = [one for one in candidates if one.id not in refused]
     return {
         "dry_run": True,
@@ -127,36 +129,36 @@ def _preview(db: Connection, handoff: Handoff, ids: Sequence[str], total: int, o
 
 def _redrive_batch(
     db: Connection,
-    handoff: Handoff,
+    invoker: FunctionInvoker,
     ids: Sequence[str],
-    order: Order,
-    tally: Tally,
+    order: RedriveRequest,
+    tally: RedriveResult,
     *,
     strict: bool,
     edited: Mapping[str, Any] | None,
 ) -> list[str]:
     """The jobs that begin anew."""
     with db.transaction():
-        candidates = _hold(db, ids)
-        refused = refusals(candidates, handoff.stack)
+        candidates = _lock(db, ids)
+        refused = refusals(candidates, invoker.stack)
         if strict and refused:
             raise TransitionRefused(_why_none(refused))
         going = [one for one in candidates if one.id not in refused and one.source != "invocation"]
         times = {one.id: order.at(tally.redriven + place) for place, one in enumerate(going)}
         _restart(db, [one for one in going if one.source == "job"], times, edited)
         _send_again(db, [one for one in going if one.source == "message"], times)
-        _settle(db, going, times, order, edited is not None)
+        _mark_redriven(db, going, times, order, edited is not None)
     tally.redriven += len(going)
     tally.refused |= refused
     if times:
         tally.last = max(times.values())
     for one in candidates:
         if one.source == "invocation" and one.id not in refused:
-            _invoke_again(db, handoff, one.id, order, tally)
+            _invoke_again(db, invoker, one.id, order, tally)
     return [one.job_id for one in going if one.source == "job" and one.job_id]
 
 
-def _hold(db: Connection, ids: Sequence[str]) -> list[Candidate]:
+def _lock(db: Connection, ids: Sequence[str]) -> list[Candidate]:
     """Nobody else changes them, their jobs, or what these depend on, until this transaction ends.
 
     Jobs before dead letters, as the worker does that fails a job; each in the order of their ids.
@@ -191,46 +193,48 @@ def _send_again(db: Connection, going: Sequence[Candidate], times: Mapping[str, 
         db.execute(SQL["send_again"], {"rows": json.dumps(rows)})
 
 
-def _settle(
-    db: Connection, going: Sequence[Candidate], times: Mapping[str, datetime], order: Order, was_edited: bool
+def _mark_redriven(
+    db: Connection, going: Sequence[Candidate], times: Mapping[str, datetime], order: RedriveRequest, was_edited: bool
 ) -> None:
     rows = [{"id": one.id, "at": times[one.id].isoformat()} for one in going]
     values = {"rows": json.dumps(rows), "by": order.by, "reason": order.reason, "edited": was_edited}
     db.execute(SQL["settle"], values)
 
 
-def _invoke_again(db: Connection, handoff: Handoff, id_: str, order: Order, tally: Tally) -> None:
+def _invoke_again(
+    db: Connection, invoker: FunctionInvoker, id_: str, order: RedriveRequest, tally: RedriveResult
+) -> None:
     """In a transaction of its own, since it waits for Lambda. First the call: one made twice is skipped by its slot."""
     if tally.invoked >= (order.rate_per_minute or MOST_INVOCATIONS):
         return  # it is among those that are left
     with db.transaction():
-        [one] = _hold(db, [id_])
-        if why := refusals([one], handoff.stack).get(id_):
+        [one] = _lock(db, [id_])
+        if why := refusals([one], invoker.stack).get(id_):
             tally.refused[id_] = why
             return
-        _invoke(handoff, one)
-        _settle(db, [one], {id_: order.now}, order, was_edited=False)
+        _invoke(invoker, one)
+        _mark_redriven(db, [one], {id_: order.now}, order, was_edited=False)
     tally.invoked += 1
     tally.redriven += 1
     tally.last = max(tally.last or order.now, order.now)
 
 
-def _invoke(handoff: Handoff, one: Candidate) -> None:
+def _invoke(invoker: FunctionInvoker, one: Candidate) -> None:
     from botocore.exceptions import BotoCoreError, ClientError
 
     function = str(one.function)
     try:
-        handoff.invoke(function, one.payload)
+        invoker.invoke(function, one.payload)
     except (BotoCoreError, ClientError) as error:
         raise Unavailable(f"dead letter {one.id} was not redriven: {function} takes no invocation: {error}") from None
 
 
-def _edited(db: Connection, catalogue: Catalogue, id_: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+def _edited(db: Connection, job_types: JobTypeRegistry, id_: str, payload: Mapping[str, Any]) -> dict[str, Any]:
     """The columns of the job that the new payload changes, once its type's model has taken it."""
     [one] = _read(db, [id_])
     if one.source != "job":
         raise PayloadRefused(f"dead letter {id_} is of a lost {one.source}: only the payload of a job can be edited")
-    known = catalogue.find(one.job_type)
+    known = job_types.find(one.job_type)
     model = check_payload(known, dict(payload))
     known.check(model)
     text = model.model_dump_json()

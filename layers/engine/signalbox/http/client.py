@@ -26,7 +26,7 @@ FROM_A_GATEWAY = (502, 504, 520, 524)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """What a request came to."""
 
     status: int  # 0: there was no answer
@@ -53,7 +53,7 @@ class Answer:
         return fields if isinstance(fields, dict) else {}
 
 
-class Web:
+class HttpClient:
     """A pool of connections. Made for each run: between two of them the other side hangs up on idle ones."""
 
     def __init__(self, read_seconds: float) -> None:
@@ -69,15 +69,15 @@ class Web:
 
     def send(
         self, method: str, url: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
-    ) -> Answer:
+    ) -> Response:
         """One try, without redirects."""
         from urllib3.exceptions import HTTPError
 
         try:
             response = self._pool.request(method, url, body=body, headers=headers, redirect=False)
         except HTTPError as error:
-            return Answer(0, _words(error), doubtful=not _never_sent(error))
-        answer = Answer(
+            return Response(0, _words(error), doubtful=not _never_sent(error))
+        answer = Response(
             response.status,
             f"status {response.status}",
             response.data,
@@ -87,7 +87,7 @@ class Web:
         return replace(answer, doubtful=_is_doubtful(answer))
 
 
-def _is_doubtful(answer: Answer) -> bool:
+def _is_doubtful(answer: Response) -> bool:
     """A gateway's failure, unless the service's own words are in it; and a failure that gives a result all the same."""
     if answer.status < 500:
         return False

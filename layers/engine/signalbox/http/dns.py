@@ -13,7 +13,7 @@ from threading import Thread
 
 from signalbox.errors import Unavailable
 from signalbox.http.allowed_addresses import Address, may_receive, read_address
-from signalbox.http.url import Target, TargetRefused
+from signalbox.http.url import Receiver, ReceiverRefused
 from signalbox.runtime.settings import Settings
 
 MOST_SECONDS = 5.0
@@ -23,18 +23,18 @@ class NameUnresolved(Unavailable):
     """The resolver knows no address of the receiver, or does not answer."""
 
 
-def addresses_of(target: Target, settings: Settings, ends_at: float) -> list[Address]:
+def addresses_of(target: Receiver, settings: Settings, ends_at: float) -> list[Address]:
     """All of them, each once, in the resolver's order; raises if one of them is none that a webhook may go to."""
     found = list(dict.fromkeys(map(read_address, _look_up(target, ends_at))))
     allowed, refused = settings.webhook_allowed_networks, settings.webhook_refused_networks
     checked = [address for address in found if address is not None and may_receive(address, allowed, refused)]
     if len(checked) < len(found):
         # Which one is not said: whoever names receivers would learn our network from it.
-        raise TargetRefused(f"{target.host} has an address that webhooks are not sent to: it is not a public one")
+        raise ReceiverRefused(f"{target.host} has an address that webhooks are not sent to: it is not a public one")
     return checked
 
 
-def _look_up(target: Target, ends_at: float) -> list[str]:
+def _look_up(target: Receiver, ends_at: float) -> list[str]:
     """In a thread, since the C library's resolver takes no time limit."""
     answers: SimpleQueue[list[str] | OSError] = SimpleQueue()
     Thread(target=_ask, args=(target, answers), name="resolver", daemon=True).start()
@@ -47,7 +47,7 @@ def _look_up(target: Target, ends_at: float) -> list[str]:
     return answer
 
 
-def _ask(target: Target, answers: SimpleQueue[list[str] | OSError]) -> None:
+def _ask(target: Receiver, answers: SimpleQueue[list[str] | OSError]) -> None:
     try:
         found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
         answers.put([str(where[0]) for *_, where in found])

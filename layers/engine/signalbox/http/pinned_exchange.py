@@ -19,7 +19,7 @@ from typing import Any
 
 from signalbox.errors import Unavailable
 from signalbox.http.allowed_addresses import Address
-from signalbox.http.url import Target
+from signalbox.http.url import Receiver
 
 CONNECT_SECONDS = 5.0  # for each address
 BODY_SECONDS = 5.0  # once the status is there, which decides; the rest is for people
@@ -38,7 +38,7 @@ class _TooMuch(HTTPException):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class WebhookResponse:
     """What a receiver said."""
 
     status: int
@@ -48,8 +48,8 @@ class Answer:
 
 
 def send(
-    target: Target, addresses: Sequence[Address], headers: Mapping[str, str], body: bytes, ends_at: float
-) -> Answer:
+    target: Receiver, addresses: Sequence[Address], headers: Mapping[str, str], body: bytes, ends_at: float
+) -> WebhookResponse:
     """One POST to the first address that takes a connection. Raises ReceiverFailed where no answer came."""
     try:
         with _connect(target, addresses, ends_at) as connection:
@@ -65,7 +65,7 @@ def send(
         raise ReceiverFailed(f"{target.host} gave no answer: {type(error).__name__}") from None
 
 
-def _connect(target: Target, addresses: Sequence[Address], ends_at: float) -> socket.socket:
+def _connect(target: Receiver, addresses: Sequence[Address], ends_at: float) -> socket.socket:
     last: OSError = TimeoutError()
     for address in addresses:
         try:
@@ -107,7 +107,7 @@ def trust() -> ssl.SSLContext:
     return context
 
 
-def _request(target: Target, headers: Mapping[str, str], body: bytes) -> bytes:
+def _request(target: Receiver, headers: Mapping[str, str], body: bytes) -> bytes:
     ours = {"Host": target.authority, "Content-Length": str(len(body)), "Connection": "close"}
     lines = [f"POST {target.path} HTTP/1.1", *(f"{name}: {value}" for name, value in {**ours, **headers}.items())]
     return "\r\n".join([*lines, "", ""]).encode("ascii") + body
@@ -121,7 +121,7 @@ def _write(connection: socket.socket, request: bytes, ends_at: float) -> None:
         rest = rest[connection.send(rest[:PIECE]) :]
 
 
-def _read(connection: socket.socket, ends_at: float) -> Answer:
+def _read(connection: socket.socket, ends_at: float) -> WebhookResponse:
     wire = _Wire(connection, ends_at, MOST_OF_HEAD)
     response = HTTPResponse(_Source(wire), method="POST")  # type: ignore[arg-type]
     response.begin()
@@ -130,7 +130,7 @@ def _read(connection: socket.socket, ends_at: float) -> Answer:
     wire.allow(MOST_BEHIND_HEAD, min(ends_at, time.monotonic() + BODY_SECONDS))
     body, whole = _read_body(response)
     headers = {name.lower(): value for name, value in response.getheaders()}
-    return Answer(response.status, headers, body, whole)
+    return WebhookResponse(response.status, headers, body, whole)
 
 
 def _read_body(response: HTTPResponse) -> tuple[bytes, bool]:

@@ -18,12 +18,12 @@ _LABEL = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
 _NAME = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(\.{_LABEL})*")
 
 
-class TargetRefused(Refused):
+class ReceiverRefused(Refused):
     """A URL that no webhook is sent to."""
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class Receiver:
     """A URL's parts, as they go into a request."""
 
     scheme: str
@@ -38,35 +38,35 @@ class Target:
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
 
-def read_url(url: str) -> Target:
+def read_url(url: str) -> Receiver:
     """Its parts, or why it can't be one. The URL itself stays out of the error: its path may be a secret."""
     if len(url) > MOST_CHARACTERS or not _CHARACTERS.fullmatch(url):
-        raise TargetRefused(
+        raise ReceiverRefused(
             f"the URL is not one of at most {MOST_CHARACTERS} plain characters: encode others as %XX, names as xn--…"
         )
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        raise TargetRefused("the URL has a host or a port that can't be read") from None
+        raise ReceiverRefused("the URL has a host or a port that can't be read") from None
     if parts.scheme not in DEFAULT_PORTS:
-        raise TargetRefused("the URL does not begin with https://")
+        raise ReceiverRefused("the URL does not begin with https://")
     if "@" in parts.netloc or "#" in url:
-        raise TargetRefused("the URL holds a user or a fragment: neither belongs into a webhook's")
+        raise ReceiverRefused("the URL holds a user or a fragment: neither belongs into a webhook's")
     if not (_NAME.fullmatch(host) or ("[" in parts.netloc and _is_address_6(host))):
-        raise TargetRefused("the URL's host is neither a name nor an address")
+        raise ReceiverRefused("the URL's host is neither a name nor an address")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Target(parts.scheme, host, port if port is not None else DEFAULT_PORTS[parts.scheme], path)
+    return Receiver(parts.scheme, host, port if port is not None else DEFAULT_PORTS[parts.scheme], path)
 
 
-def require_allowed(target: Target, settings: Settings) -> None:
+def require_allowed(target: Receiver, settings: Settings) -> None:
     """Raises where this stack sends nothing that way."""
     if target.scheme == "http" and not settings.webhook_allow_http:
-        raise TargetRefused(
+        raise ReceiverRefused(
             f"{target.host}: webhooks go over https, and this stack's SIGNALBOX_WEBHOOK_ALLOW_HTTP is off"
         )
     if not any(target.port in ports for ports in settings.webhook_ports):
-        raise TargetRefused(f"{target.host}: port {target.port} is not among this stack's SIGNALBOX_WEBHOOK_PORTS")
+        raise ReceiverRefused(f"{target.host}: port {target.port} is not among this stack's SIGNALBOX_WEBHOOK_PORTS")
 
 
 def _is_address_6(host: str) -> bool:

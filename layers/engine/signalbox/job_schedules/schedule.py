@@ -75,7 +75,7 @@ class JobSchedule:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class DueRuns:
     """What is to be done about a schedule now."""
 
     runs: tuple[datetime, ...]  # the instants that get a job each
@@ -91,16 +91,16 @@ def next_run(schedule: JobSchedule, after: datetime) -> datetime | None:
     return None if fire is None or (schedule.expires_at and fire >= schedule.expires_at) else fire
 
 
-def take_turn(schedule: JobSchedule, now: datetime) -> Turn:
+def due_runs(schedule: JobSchedule, now: datetime) -> DueRuns:
     """What has become due, by the schedule's own policy for what was missed."""
     most = min(MOST_AT_ONCE, schedule.runs_left or MOST_AT_ONCE) if schedule.catch_up == "all" else MOST_COUNTED
     due = list(islice(_due(schedule, now), most))
     if not due:
-        return Turn((), 0, schedule.next_run_at)
+        return DueRuns((), 0, schedule.next_run_at)
     following = next_run(schedule, due[-1])
     runs = tuple(due) if schedule.catch_up == "all" else _latest(schedule, due[-1], following, now)
     spent = replace(schedule, run_count=schedule.run_count + len(runs))
-    return Turn(runs, len(due) - len(runs), None if spent.runs_left == 0 else following)
+    return DueRuns(runs, len(due) - len(runs), None if spent.runs_left == 0 else following)
 
 
 def _latest(schedule: JobSchedule, last: datetime, following: datetime | None, now: datetime) -> tuple[datetime, ...]:

@@ -21,11 +21,11 @@ from signalbox.errors import JobRefused, ScheduleRefused, ScheduleUnknown
 from signalbox.job_schedules.cron import Cron, zone_of
 from signalbox.job_schedules.schedule import CatchUp, JobSchedule, job_of, next_run
 from signalbox.operate import audit
-from signalbox.operate.audit import Orderer
+from signalbox.operate.audit import Actor
 from signalbox.packs.payload import Payload, fault_of
-from signalbox.packs.registries import Catalogue
+from signalbox.packs.registries import JobTypeRegistry
 from signalbox.postgres.connection import Connection
-from signalbox.postgres.json_rows import as_json
+from signalbox.postgres.json_rows import json_row
 from signalbox.postgres.queries import load_queries
 from signalbox.postgres.uuid7 import new_ids
 from signalbox.submit.insert import check_job
@@ -72,7 +72,7 @@ class NewSchedule:
 
 
 def create_schedule(
-    db: Connection, catalogue: Catalogue, new: NewSchedule, *, by: Orderer, now: datetime, replacing: bool = False
+    db: Connection, job_types: JobTypeRegistry, new: NewSchedule, *, by: Actor, now: datetime, replacing: bool = False
 ) -> JobSchedule:
     """Stores it under its name. Replacing keeps what the old one has counted, a pause, and, where it runs at the same
     times, the instant that comes next."""
@@ -82,7 +82,7 @@ def create_schedule(
         old = _find(db, new.name)
         if old is not None and not replacing:
             raise ScheduleRefused(f"there is a schedule '{new.name}' already: replace it, or give another name")
-        schedule = _planned(catalogue, _made(new, old, by, now), old, now)
+        schedule = _planned(job_types, _made(new, old, by, now), old, now)
         values = {name: Jsonb(value) if isinstance(value, dict) else value for name, value in asdict(schedule).items()}
         db.execute(SQL["store"], values)
         audit.note(db, by, "schedule.replace" if old else "schedule.create", kind="schedule", id_=schedule.id,
@@ -112,7 +112,7 @@ def show_schedule(db: Connection, which: str) -> JobSchedule:
     return found
 
 
-def pause_schedule(db: Connection, which: str, *, by: Orderer, now: datetime) -> JobSchedule:
+def pause_schedule(db: Connection, which: str, *, by: Actor, now: datetime) -> JobSchedule:
     """Until it is resumed. What falls into the pause gets no job, and does not count as missed.
 
     The newest pause counts.
@@ -125,7 +125,7 @@ def pause_schedule(db: Connection, which: str, *, by: Orderer, now: datetime) ->
         )
 
 
-def resume_schedule(db: Connection, which: str, *, by: Orderer, now: datetime) -> JobSchedule:
+def resume_schedule(db: Connection, which: str, *, by: Actor, now: datetime) -> JobSchedule:
     """Goes on with the next instant. Something that was to happen once, and has not, happens now."""
     with db.transaction():
         found = _hold(db, which)
@@ -139,7 +139,7 @@ def resume_schedule(db: Connection, which: str, *, by: Orderer, now: datetime) -
         )
 
 
-def delete_schedule(db: Connection, which: str, *, by: Orderer) -> JobSchedule:
+def delete_schedule(db: Connection, which: str, *, by: Actor) -> JobSchedule:
     """Its jobs stay, and so does what the audit log tells of it."""
     with db.transaction():
         found = _hold(db, which)
@@ -151,7 +151,7 @@ def delete_schedule(db: Connection, which: str, *, by: Orderer) -> JobSchedule:
 
 def shown(schedule: JobSchedule) -> dict[str, Any]:
     """As JSON has it."""
-    return {"status": schedule.status, **as_json(asdict(schedule))}
+    return {"status": schedule.status, **json_row(asdict(schedule))}
 
 
 def _refuse_unfit(new: NewSchedule) -> None:
@@ -206,7 +206,7 @@ def _content_fault(new: NewSchedule) -> str | None:
     return "it holds a NUL character, which PostgreSQL can't store" if "\\u0000" in text else None
 
 
-def _made(new: NewSchedule, old: JobSchedule | None, by: Orderer, now: datetime) -> JobSchedule:
+def _made(new: NewSchedule, old: JobSchedule | None, by: Actor, now: datetime) -> JobSchedule:
     """The row, but for when it runs next."""
     return JobSchedule(
         id=old.id if old else new_ids(1)[0],
@@ -240,7 +240,7 @@ def _made(new: NewSchedule, old: JobSchedule | None, by: Orderer, now: datetime)
     )
 
 
-def _planned(catalogue: Catalogue, made: JobSchedule, old: JobSchedule | None, now: datetime) -> JobSchedule:
+def _planned(job_types: JobTypeRegistry, made: JobSchedule, old: JobSchedule | None, now: datetime) -> JobSchedule:
     same = old is not None and old.timing == made.timing
     if made.max_runs is not None and made.run_count > made.max_runs:
         raise ScheduleRefused(f"schedule '{made.name}' has run {made.run_count} times, more than max_runs says")
@@ -253,7 +253,7 @@ def _planned(catalogue: Catalogue, made: JobSchedule, old: JobSchedule | None, n
     if due is None and not same:
         raise ScheduleRefused(f"schedule '{made.name}' would never run: its time, its expiry or its max_runs is past")
     try:
-        check_job(catalogue, job_of(made, due or now), now)
+        check_job(job_types, job_of(made, due or now), now)
     except JobRefused as error:
         raise JobRefused(f"schedule '{made.name}': {error}") from None
     return replace(made, next_run_at=due if made.enabled else None)
@@ -288,7 +288,7 @@ def _hold(db: Connection, which: str) -> JobSchedule:
     return _find(db, which, "hold") or show_schedule(db, which)
 
 
-def _change(db: Connection, schedule: JobSchedule, by: Orderer, action: str) -> JobSchedule:
+def _change(db: Connection, schedule: JobSchedule, by: Actor, action: str) -> JobSchedule:
     db.execute(SQL["change"], asdict(schedule) | {"options": None, "payload_template": None, "metadata": None})
     audit.note(db, by, action, kind="schedule", id_=schedule.id, detail={"name": schedule.name})
     return schedule

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from signalbox.aws.errors import failure_of
+from signalbox.aws.errors import classify
 from signalbox.packs.job_payload import JobPayload
 from signalbox.packs.outcome import Completed, More, Permanent
 from signalbox.postgres.queries import load_queries
@@ -85,7 +85,7 @@ def deliver_notification(context: JobContext) -> Completed | More:
 
 def _by_mail(context: JobContext) -> Completed:
     """One message to all of them, who see each other."""
-    sender = context.tools.settings.sender_address
+    sender = context.resources.settings.sender_address
     if sender is None:
         raise Permanent("mail can't be sent: this stack has no SIGNALBOX_SENDER_ADDRESS")
     payload: DeliverNotification = context.payload
@@ -109,7 +109,7 @@ def _by_sms(context: JobContext) -> Completed | More:
 
 def _to_topics(context: JobContext) -> Completed | More:
     """To the stack's topic for this alone: the role may publish to the operators' too, which tasks tell of failures."""
-    topic = context.tools.settings.notifications_topic_arn
+    topic = context.resources.settings.notifications_topic_arn
     if topic is None:
         raise Permanent("no topic is open to jobs: this stack has no SIGNALBOX_NOTIFICATIONS_TOPIC_ARN")
     topics: list[str] = context.payload.recipients or [topic]
@@ -172,7 +172,7 @@ def _call(service: str, call: Callable[..., Any], **asked: Any) -> Any:
     try:
         return call(**asked)
     except (BotoCoreError, ClientError) as error:
-        raise failure_of(error, service) from None
+        raise classify(error, service) from None
 
 
 def _text(text: str) -> dict[str, str]:

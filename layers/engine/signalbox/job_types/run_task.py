@@ -20,7 +20,7 @@ from signalbox.ledger.task_payload import Origin, TaskPayload
 from signalbox.packs.job_payload import JobPayload
 from signalbox.packs.outcome import Completed, More, Outcome, Permanent, Snooze
 from signalbox.packs.payload import Instant
-from signalbox.packs.registries import Registry
+from signalbox.packs.registries import TaskRegistry
 from signalbox.postgres.queries import load_queries
 from signalbox.worker.job_context import JobContext
 
@@ -39,14 +39,14 @@ class RunTask(JobPayload):
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class RunTaskCursor:
     """What the pieces so far have come to: the job's cursor."""
 
     step: int = 0
     items: int = 0
 
 
-def check(payload: RunTask, tasks: Registry) -> None:
+def check(payload: RunTask, tasks: TaskRegistry) -> None:
     """Refuse a task that no worker of this stack can run, at the submit as in an attempt."""
     task = tasks.find(payload.task)
     if task.function != "archiver":
@@ -61,25 +61,25 @@ def run_task(context: JobContext) -> Outcome:
     """One run of the task."""
     context.check_cancelled()
     _refuse_unfit(context)
-    progress, due = Progress(**(context.cursor or {})), _due(context)
+    progress, due = RunTaskCursor(**(context.cursor or {})), _due(context)
     asked = _payload(context, progress, due)
     # The run's lease and budget end with this attempt, not with the worker's invocation.
     invocation = Invocation(f"job-{context.job.id}", context.now, context.budget.ends_at)
-    answer = run.run_task(context.tools, asked, invocation, continues=False)
+    answer = run.run_task(context.resources, asked, invocation, continues=False)
     if _must_wait(context, answer, asked):
         return Snooze(WAIT, answer["reason"])
     items = progress.items + answer["items"]
     if not answer.get("more"):
         return Completed(answer | {"items": items})
-    if progress.step >= context.tools.settings.max_continuations:
+    if progress.step >= context.resources.settings.max_continuations:
         raise Permanent(f"task '{asked.task}', slot {answer['slot']}: {answer['reason']}; is its work endless?")
-    return More(asdict(Progress(progress.step + 1, items)), message=f"{items} items, and work is left")
+    return More(asdict(RunTaskCursor(progress.step + 1, items)), message=f"{items} items, and work is left")
 
 
 def _refuse_unfit(context: JobContext) -> None:
-    settings = context.tools.settings
-    check(context.payload, context.tools.registry)
-    run.check_enabled(context.tools, context.payload.task)
+    settings = context.resources.settings
+    check(context.payload, context.resources.tasks)
+    run.check_enabled(context.resources, context.payload.task)
     if context.job.timeout_ms <= settings.budget_margin_seconds * 1000:
         raise PayloadRefused(
             f"a time-out of {context.job.timeout_ms / 1000:g} s leaves a task no time: "
@@ -95,7 +95,7 @@ def _due(context: JobContext) -> datetime:
     return row[0] if row is not None and row[0] is not None else context.job.created_at
 
 
-def _payload(context: JobContext, progress: Progress, due: datetime) -> TaskPayload:
+def _payload(context: JobContext, progress: RunTaskCursor, due: datetime) -> TaskPayload:
     payload: RunTask = context.payload
     # What succeeded since the job was submitted may be its own doing, in an attempt whose end was lost: even a forced
     # run is not run twice.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from signalbox.jobs.job import Job
+from signalbox.jobs.job import ClaimedJob
 from signalbox.jobs.verdict import Verdict, as_json
 
 
@@ -11,6 +11,6 @@ def end_record(job_id: str, token: str, verdict: Verdict, measured: str = "") ->
     return f'{{"id":"{job_id}","token":"{token}",{measured}{as_json(verdict)[1:]}'
 
 
-def record_of(job: Job, verdict: Verdict, measured: str = "") -> str:
+def record_of(job: ClaimedJob, verdict: Verdict, measured: str = "") -> str:
     """The same for a claimed job."""
     return end_record(job.id, job.token, verdict, measured)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 
-class Job(NamedTuple):
+class ClaimedJob(NamedTuple):
     """One row of what claim_jobs answers, in its order, and the token; a tuple, as the driver makes it."""
 
     id: str

@@ -49,7 +49,7 @@ _UNFIT = re.compile(r"[^!-~]")  # SQS takes up to 128 printable characters of AS
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class JobMessage:
     """What is sent for a job."""
 
     job_id: str

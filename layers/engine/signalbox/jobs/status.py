@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 
-class JobState(StrEnum):
+class JobStatus(StrEnum):
     """Where a job is. Completed and cancelled are for good."""
 
     PENDING = "pending"  # waits for its time, or for other jobs
@@ -18,8 +18,8 @@ class JobState(StrEnum):
     PAUSED = "paused"  # until somebody resumes it, or what it belongs to
 
 
-_S = JobState
-TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
+_S = JobStatus
+TRANSITIONS: Mapping[JobStatus, frozenset[JobStatus]] = {
     _S.PENDING: frozenset({_S.QUEUED, _S.CANCELLED, _S.PAUSED}),
     _S.QUEUED: frozenset({_S.RUNNING, _S.PENDING, _S.CANCELLED, _S.PAUSED}),
     _S.RUNNING: frozenset({_S.COMPLETED, _S.PENDING, _S.FAILED, _S.CANCELLED}),

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from signalbox.aws.errors import is_denied
 from signalbox.errors import Refused
-from signalbox.jobs.job import Job
+from signalbox.jobs.job import ClaimedJob
 from signalbox.packs.job_type import JobType
 from signalbox.packs.outcome import (
     Cancelled,
@@ -117,7 +117,7 @@ def _bounded(delay: timedelta) -> timedelta:
     return min(LONGEST_WAIT, max(timedelta(0), delay))
 
 
-def check_pieces(job_type: JobType, job: Job, answer: Any, now: datetime) -> None:
+def check_pieces(job_type: JobType, job: ClaimedJob, answer: Any, now: datetime) -> None:
     """Refuse a further piece to a job that has had as many, or has taken as long, as its type allows."""
     if not isinstance(answer, More):
         return
@@ -130,7 +130,7 @@ def check_pieces(job_type: JobType, job: Job, answer: Any, now: datetime) -> Non
         )
 
 
-def of_error(job_type: JobType, job: Job, error: BaseException, chance: float, now: datetime) -> Verdict:
+def of_error(job_type: JobType, job: ClaimedJob, error: BaseException, chance: float, now: datetime) -> Verdict:
     """What the function raised."""
     told = describe(error)
     match error:
@@ -156,7 +156,7 @@ def _is_permanent(job_type: JobType, error: BaseException) -> bool:
     return isinstance(error, _PERMANENT) or is_denied(error)
 
 
-def _throttled(job_type: JobType, job: Job, error: RateLimited, told: dict[str, Any], now: datetime) -> Verdict:
+def _throttled(job_type: JobType, job: ClaimedJob, error: RateLimited, told: dict[str, Any], now: datetime) -> Verdict:
     count, lasted = job.throttles + 1, now - (job.throttled_since or now)
     if count >= job_type.retry.max_throttles or lasted > job_type.retry.throttled_at_most:
         words = f"{told['message']} (rate-limited {count} times in {_spoken(lasted)})"

@@ -19,7 +19,7 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from signalbox.errors import BackfillRefused
-from signalbox.ledger.ledger import Claim, Ending, RunStatus, Slot
+from signalbox.ledger.ledger import RunClaim, RunEnd, RunStatus, Slot
 from signalbox.packs.schedule import Schedule
 from signalbox.packs.task import Task
 from signalbox.postgres.connection import Connection
@@ -67,7 +67,7 @@ TRANSITIONS: dict[BackfillStatus, frozenset[BackfillStatus]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class BackfillRequest:
     """What somebody asks to be run again."""
 
     task: Task
@@ -101,7 +101,7 @@ class Backfill:
     slots: dict[str, int]
 
 
-def slots_of(order: Order, clock: datetime) -> list[datetime]:
+def slots_of(order: BackfillRequest, clock: datetime) -> list[datetime]:
     """The slots of the range, both ends included; refuses a range without any, in the future, or beyond all measure."""
     if order.task.schedule is None:
         raise BackfillRefused(f"task '{order.task.name}' has no schedule, so a range of time holds no slots of it")
@@ -121,7 +121,7 @@ def slots_of(order: Order, clock: datetime) -> list[datetime]:
     return slots
 
 
-def preview(connection: Connection, order: Order, clock: datetime) -> dict[str, Any]:
+def preview(connection: Connection, order: BackfillRequest, clock: datetime) -> dict[str, Any]:
     """What a backfill would do, without doing any of it."""
     slots = slots_of(order, clock)
     row = connection.execute(SQL["count_succeeded"], {"task": order.task.name, "slots": slots}).fetchone()
@@ -138,7 +138,7 @@ def preview(connection: Connection, order: Order, clock: datetime) -> dict[str, 
     }
 
 
-def create(connection: Connection, order: Order, clock: datetime) -> Backfill:
+def create(connection: Connection, order: BackfillRequest, clock: datetime) -> Backfill:
     """Writes the backfill with all its slots, or nothing; slots that have succeeded are marked, not run."""
     slots = slots_of(order, clock)
     with connection.transaction():
@@ -197,7 +197,7 @@ def cancel(connection: Connection, backfill_id: str, by: str | None, reason: str
     return _move(connection, backfill_id, BackfillStatus.CANCELLED, {"by": by, "reason": reason}, SQL["cancel"])
 
 
-def settle(connection: Connection, backfill_id: str, slot: Slot, claim: Claim, ending: Ending) -> None:
+def record_slot(connection: Connection, backfill_id: str, slot: Slot, claim: RunClaim, ending: RunEnd) -> None:
     """Writes what the slot's run came to, in the transaction that ends the run; with work left it stays open."""
     if ending.more and ending.reason is None:
         return
@@ -210,7 +210,7 @@ def settle(connection: Connection, backfill_id: str, slot: Slot, claim: Claim, e
     connection.execute(SQL["settle"], values)
 
 
-def settle_unclaimed(connection: Connection, backfill_id: str, slot: Slot, claim: Claim) -> None:
+def record_unclaimed_slot(connection: Connection, backfill_id: str, slot: Slot, claim: RunClaim) -> None:
     """The slot was not ours to run. If it has succeeded in another run, that is this backfill's answer too; if another
     slot of the task was in the way, it goes out again; and while another worker has it, that one will settle it."""
     values = {"id": backfill_id, "slot": slot.instant, "task": slot.task.name}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, timedelta
 
-from signalbox.aws.invoke_async import Handoff
+from signalbox.aws.invoke_async import FunctionInvoker
 from signalbox.budget import Budget
 from signalbox.errors import Unavailable
 from signalbox.ledger.backfill import Backfill, find, put_back
 from signalbox.ledger.ledger import Trigger
-from signalbox.packs.registries import Registry
+from signalbox.packs.registries import TaskRegistry
 from signalbox.packs.task import Overlap, Task
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.queries import load_queries
@@ -21,12 +21,14 @@ LOST_AFTER = timedelta(minutes=15)
 MOST_ATTEMPTS = 5
 
 
-def advance(connection: Connection, handoff: Handoff, registry: Registry, budget: Budget, log: Logger) -> int:
+def advance(
+    connection: Connection, invoker: FunctionInvoker, registry: TaskRegistry, budget: Budget, log: Logger
+) -> int:
     """Starts what is due of every running backfill; answers how many slots that was."""
     started = 0
     for (backfill_id,) in connection.execute(SQL["list_open"]).fetchall():
         backfill = find(connection, str(backfill_id))
-        task = registry.tasks.get(backfill.task)
+        task = registry.by_name.get(backfill.task)
         if task is None:
             log.warning(
                 "backfill.stalled",
@@ -34,13 +36,15 @@ def advance(connection: Connection, handoff: Handoff, registry: Registry, budget
             )
             continue
         try:
-            started += _advance_one(connection, handoff, task, backfill, budget)
+            started += _advance_one(connection, invoker, task, backfill, budget)
         except Unavailable as error:
             log.warning("backfill.stalled", extra={"backfill_id": backfill.id, "error": str(error)})
     return started
 
 
-def _advance_one(connection: Connection, handoff: Handoff, task: Task, backfill: Backfill, budget: Budget) -> int:
+def _advance_one(
+    connection: Connection, invoker: FunctionInvoker, task: Task, backfill: Backfill, budget: Budget
+) -> int:
     values = {"id": backfill.id, "task": task.name, "lost_after": LOST_AFTER, "most_attempts": MOST_ATTEMPTS}
     connection.execute(SQL["recover_lost"], values)
     at_once = 1 if task.overlap is Overlap.FORBID else None
@@ -54,7 +58,7 @@ def _advance_one(connection: Connection, handoff: Handoff, task: Task, backfill:
     }
     try:
         while waiting and not budget.spent:
-            handoff.rerun(task, waiting[-1], Trigger.BACKFILL, request, backfill_id=backfill.id)
+            invoker.rerun(task, waiting[-1], Trigger.BACKFILL, request, backfill_id=backfill.id)
             waiting.pop()
     finally:
         if waiting:

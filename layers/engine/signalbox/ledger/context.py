@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 from psycopg.pq import TransactionStatus
 
 from signalbox.aws.clients import Clients
-from signalbox.aws.invoke_async import Handoff
+from signalbox.aws.invoke_async import FunctionInvoker
 from signalbox.budget import Budget
-from signalbox.packs.registries import Catalogue, Registry
+from signalbox.packs.registries import JobTypeRegistry, TaskRegistry
 from signalbox.postgres.connection import Connection
 from signalbox.runtime.log import Logger
 from signalbox.runtime.metrics import TaskMetrics
 from signalbox.runtime.settings import Settings
 
 if TYPE_CHECKING:
-    from signalbox.publish.publisher import Courier
+    from signalbox.publish.publisher import Publisher
     from signalbox.submit.new_job import NewJob, Submitted
 
 
@@ -38,30 +38,30 @@ class Context:
     budget: Budget
     db: Connection  # each statement commits by itself but for those in `with db.transaction()`
     clients: Clients
-    handoff: Handoff
+    invoker: FunctionInvoker
     log: Logger
     metrics: TaskMetrics
-    registry: Registry  # the tasks that this stack runs
-    known: Registry  # those, and the disabled ones
+    enabled_tasks: TaskRegistry  # the tasks that this stack runs
+    all_tasks: TaskRegistry  # those, and the disabled ones
     worker_id: str
-    catalogue: Catalogue  # the job types that it runs
+    job_types: JobTypeRegistry  # the job types that it runs
     settings: Settings
 
     @property
-    def courier(self) -> Courier:
+    def publisher(self) -> Publisher:
         """For jobs that were changed or submitted, once that is committed."""
-        from signalbox.publish.publisher import Courier  # few tasks change a job
+        from signalbox.publish.publisher import Publisher  # few tasks change a job
 
-        return Courier(self.clients, self.handoff.stack, self.settings.event_bus, self.log, self.settings.job_events)
+        return Publisher(self.clients, self.invoker.stack, self.settings.event_bus, self.log, self.settings.job_events)
 
     def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
         """Stores jobs, all or none, and sends them. In a transaction of the task's they come and go with it, and
         dispatch_jobs sends them, within a minute."""
         from signalbox.submit.insert import submit
 
-        submitted = submit(self.db, self.catalogue, jobs, self.now)
+        submitted = submit(self.db, self.job_types, jobs, self.now)
         if self.db.info.transaction_status == TransactionStatus.IDLE:
-            self.courier.carry(submitted)
+            self.publisher.publish_submitted(submitted)
         return submitted
 
 

@@ -65,7 +65,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class RunClaim:
     """The answer to an attempt to take a slot."""
 
     run_id: int
@@ -74,7 +74,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class RunEnd:
     """What a run has come to."""
 
     status: RunStatus
@@ -86,7 +86,7 @@ class Ending:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class ClaimRequest:
     """Who claims, for what reason, and for how long."""
 
     worker_id: str
@@ -99,7 +99,7 @@ class Attempt:
     request: dict[str, Any] | None = None  # kept, so that the sweep can ask for the run again
 
 
-def claim(connection: Connection, slot: Slot, attempt: Attempt) -> Claim:
+def claim(connection: Connection, slot: Slot, attempt: ClaimRequest) -> RunClaim:
     """Takes the slot, unless it has succeeded before, is held by another worker or may not overlap."""
     try:
         row = connection.execute(SQL["claim"], _claim_values(slot, attempt)).fetchone()
@@ -109,10 +109,10 @@ def claim(connection: Connection, slot: Slot, attempt: Attempt) -> Claim:
             "run `signalbox doctor`, then the migrator"
         ) from None
     assert row is not None  # noqa: S101 - the function answers exactly one row
-    return Claim(row[0], RunStatus(row[1]), row[2])
+    return RunClaim(row[0], RunStatus(row[1]), row[2])
 
 
-def record(connection: Connection, slot: Slot, claim: Claim, worker_id: str, ending: Ending) -> int:
+def record(connection: Connection, slot: Slot, claim: RunClaim, worker_id: str, ending: RunEnd) -> int:
     """Ends the run and gives its lease back; answers its duration in milliseconds."""
     row = connection.execute(
         SQL["record"],
@@ -137,7 +137,7 @@ def record(connection: Connection, slot: Slot, claim: Claim, worker_id: str, end
     return int(row[0])
 
 
-def record_disabled(connection: Connection, slot: Slot, attempt: Attempt) -> Claim:
+def record_disabled(connection: Connection, slot: Slot, attempt: ClaimRequest) -> RunClaim:
     """A skipped row for a slot whose task is disabled. That slot is decided, and is not missed later."""
     [[run_id]] = connection.execute(
         SQL["record_disabled"],
@@ -150,11 +150,11 @@ def record_disabled(connection: Connection, slot: Slot, attempt: Attempt) -> Cla
             "reason": DISABLED,
         },
     ).fetchall()
-    return Claim(int(run_id), RunStatus.SKIPPED, DISABLED)
+    return RunClaim(int(run_id), RunStatus.SKIPPED, DISABLED)
 
 
 def record_refusal(
-    connection: Connection, slot: Slot, attempt: Attempt, request_id: str, error: dict[str, Any]
+    connection: Connection, slot: Slot, attempt: ClaimRequest, request_id: str, error: dict[str, Any]
 ) -> int | None:
     """A failed row for a request that can't be run, once however often Lambda delivers it."""
     row = connection.execute(
@@ -172,7 +172,7 @@ def record_refusal(
     return None if row is None else int(row[0])
 
 
-def _claim_values(slot: Slot, attempt: Attempt) -> dict[str, Any]:
+def _claim_values(slot: Slot, attempt: ClaimRequest) -> dict[str, Any]:
     return {
         "job_type": slot.task.name,
         "slot": slot.instant,

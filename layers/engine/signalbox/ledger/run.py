@@ -21,10 +21,10 @@ from pydantic import BaseModel
 
 from signalbox.budget import Budget
 from signalbox.errors import DatabaseUnavailable, ParamsRefused, PayloadRefused, Refused, TaskDisabled
-from signalbox.invocation import Invocation, Tools
+from signalbox.invocation import Invocation, Resources
 from signalbox.ledger import ledger
 from signalbox.ledger.context import Context, Done, Outcome, Skipped
-from signalbox.ledger.ledger import Attempt, Claim, Ending, RunStatus, Slot, Trigger
+from signalbox.ledger.ledger import ClaimRequest, RunClaim, RunEnd, RunStatus, Slot, Trigger
 from signalbox.ledger.task_payload import TaskPayload
 from signalbox.packs.payload import read_payload
 from signalbox.packs.task import Task
@@ -40,7 +40,7 @@ RECORD_TRIES = 4
 class Run:
     """One payload on its way: what was asked for, and which slot that is."""
 
-    tools: Tools
+    resources: Resources
     invocation: Invocation
     payload: TaskPayload
     task: Task
@@ -50,9 +50,9 @@ class Run:
     continues: bool  # by itself, where work is left
 
     @property
-    def attempt(self) -> Attempt:
-        margin = self.tools.settings.lease_margin_seconds
-        return Attempt(
+    def attempt(self) -> ClaimRequest:
+        margin = self.resources.settings.lease_margin_seconds
+        return ClaimRequest(
             worker_id=self.invocation.worker_id,
             trigger=self.payload.trigger,
             lease=timedelta(seconds=self.invocation.seconds_left + margin),
@@ -63,19 +63,21 @@ class Run:
             request=self.payload.request,
         )
 
-    def ids(self, claim: Claim) -> dict[str, Any]:
+    def ids(self, claim: RunClaim) -> dict[str, Any]:
         """By which the events of this run are found."""
         return {"slot": self.slot.instant.isoformat(), "run_id": claim.run_id, "worker_id": self.invocation.worker_id}
 
 
-def run_task(tools: Tools, payload: TaskPayload, invocation: Invocation, *, continues: bool = True) -> dict[str, Any]:
+def run_task(
+    resources: Resources, payload: TaskPayload, invocation: Invocation, *, continues: bool = True
+) -> dict[str, Any]:
     """Runs what the payload asks for and answers what happened; raises where the task failed or can't be run.
 
     Who has it not continue asks for the next step by themselves where the answer says `more`."""
-    run = _resolve(tools, payload, invocation, continues)
+    run = _resolve(resources, payload, invocation, continues)
     try:
         if _is_disabled(run):
-            return _leave(run, ledger.record_disabled(tools.database.connection(), run.slot, run.attempt))
+            return _leave(run, ledger.record_disabled(resources.database.connection(), run.slot, run.attempt))
         params = _accept(run)
         claim = _claim(run)
         if claim.status is not RunStatus.RUNNING:
@@ -86,21 +88,23 @@ def run_task(tools: Tools, payload: TaskPayload, invocation: Invocation, *, cont
         run.metrics.write()
 
 
-def _resolve(tools: Tools, payload: TaskPayload, invocation: Invocation, continues: bool) -> Run:
-    task = tools.registry.find(payload.task)
+def _resolve(resources: Resources, payload: TaskPayload, invocation: Invocation, continues: bool) -> Run:
+    task = resources.tasks.find(payload.task)
     now = payload.now(invocation.clock)
     slot = Slot(task, task.slot_of(now))
-    return Run(tools, invocation, payload, task, now, slot, TaskMetrics(tools.settings.stack, task.name), continues)
+    return Run(
+        resources, invocation, payload, task, now, slot, TaskMetrics(resources.settings.stack, task.name), continues
+    )
 
 
 def _is_disabled(run: Run) -> bool:
     """Its rule fires as before: were that an error, a disabled task would ring alarms until it is on."""
-    return run.payload.trigger is Trigger.SCHEDULE and run.task.name in run.tools.settings.disabled_tasks
+    return run.payload.trigger is Trigger.SCHEDULE and run.task.name in run.resources.settings.disabled_tasks
 
 
-def check_enabled(tools: Tools, task: str) -> None:
+def check_enabled(resources: Resources, task: str) -> None:
     """Refuse a task that is disabled in this stack."""
-    if task in tools.settings.disabled_tasks:
+    if task in resources.settings.disabled_tasks:
         raise TaskDisabled(
             f"task '{task}' is disabled in this stack: take it out of the parameter DisabledTasks "
             f"(SIGNALBOX_DISABLED_TASKS); by hand, `signalbox invoke {task}` runs it all the same"
@@ -111,10 +115,10 @@ def _accept(run: Run) -> BaseModel | None:
     """The checked params. What is refused from here on concerns a slot, so the ledger gets a row for it."""
     try:
         if run.payload.trigger not in (Trigger.MANUAL, Trigger.CONTINUATION):
-            check_enabled(run.tools, run.task.name)
+            check_enabled(run.resources, run.task.name)
         return check_params(run.task, run.payload.params)
     except (Refused, ImportError) as error:
-        connection, request_id = run.tools.database.connection(), run.invocation.request_id
+        connection, request_id = run.resources.database.connection(), run.invocation.request_id
         ledger.record_refusal(connection, run.slot, run.attempt, request_id, describe(error))
         run.metrics.count("RunsFailed")
         run.metrics.tell("run.refused", slot=run.slot.instant.isoformat(), error=type(error).__name__)
@@ -134,57 +138,57 @@ def check_params(task: Task, given: dict[str, Any]) -> BaseModel | None:
         raise ParamsRefused(str(error)) from None
 
 
-def _claim(run: Run) -> Claim:
-    claim = ledger.claim(run.tools.database.connection(), run.slot, run.attempt)
+def _claim(run: Run) -> RunClaim:
+    claim = ledger.claim(run.resources.database.connection(), run.slot, run.attempt)
     if claim.status is RunStatus.RUNNING:
-        run.tools.log.debug("run.claimed", extra={"task": run.task.name, **run.ids(claim)})
+        run.resources.log.debug("run.claimed", extra={"task": run.task.name, **run.ids(claim)})
     return claim
 
 
-def _leave(run: Run, claim: Claim) -> dict[str, Any]:
+def _leave(run: Run, claim: RunClaim) -> dict[str, Any]:
     """The slot is not ours to run, and the claim has recorded why."""
     if backfill_id := run.payload.backfill_id:
         from signalbox.ledger import backfill
 
-        backfill.settle_unclaimed(run.tools.database.connection(), backfill_id, run.slot, claim)
-    ending = Ending(claim.status, reason=claim.reason)
+        backfill.record_unclaimed_slot(run.resources.database.connection(), backfill_id, run.slot, claim)
+    ending = RunEnd(claim.status, reason=claim.reason)
     _measure(run, claim, ending)
     return _answer(run, claim, ending)
 
 
-def _perform(run: Run, claim: Claim, params: BaseModel | None) -> Outcome:
+def _perform(run: Run, claim: RunClaim, params: BaseModel | None) -> Outcome:
     perform: Callable[[Context], Outcome] = getattr(import_module(run.task.module), run.task.name)
     try:
         return perform(_context(run, params))
     except Exception as error:
-        if not run.tools.settings.database_error_details:
+        if not run.resources.settings.database_error_details:
             conceal(error)  # it may come from a connection of the task's own
         _record_failure(run, claim, error)
         raise
 
 
 def _context(run: Run, params: BaseModel | None) -> Context:
-    tools, invocation = run.tools, run.invocation
+    resources, invocation = run.resources, run.invocation
     return Context(
         task=run.task.name,
         slot=run.slot.instant,
         now=run.now,
         params=params,
-        budget=Budget(invocation.ends_at - tools.settings.budget_margin_seconds),
-        db=tools.database.connection(),
-        clients=tools.clients,
-        handoff=tools.handoff,
-        log=tools.log,
+        budget=Budget(invocation.ends_at - resources.settings.budget_margin_seconds),
+        db=resources.database.connection(),
+        clients=resources.clients,
+        invoker=resources.invoker,
+        log=resources.log,
         metrics=run.metrics,
-        registry=tools.enabled(),
-        known=tools.registry,
+        enabled_tasks=resources.enabled(),
+        all_tasks=resources.tasks,
         worker_id=invocation.worker_id,
-        catalogue=tools.catalogue,
-        settings=tools.settings,
+        job_types=resources.job_types,
+        settings=resources.settings,
     )
 
 
-def _finish(run: Run, claim: Claim, outcome: Outcome) -> dict[str, Any]:
+def _finish(run: Run, claim: RunClaim, outcome: Outcome) -> dict[str, Any]:
     ending = _ending(run, outcome)
     try:
         _record(run, claim, ending)
@@ -197,18 +201,18 @@ def _finish(run: Run, claim: Claim, outcome: Outcome) -> dict[str, Any]:
     return _answer(run, claim, ending) | ({"detail": detail} if detail is not None else {})
 
 
-def _ending(run: Run, outcome: Outcome) -> Ending:
+def _ending(run: Run, outcome: Outcome) -> RunEnd:
     if isinstance(outcome, Skipped):
-        return Ending(RunStatus.SKIPPED, reason=outcome.reason)
-    ending = Ending(RunStatus.SUCCEEDED, items=outcome.items, more=outcome.more, reason=outcome.reason)
-    limit = run.tools.settings.max_continuations
+        return RunEnd(RunStatus.SKIPPED, reason=outcome.reason)
+    ending = RunEnd(RunStatus.SUCCEEDED, items=outcome.items, more=outcome.more, reason=outcome.reason)
+    limit = run.resources.settings.max_continuations
     if not outcome.more or run.payload.step < limit:
         return ending
     reason = f"work is left after {limit} continuations, the most that a slot may have"
     return replace(ending, capped=True, reason=reason)
 
 
-def _record(run: Run, claim: Claim, ending: Ending) -> None:
+def _record(run: Run, claim: RunClaim, ending: RunEnd) -> None:
     """Ends the run, through a restart of the database if need be."""
     for tries_left in reversed(range(RECORD_TRIES)):
         try:
@@ -221,8 +225,8 @@ def _record(run: Run, claim: Claim, ending: Ending) -> None:
     _measure(run, claim, ending, duration)
 
 
-def _record_once(run: Run, claim: Claim, ending: Ending) -> int:
-    connection, worker_id = run.tools.database.connection(), run.invocation.worker_id
+def _record_once(run: Run, claim: RunClaim, ending: RunEnd) -> int:
+    connection, worker_id = run.resources.database.connection(), run.invocation.worker_id
     backfill_id = run.payload.backfill_id
     if backfill_id is None:
         return ledger.record(connection, run.slot, claim, worker_id, ending)
@@ -230,16 +234,16 @@ def _record_once(run: Run, claim: Claim, ending: Ending) -> int:
 
     with connection.transaction():
         duration = ledger.record(connection, run.slot, claim, worker_id, ending)
-        backfill.settle(connection, backfill_id, run.slot, claim, ending)
+        backfill.record_slot(connection, backfill_id, run.slot, claim, ending)
         return duration
 
 
-def _record_failure(run: Run, claim: Claim, error: Exception) -> None:
+def _record_failure(run: Run, claim: RunClaim, error: Exception) -> None:
     """The task's own error is the one to raise; a row that can't be ended now is swept later."""
     try:
-        _record(run, claim, Ending(RunStatus.FAILED, error=describe(error)))
+        _record(run, claim, RunEnd(RunStatus.FAILED, error=describe(error)))
     except Exception:
-        run.tools.log.exception("run.abandoned", extra={"run_id": claim.run_id})
+        run.resources.log.exception("run.abandoned", extra={"run_id": claim.run_id})
 
 
 def _continue(run: Run) -> None:
@@ -247,10 +251,10 @@ def _continue(run: Run) -> None:
     origin: dict[str, Any] = {"step": step}
     if run.payload.force and run.payload.force_since is None:
         origin["since"] = run.invocation.clock.isoformat()  # so that a doubled continuation does not run twice
-    run.tools.handoff.rerun(run.task, run.now, Trigger.CONTINUATION, run.payload.request, **origin)
+    run.resources.invoker.rerun(run.task, run.now, Trigger.CONTINUATION, run.payload.request, **origin)
 
 
-def _measure(run: Run, claim: Claim, ending: Ending, duration_ms: int | None = None) -> None:
+def _measure(run: Run, claim: RunClaim, ending: RunEnd, duration_ms: int | None = None) -> None:
     if ending.status is RunStatus.FAILED:
         run.metrics.count("RunsFailed")
     run.metrics.tell(f"run.{ending.status}", **run.ids(claim), trigger=str(run.payload.trigger), reason=ending.reason)
@@ -260,7 +264,7 @@ def _measure(run: Run, claim: Claim, ending: Ending, duration_ms: int | None = N
     run.metrics.tell(f"run.{ending.status}", items=ending.items, duration_ms=duration_ms, late_seconds=max(0.0, late))
 
 
-def _answer(run: Run, claim: Claim, ending: Ending) -> dict[str, Any]:
+def _answer(run: Run, claim: RunClaim, ending: RunEnd) -> dict[str, Any]:
     answer: dict[str, Any] = {
         "task": run.task.name,
         "slot": run.slot.instant.isoformat(),

@@ -52,7 +52,7 @@ class DeployRequest(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class DeployResult:
     """What becomes of the deploy."""
 
     status: Literal["SUCCESS", "FAILED"]
@@ -82,13 +82,13 @@ def is_deploy(event: object) -> bool:
     return isinstance(event, dict) and bool({"RequestType", "ResponseURL"} & event.keys())
 
 
-def serve(event: object, seconds_left: float, log: Logger, migrate: Callable[[float], Answer]) -> dict[str, Any]:
+def serve(event: object, seconds_left: float, log: Logger, migrate: Callable[[float], DeployResult]) -> dict[str, Any]:
     """Has the migrations applied, by a function that is told how many seconds it has, and answers CloudFormation.
 
     Raises only where nobody can be answered: Lambda then brings the event again.
     """
     request = _read(event)
-    answers = _Answers(request, time.monotonic() + seconds_left, log)
+    answers = _DeployResponse(request, time.monotonic() + seconds_left, log)
     # Where the work neither ends nor can be ended, the answer must not wait for it.
     last_call = threading.Timer(max(0.0, seconds_left - RESERVE_SECONDS / 2), answers.give_up)
     last_call.daemon = True
@@ -109,22 +109,22 @@ def _read(event: object) -> DeployRequest:
     return request
 
 
-def _decide(request: DeployRequest, seconds: float, migrate: Callable[[float], Answer]) -> Answer:
+def _decide(request: DeployRequest, seconds: float, migrate: Callable[[float], DeployResult]) -> DeployResult:
     if request.type == "Delete":
-        return Answer("SUCCESS", "the schema stays as it is", {})
+        return DeployResult("SUCCESS", "the schema stays as it is", {})
     if request.type not in ("Create", "Update"):
-        return Answer("FAILED", f"RequestType '{request.type[:20]}' is neither Create, Update nor Delete", {})
+        return DeployResult("FAILED", f"RequestType '{request.type[:20]}' is neither Create, Update nor Delete", {})
     try:
         return migrate(seconds)
     except SignalboxError as error:
-        return Answer("FAILED", f"{type(error).__name__}: {error}; {RUNBOOK}", {})
+        return DeployResult("FAILED", f"{type(error).__name__}: {error}; {RUNBOOK}", {})
     except Exception as error:
         # What others' errors say may hold a password: of a DSN that can't be read, libpq repeats the pieces.
         fault = describe(error)
-        return Answer("FAILED", f"the migrator met {fault['type']} at {fault.get('at')}; {RUNBOOK}", {})
+        return DeployResult("FAILED", f"the migrator met {fault['type']} at {fault.get('at')}; {RUNBOOK}", {})
 
 
-class _Answers:
+class _DeployResponse:
     """Owns the one answer that a request gets."""
 
     def __init__(self, request: DeployRequest, ends_at: float, log: Logger) -> None:
@@ -132,7 +132,7 @@ class _Answers:
         self._lock = threading.Lock()
         self._given = False
 
-    def give(self, answer: Answer) -> None:
+    def give(self, answer: DeployResult) -> None:
         with self._lock:
             if self._given:
                 return
@@ -144,11 +144,11 @@ class _Answers:
     def give_up(self) -> None:
         reason = f"the migrator's time is over, and the database does not let go; {RUNBOOK}"
         try:
-            self.give(Answer("FAILED", reason, {}))
+            self.give(DeployResult("FAILED", reason, {}))
         except AnswerLost as error:
             self._log.error("deploy.answer_lost", extra={"request_id": self._request.request_id, "error": str(error)})
 
-    def _send(self, answer: Answer) -> None:
+    def _send(self, answer: DeployResult) -> None:
         body, pause, tries = answer.to_json(self._request), FIRST_PAUSE, 0
         while True:
             tries += 1

@@ -24,7 +24,7 @@ _TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Roles:
+class Grants:
     """Those of a database: apart, or one role for all, and then with what to run about it."""
 
     apart: bool
@@ -65,19 +65,19 @@ class Roles:
             _keep(connection, login, exists=found is not None)
 
 
-def find_roles(connection: Connection) -> Roles:
+def find_roles(connection: Connection) -> Grants:
     """The groups, made where they are missing and may be made."""
     for _ in range(_TRIES):
         there, ours = connection.execute(SQL["look"]).fetchone() or (False, False)
         if there and ours:
-            return Roles(apart=True)
+            return Grants(apart=True)
         try:
             connection.execute(SQL["make_groups"])
         except psycopg.errors.InsufficientPrivilege:
-            return Roles(apart=False, advice=_advice(connection))
+            return Grants(apart=False, advice=_advice(connection))
         except _COLLISIONS:
             continue
-    return Roles(apart=False, advice=_advice(connection))
+    return Grants(apart=False, advice=_advice(connection))
 
 
 def _keep(connection: Connection, login: LogIn, *, exists: bool) -> None:

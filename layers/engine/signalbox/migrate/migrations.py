@@ -24,7 +24,7 @@ from signalbox.postgres.error_details import without_details
 from signalbox.postgres.queries import load_queries
 
 if TYPE_CHECKING:
-    from signalbox.migrate.grants import Roles
+    from signalbox.migrate.grants import Grants
 
 SQL = load_queries(__file__)
 _FILE = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
@@ -90,7 +90,7 @@ def apply(
     connection: Connection,
     packs: Sequence[Pack],
     applied_by: str,
-    roles: Roles | None = None,
+    roles: Grants | None = None,
 ) -> list[Migration]:
     """Applies what is pending and says what that was. A failure keeps the files before it and nothing of its own.
 
@@ -98,7 +98,7 @@ def apply(
     """
     done: list[Migration] = []
     _prepare(connection)
-    _settle(connection, roles)  # what one log-in for all has made before there were roles
+    _record(connection, roles)  # what one log-in for all has made before there were roles
     for pack in packs:
         for migration in read_migrations(pack):
             if _apply_one(connection, pack, migration, applied_by, roles):
@@ -208,14 +208,14 @@ def _prepare(connection: Connection) -> None:
         connection.execute(SQL["create_record"])
 
 
-def _settle(connection: Connection, roles: Roles | None) -> None:
+def _record(connection: Connection, roles: Grants | None) -> None:
     if roles is not None:
         with connection.transaction():
             _lock(connection)
             roles.settle(connection)
 
 
-def _apply_one(connection: Connection, pack: Pack, migration: Migration, applied_by: str, roles: Roles | None) -> bool:
+def _apply_one(connection: Connection, pack: Pack, migration: Migration, applied_by: str, roles: Grants | None) -> bool:
     with connection.transaction():
         _lock(connection)
         # Read under the lock: another migrator may have been here a moment ago.

@@ -16,8 +16,8 @@ from signalbox.aws.database_secret import DatabaseAddress
 from signalbox.engine_pack import load_packs
 from signalbox.errors import MigrationOverdue, Unavailable
 from signalbox.migrate import deploy_hook, migrations
-from signalbox.migrate.deploy_hook import Answer
-from signalbox.migrate.grants import Roles, find_roles
+from signalbox.migrate.deploy_hook import DeployResult
+from signalbox.migrate.grants import Grants, find_roles
 from signalbox.migrate.logins import LogIn, read_logins
 from signalbox.packs.pack import Pack
 from signalbox.packs.payload import Payload, read_payload
@@ -71,7 +71,7 @@ class Migrator:
         pending = [migration.label for migration in migrations.plan(connection, self.packs)]
         return answer | {"pending": pending, "versions": migrations.versions(connection)}
 
-    def deploy(self, applied_by: str, seconds: float) -> Answer:
+    def deploy(self, applied_by: str, seconds: float) -> DeployResult:
         """What a deploy asks for: as `apply`, but patient, in time, and content with a newer schema that serves."""
         ends_at = time.monotonic() + seconds
         while True:
@@ -84,7 +84,7 @@ class Migrator:
                     raise
                 time.sleep(LOOK_AGAIN_SECONDS)
 
-    def _deploy_once(self, applied_by: str, seconds: float) -> Answer:
+    def _deploy_once(self, applied_by: str, seconds: float) -> DeployResult:
         connection = self.database.connection()
         ahead = migrations.ahead_of(connection, self.packs)
         if ahead:  # after a roll-back: what the newer code has made stays, where it serves this one
@@ -95,9 +95,9 @@ class Migrator:
         versions = {pack: str(version) for pack, version in migrations.versions(connection).items()}
         told = f"applied {', '.join(applied)}" if applied else "nothing to apply"
         left = f"; newer than this code, and serving it: {', '.join(sorted(ahead))}" if ahead else ""
-        return Answer("SUCCESS", f"{told}{left}{'; ' if roles.advice else ''}{roles.advice}", versions)
+        return DeployResult("SUCCESS", f"{told}{left}{'; ' if roles.advice else ''}{roles.advice}", versions)
 
-    def _apply(self, connection: Connection, applied_by: str) -> tuple[list[str], Roles]:
+    def _apply(self, connection: Connection, applied_by: str) -> tuple[list[str], Grants]:
         roles = find_roles(connection)
         applied = migrations.apply(connection, self.packs, applied_by, roles)
         for login in self._logins():
@@ -119,7 +119,7 @@ def serve_deploy(
     return deploy_hook.serve(event, seconds_left, log, lambda seconds: start().deploy(applied_by, seconds))
 
 
-def _told(roles: Roles) -> dict[str, Any]:
+def _told(roles: Grants) -> dict[str, Any]:
     return {"apart": roles.apart, **({"advice": roles.advice} if roles.advice else {})}
 
 

@@ -10,14 +10,14 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from signalbox.postgres.connection import Connection
-from signalbox.postgres.json_rows import as_json
+from signalbox.postgres.json_rows import json_row
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
 
 
 @dataclass(frozen=True, slots=True)
-class Orderer:
+class Actor:
     """Who gives an order, and why."""
 
     name: str
@@ -29,7 +29,7 @@ class Orderer:
 
 
 def note(
-    db: Connection, by: Orderer, action: str, *, kind: str, id_: str = "", detail: Mapping[str, Any] | None = None
+    db: Connection, by: Actor, action: str, *, kind: str, id_: str = "", detail: Mapping[str, Any] | None = None
 ) -> int:
     """One order about one thing; answers the row, which an order that takes long may count up."""
     values = _values(by, action, kind, detail) | {"entity_id": id_}
@@ -37,7 +37,7 @@ def note(
     return int(row)
 
 
-def note_each(db: Connection, by: Orderer, action: str, *, kind: str, ids: Sequence[str]) -> None:
+def note_each(db: Connection, by: Actor, action: str, *, kind: str, ids: Sequence[str]) -> None:
     """One order about many things that were named one by one."""
     if ids:
         db.execute(SQL["note_each"], _values(by, action, kind, None) | {"ids": list(ids)})
@@ -51,9 +51,9 @@ def list_newest(db: Connection, kind: str, id_: str) -> list[dict[str, Any]]:
     """What was done to a thing, newest first."""
     with db.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(SQL["list_newest"], {"entity_type": kind, "entity_id": id_}).fetchall()
-    return [as_json(row) for row in rows]
+    return [json_row(row) for row in rows]
 
 
-def _values(by: Orderer, action: str, kind: str, detail: Any) -> dict[str, Any]:
+def _values(by: Actor, action: str, kind: str, detail: Any) -> dict[str, Any]:
     told = {**by.told, **(detail or {})}
     return {"actor": by.name, "action": action, "entity_type": kind, "detail": Jsonb(told)}

@@ -17,17 +17,17 @@ import psycopg
 
 from signalbox.budget import Budget
 from signalbox.errors import TransitionRefused, Unavailable
-from signalbox.jobs.status import JobState
+from signalbox.jobs.status import JobStatus
 from signalbox.operate import audit
-from signalbox.operate.audit import Orderer
-from signalbox.operate.filters import Selection
+from signalbox.operate.audit import Actor
+from signalbox.operate.filters import JobFilter
 from signalbox.operate.listing import batches
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.queries import load_queries
 from signalbox.submit.insert import LOST_AFTER
 
 SQL = load_queries(__file__)
-WAITING = (JobState.PENDING, JobState.QUEUED, JobState.PAUSED)
+WAITING = (JobStatus.PENDING, JobStatus.QUEUED, JobStatus.PAUSED)
 # So many due jobs an order sends itself; dispatch_jobs, each minute, sends the rest.
 SENT_AT_ONCE = 1000
 _BRIEFLY, _PATIENTLY = "250", "2000"  # milliseconds
@@ -35,7 +35,7 @@ _ROUNDS_IN_VAIN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BatchResult:
     """What a batch came to: how many of what, which jobs changed, and which are to be sent."""
 
     counts: Mapping[str, int]
@@ -45,16 +45,16 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class BulkStep:
     """What an order does to the jobs in certain states."""
 
     statuses: Sequence[str]
     # The jobs, and how long dispatch_jobs should leave those that become due to whoever gave the order.
-    act: Callable[[Sequence[str], timedelta], Step]
+    act: Callable[[Sequence[str], timedelta], BatchResult]
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class BulkResult:
     """What an order came to."""
 
     counts: dict[str, int]
@@ -63,34 +63,34 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class BulkContext:
     """By whom an order is given, how long it may take, and who is told which jobs it has changed, after each commit."""
 
-    by: Orderer
+    by: Actor
     budget: Budget
     announce: Callable[[Sequence[str]], None] = lambda _: None
 
 
 @dataclass(slots=True)
-class Order:
+class BulkAction:
     """One order on its way."""
 
     db: Connection
-    selection: Selection
-    terms: Terms
+    job_filter: JobFilter
+    context: BulkContext
     action: str
     counts: Counter[str] = field(default_factory=Counter)
     due: list[str] = field(default_factory=list)
     row: int | None = None  # of the audit log; jobs that are named one by one have a row each
 
-    def carry_out(self, *stages: Stage) -> Done:
+    def run(self, *stages: BulkStep) -> BulkResult:
         """Round by round, since a job may pass from one stage's states to another's meanwhile."""
-        if self.selection.ids is None:
+        if self.job_filter.ids is None:
             self.row = audit.note(
-                self.db, self.terms.by, self.action, kind="jobs", detail={"selection": self.selection.given}
+                self.db, self.context.by, self.action, kind="jobs", detail={"selection": self.job_filter.given}
             )
         patient, in_vain = False, 0
-        while not self.terms.budget.spent:
+        while not self.context.budget.spent:
             changed, missed = self._round(stages, patient=patient)
             if not changed and not missed:
                 return self._done(more=False)
@@ -103,20 +103,20 @@ class Order:
             patient = True
         return self._done(more=True)
 
-    def _round(self, stages: Sequence[Stage], *, patient: bool) -> tuple[int, int]:
+    def _round(self, stages: Sequence[BulkStep], *, patient: bool) -> tuple[int, int]:
         changed = missed = 0
         for stage in stages:
-            for ids in batches(self.db, self.selection, stage.statuses, self.terms.budget):
+            for ids in batches(self.db, self.job_filter, stage.statuses, self.context.budget):
                 step, held = self._batch(stage, ids, patient=patient)
                 missed += len(ids) - held
                 if step is not None:
                     changed += len(step.changed)
-                    self.terms.announce([*step.changed, *step.followers])
+                    self.context.announce([*step.changed, *step.followers])
                     self.counts.update(step.counts)
                     self.due += step.due[: SENT_AT_ONCE - len(self.due)]
         return changed, missed
 
-    def _batch(self, stage: Stage, ids: Sequence[str], *, patient: bool) -> tuple[Step | None, int]:
+    def _batch(self, stage: BulkStep, ids: Sequence[str], *, patient: bool) -> tuple[BatchResult | None, int]:
         """None where others held what it needs."""
         query = SQL["hold_patiently" if patient else "hold"]
         try:
@@ -132,14 +132,14 @@ class Order:
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
             return None, 0
 
-    def _note(self, step: Step) -> None:
+    def _note(self, step: BatchResult) -> None:
         if self.row is None:
-            audit.note_each(self.db, self.terms.by, self.action, kind="job", ids=step.changed)
+            audit.note_each(self.db, self.context.by, self.action, kind="job", ids=step.changed)
         elif step.changed:
             audit.count_up(self.db, self.row, step.counts)
 
-    def _done(self, *, more: bool) -> Done:
-        return Done(dict(self.counts), self.due, more)
+    def _done(self, *, more: bool) -> BulkResult:
+        return BulkResult(dict(self.counts), self.due, more)
 
     @property
     def _told(self) -> str:

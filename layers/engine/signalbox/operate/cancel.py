@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from signalbox.errors import TransitionRefused
-from signalbox.jobs.status import FINAL, JobState
-from signalbox.operate.audit import Orderer
-from signalbox.operate.bulk import WAITING, Done, Order, Stage, Step, Terms, ids_of
-from signalbox.operate.filters import Selection
+from signalbox.jobs.status import FINAL, JobStatus
+from signalbox.operate.audit import Actor
+from signalbox.operate.bulk import WAITING, BatchResult, BulkAction, BulkContext, BulkResult, BulkStep, ids_of
+from signalbox.operate.filters import JobFilter
 from signalbox.operate.listing import bound, require_known, states_of
-from signalbox.packs.registries import Catalogue
+from signalbox.packs.registries import JobTypeRegistry
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.queries import load_queries
 
@@ -27,29 +27,29 @@ SQL = load_queries(__file__)
 @dataclass(frozen=True, slots=True)
 class _Cancelling:
     db: Connection
-    by: Orderer
+    by: Actor
 
-    def waiting(self, ids: Sequence[str], _: timedelta) -> Step:
+    def waiting(self, ids: Sequence[str], _: timedelta) -> BatchResult:
         why = f"cancelled by {self.by.name}" + (f": {self.by.reason}" if self.by.reason else "")
         self.db.execute(SQL["cancel_waiting"], {"ids": list(ids), "why": why})
         followers = ids_of(self.db.execute(SQL["settle"], {"ids": list(ids)}).fetchall())
         released = ids_of(self.db.execute(SQL["find_released"], {"ids": followers}).fetchall()) if followers else []
-        return Step({"cancelled": len(ids)}, ids, released, followers)
+        return BatchResult({"cancelled": len(ids)}, ids, released, followers)
 
-    def running(self, ids: Sequence[str], _: timedelta) -> Step:
+    def running(self, ids: Sequence[str], _: timedelta) -> BatchResult:
         asked = ids_of(self.db.execute(SQL["ask_running"], {"ids": list(ids)}).fetchall())
-        return Step({"requested": len(asked)}, asked)
+        return BatchResult({"requested": len(asked)}, asked)
 
 
-def cancel(db: Connection, catalogue: Catalogue, selection: Selection, terms: Terms) -> Done:
+def cancel(db: Connection, job_types: JobTypeRegistry, job_filter: JobFilter, context: BulkContext) -> BulkResult:
     """Counts `cancelled` and `requested`; those that have ended stay as they are, and a single one is refused."""
-    selection.require_any()
-    require_known(db, catalogue, selection)
-    if selection.ids is not None:
-        _refuse_ended(db, selection.ids)
-    cancelling = _Cancelling(db, terms.by)
-    order = Order(db, bound(db, selection), terms, "job.cancel", Counter(cancelled=0, requested=0))
-    return order.carry_out(Stage(WAITING, cancelling.waiting), Stage([JobState.RUNNING], cancelling.running))
+    job_filter.require_any()
+    require_known(db, job_types, job_filter)
+    if job_filter.ids is not None:
+        _refuse_ended(db, job_filter.ids)
+    cancelling = _Cancelling(db, context.by)
+    order = BulkAction(db, bound(db, job_filter), context, "job.cancel", Counter(cancelled=0, requested=0))
+    return order.run(BulkStep(WAITING, cancelling.waiting), BulkStep([JobStatus.RUNNING], cancelling.running))
 
 
 def _refuse_ended(db: Connection, ids: Sequence[str]) -> None:

@@ -13,20 +13,20 @@ from typing import Any, Literal
 from psycopg.rows import dict_row
 
 from signalbox.errors import ControlRefused
-from signalbox.jobs.job_message import Notice
-from signalbox.jobs.status import JobState
+from signalbox.jobs.job_message import JobMessage
+from signalbox.jobs.status import JobStatus
 from signalbox.operate import audit
-from signalbox.operate.audit import Orderer
-from signalbox.operate.bulk import Done, Order, Stage, Terms
-from signalbox.operate.filters import Selection
+from signalbox.operate.audit import Actor
+from signalbox.operate.bulk import BulkAction, BulkContext, BulkResult, BulkStep
+from signalbox.operate.filters import JobFilter
 from signalbox.operate.listing import bound, list_jobs
 from signalbox.operate.pause import Resuming, finish_resuming
 from signalbox.packs.job_type import Lane
-from signalbox.packs.registries import LONGEST_KEY, Catalogue
+from signalbox.packs.registries import LONGEST_KEY, JobTypeRegistry
 from signalbox.postgres.connection import Connection
-from signalbox.postgres.json_rows import as_json
+from signalbox.postgres.json_rows import json_row
 from signalbox.postgres.queries import load_queries
-from signalbox.publish.publisher import read_notices
+from signalbox.publish.publisher import read_due_messages
 
 SQL = load_queries(__file__)
 Kind = Literal["type", "lane", "tenant", "key"]
@@ -34,7 +34,7 @@ MOST_SENT = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Controlled:
+class CapTarget:
     """What a control is about."""
 
     kind: Kind
@@ -49,14 +49,14 @@ class Controlled:
         return f"{self.kind}:{self.key}"
 
     @property
-    def selection(self) -> Selection:
+    def job_filter(self) -> JobFilter:
         names = {"type": "job_type", "lane": "lane", "tenant": "tenant", "key": "cap_key"}
-        return Selection(**{names[self.kind]: self.key})  # type: ignore[arg-type]
+        return JobFilter(**{names[self.kind]: self.key})  # type: ignore[arg-type]
 
-    def require_known(self, db: Connection, catalogue: Catalogue) -> None:
+    def require_known(self, db: Connection, job_types: JobTypeRegistry) -> None:
         """Raises for a type or lane that there is not; tenants and keys may be yet to come."""
-        if self.kind == "type" and self.key not in catalogue.types and not list_jobs(db, self.selection, 1):
-            catalogue.find(self.key)
+        if self.kind == "type" and self.key not in job_types.by_name and not list_jobs(db, self.job_filter, 1):
+            job_types.find(self.key)
         if self.kind == "lane" and self.key not in list(Lane):
             raise ControlRefused(f"there is no lane '{self.key}'; the lanes are {', '.join(Lane)}")
         if not 0 < len(self.key) <= LONGEST_KEY:
@@ -83,50 +83,50 @@ class Cap:
 def list_controls(db: Connection) -> list[dict[str, Any]]:
     """Everything that is paused or capped."""
     with db.cursor(row_factory=dict_row) as cursor:
-        return [as_json(row) for row in cursor.execute(SQL["list_controls"]).fetchall()]
+        return [json_row(row) for row in cursor.execute(SQL["list_controls"]).fetchall()]
 
 
-def pause_control(db: Connection, catalogue: Catalogue, what: Controlled, *, by: Orderer) -> None:
+def pause_control(db: Connection, job_types: JobTypeRegistry, what: CapTarget, *, by: Actor) -> None:
     """No claim takes a job of it from now on; those on their way become paused when a worker looks at them."""
-    what.require_known(db, catalogue)
+    what.require_known(db, job_types)
     with db.transaction():
         db.execute(SQL["pause"], _values(what, by))
         audit.note(db, by, "control.pause", kind=what.kind, id_=what.key)
 
 
-def resume_control(db: Connection, catalogue: Catalogue, what: Controlled, terms: Terms) -> Done:
+def resume_control(db: Connection, job_types: JobTypeRegistry, what: CapTarget, context: BulkContext) -> BulkResult:
     """First the control, then its jobs: a claim that is holding some back is waited for by the first."""
-    what.require_known(db, catalogue)
-    by = terms.by
+    what.require_known(db, job_types)
+    by = context.by
     with db.transaction():
         was_paused = db.execute(SQL["resume"], _values(what, by)).fetchone() is not None
         db.execute(SQL["forget"], _values(what, by))
         if was_paused:
             audit.note(db, by, "control.resume", kind=what.kind, id_=what.key)
-    order = Order(db, bound(db, what.selection), terms, "job.resume", Counter(resumed=0))
-    done = order.carry_out(Stage((JobState.PAUSED,), Resuming(db, own=False).step))
+    order = BulkAction(db, bound(db, what.job_filter), context, "job.resume", Counter(resumed=0))
+    done = order.run(BulkStep((JobStatus.PAUSED,), Resuming(db, own=False).step))
     done = finish_resuming(order, done)
     if not was_paused and not done.counts["resumed"]:
         raise ControlRefused(f"{what} is not paused; `signalbox caps` lists what is")
     return done
 
 
-def set_cap(db: Connection, catalogue: Catalogue, what: Controlled, cap: Cap, *, by: Orderer) -> list[Notice]:
+def set_cap(db: Connection, job_types: JobTypeRegistry, what: CapTarget, cap: Cap, *, by: Actor) -> list[JobMessage]:
     """Set the cap as a whole: what it does not name is lifted. Return what is to be sent of the jobs that may begin."""
-    what.require_known(db, catalogue)
+    what.require_known(db, job_types)
     values = {"max_running": cap.max_running, "rate": cap.rate, "per_seconds": cap.per_seconds}
     with db.transaction():
         db.execute(SQL["cap"], _values(what, by) | values)
         db.execute(SQL["forget"], _values(what, by))
         audit.note(db, by, "control.cap", kind=what.kind, id_=what.key, detail=values)
     released = release_held(db, what.name)
-    return read_notices(db, released) if released else next_held(db, [what.name])
+    return read_due_messages(db, released) if released else next_held(db, [what.name])
 
 
-def next_held(db: Connection, controls: Sequence[str], most: int = MOST_SENT) -> list[Notice]:
+def next_held(db: Connection, controls: Sequence[str], most: int = MOST_SENT) -> list[JobMessage]:
     """Return what is to be sent of the jobs that these caps and rates hold."""
     rows = db.execute(SQL["next_held"], {"controls": list(controls), "most": most}).fetchall()
-    return [Notice(*row) for row in rows]
+    return [JobMessage(*row) for row in rows]
 
 
 def list_holding(db: Connection) -> list[str]:
@@ -139,5 +139,5 @@ def release_held(db: Connection, control: str, batch: int = MOST_SENT) -> list[s
     return [id_ for (id_,) in db.execute(SQL["release"], {"control": control, "batch": batch})]
 
 
-def _values(what: Controlled, by: Orderer) -> dict[str, Any]:
+def _values(what: CapTarget, by: Actor) -> dict[str, Any]:
     return {"kind": what.kind, "key": what.key, "by": by.name, "reason": by.reason}

@@ -17,7 +17,7 @@ _CLOCKS_APART = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class JobFilter:
     """A filter over jobs; `since` and `until` go by when they were created."""
 
     ids: Sequence[str] | None = None

@@ -12,7 +12,7 @@ from signalbox.errors import JobUnknown
 from signalbox.operate import audit
 from signalbox.operate.filters import require_id
 from signalbox.postgres.connection import Connection
-from signalbox.postgres.json_rows import as_json
+from signalbox.postgres.json_rows import json_row
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
@@ -44,4 +44,4 @@ def _one(db: Connection, query: str, **values: Any) -> dict[str, Any] | None:
 
 def _rows(db: Connection, query: str, **values: Any) -> list[dict[str, Any]]:
     with db.cursor(row_factory=dict_row) as cursor:
-        return [as_json(row) for row in cursor.execute(SQL[query], values).fetchall()]
+        return [json_row(row) for row in cursor.execute(SQL[query], values).fetchall()]

@@ -10,10 +10,10 @@ from psycopg.rows import dict_row
 
 from signalbox.budget import Budget
 from signalbox.errors import JobTypeUnknown, JobUnknown
-from signalbox.operate.filters import Selection, require_id
-from signalbox.packs.registries import Catalogue
+from signalbox.operate.filters import JobFilter, require_id
+from signalbox.packs.registries import JobTypeRegistry
 from signalbox.postgres.connection import Connection
-from signalbox.postgres.json_rows import as_json
+from signalbox.postgres.json_rows import json_row
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
@@ -30,41 +30,41 @@ class Preview:
     sample: list[dict[str, Any]]
 
 
-def list_jobs(db: Connection, selection: Selection, limit: int, before_id: str | None = None) -> list[dict[str, Any]]:
+def list_jobs(db: Connection, job_filter: JobFilter, limit: int, before_id: str | None = None) -> list[dict[str, Any]]:
     """A page; the next one begins before the last id of this."""
-    values = {**selection.values, "limit": limit, "before_id": before_id}
+    values = {**job_filter.values, "limit": limit, "before_id": before_id}
     with db.cursor(row_factory=dict_row) as cursor:
-        return [as_json(row) for row in cursor.execute(SQL["list_jobs"], values).fetchall()]
+        return [json_row(row) for row in cursor.execute(SQL["list_jobs"], values).fetchall()]
 
 
-def count_by_status(db: Connection, selection: Selection) -> dict[str, int]:
-    found: list[tuple[str, int]] = db.execute(SQL["count_by_status"], selection.values).fetchall()
+def count_by_status(db: Connection, job_filter: JobFilter) -> dict[str, int]:
+    found: list[tuple[str, int]] = db.execute(SQL["count_by_status"], job_filter.values).fetchall()
     return dict(sorted(found))
 
 
-def preview(db: Connection, catalogue: Catalogue, selection: Selection) -> Preview:
+def preview(db: Connection, job_types: JobTypeRegistry, job_filter: JobFilter) -> Preview:
     """Changes nothing."""
-    selection.require_any()
-    bounded = bound(db, selection)
-    require_known(db, catalogue, bounded)
+    job_filter.require_any()
+    bounded = bound(db, job_filter)
+    require_known(db, job_types, bounded)
     counts = count_by_status(db, bounded)
     return Preview((bounded.until or "") and bounded.given["until"], counts, list_jobs(db, bounded, SAMPLE))
 
 
-def bound(db: Connection, selection: Selection) -> Selection:
+def bound(db: Connection, job_filter: JobFilter) -> JobFilter:
     """The selection as of now, so that an order comes to an end however fast jobs are submitted."""
     [now] = db.execute(SQL["read_clock"]).fetchone() or (None,)
-    until = selection.until
-    return selection if until is not None and until <= now else replace(selection, until=now)
+    until = job_filter.until
+    return job_filter if until is not None and until <= now else replace(job_filter, until=now)
 
 
-def require_known(db: Connection, catalogue: Catalogue, selection: Selection) -> None:
+def require_known(db: Connection, job_types: JobTypeRegistry, job_filter: JobFilter) -> None:
     """Raises for ids that no job has, and for a type that neither the code nor any job knows: it is misspelt."""
-    if selection.ids is not None:
-        states_of(db, selection.ids)
-    name = selection.job_type
-    if name is not None and name not in catalogue.types and not list_jobs(db, Selection(job_type=name), 1):
-        catalogue.find(name)
+    if job_filter.ids is not None:
+        states_of(db, job_filter.ids)
+    name = job_filter.job_type
+    if name is not None and name not in job_types.by_name and not list_jobs(db, JobFilter(job_type=name), 1):
+        job_types.find(name)
 
 
 def states_of(db: Connection, ids: Sequence[str]) -> dict[str, str]:
@@ -76,11 +76,11 @@ def states_of(db: Connection, ids: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def batches(db: Connection, selection: Selection, statuses: Sequence[str], budget: Budget) -> Iterator[list[str]]:
+def batches(db: Connection, job_filter: JobFilter, statuses: Sequence[str], budget: Budget) -> Iterator[list[str]]:
     """The ids of all that match now, a batch at a time, as long as the budget lasts."""
     before: str | None = None
     while not budget.spent:
-        values = {**selection.values, "statuses": [*map(str, statuses)], "before_id": before, "limit": BATCH}
+        values = {**job_filter.values, "statuses": [*map(str, statuses)], "before_id": before, "limit": BATCH}
         ids = [id_ for (id_,) in db.execute(SQL["pick"], values).fetchall()]
         if ids:
             yield ids

@@ -7,43 +7,43 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from signalbox.errors import TransitionRefused
-from signalbox.jobs.status import JobState
-from signalbox.operate.bulk import Done, Order, Stage, Step, Terms, ids_of
-from signalbox.operate.filters import Selection
+from signalbox.jobs.status import JobStatus
+from signalbox.operate.bulk import BatchResult, BulkAction, BulkContext, BulkResult, BulkStep, ids_of
+from signalbox.operate.filters import JobFilter
 from signalbox.operate.listing import bound, require_known
-from signalbox.packs.registries import Catalogue
+from signalbox.packs.registries import JobTypeRegistry
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
 _INSTEAD = {
-    JobState.QUEUED: "it is on its way to a worker already",
-    JobState.RUNNING: "it is being worked on",
-    JobState.PAUSED: "`signalbox resume` lets it go on",
-    JobState.COMPLETED: "it has succeeded; submit another job to do it again",
-    JobState.CANCELLED: "that is for good; submit another job instead",
+    JobStatus.QUEUED: "it is on its way to a worker already",
+    JobStatus.RUNNING: "it is being worked on",
+    JobStatus.PAUSED: "`signalbox resume` lets it go on",
+    JobStatus.COMPLETED: "it has succeeded; submit another job to do it again",
+    JobStatus.CANCELLED: "that is for good; submit another job instead",
 }
 
 
-def retry_now(db: Connection, catalogue: Catalogue, selection: Selection, terms: Terms) -> Done:
+def retry_now(db: Connection, job_types: JobTypeRegistry, job_filter: JobFilter, context: BulkContext) -> BulkResult:
     """Counts `hastened`. A single job that can't be tried now is refused with what to do instead."""
-    selection.require_any()
-    require_known(db, catalogue, selection)
-    if selection.ids is not None and len(selection.ids) == 1:
-        _refuse_unfit(db, selection.ids[0])
+    job_filter.require_any()
+    require_known(db, job_types, job_filter)
+    if job_filter.ids is not None and len(job_filter.ids) == 1:
+        _refuse_unfit(db, job_filter.ids[0])
 
-    def step(ids: Sequence[str], wait: timedelta) -> Step:
+    def step(ids: Sequence[str], wait: timedelta) -> BatchResult:
         found = ids_of(db.execute(SQL["hasten"], {"ids": list(ids), "wait": wait}).fetchall())
-        return Step({"hastened": len(found)}, found, found)
+        return BatchResult({"hastened": len(found)}, found, found)
 
-    return Order(db, bound(db, selection), terms, "job.retry", Counter(hastened=0)).carry_out(
-        Stage((JobState.PENDING,), step)
+    return BulkAction(db, bound(db, job_filter), context, "job.retry", Counter(hastened=0)).run(
+        BulkStep((JobStatus.PENDING,), step)
     )
 
 
 def _refuse_unfit(db: Connection, id_: str) -> None:
     status, unmet, waits, dead_letter = db.execute(SQL["find"], {"id": id_}).fetchone() or ("", 0, False, None)
-    if status == JobState.PENDING:
+    if status == JobStatus.PENDING:
         why = (
             f"it waits for {unmet:,} other jobs to end"
             if unmet
@@ -51,9 +51,9 @@ def _refuse_unfit(db: Connection, id_: str) -> None:
             if waits
             else "it is due, and dispatch_jobs sends it within a minute"
         )
-    elif status == JobState.FAILED:
+    elif status == JobStatus.FAILED:
         why = f"`signalbox redrive {dead_letter or id_}` tries its dead letter again"
     else:
-        why = _INSTEAD[JobState(status)]
+        why = _INSTEAD[JobStatus(status)]
     if why:
         raise TransitionRefused(f"job {id_} is {status}, so there is nothing to hasten: {why}")

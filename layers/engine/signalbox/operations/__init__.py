@@ -15,7 +15,7 @@ from signalbox.packs.payload import Payload, read_payload
 from signalbox.packs.suggest import nearest
 
 if TYPE_CHECKING:
-    from signalbox.invocation import Invocation, Tools
+    from signalbox.invocation import Invocation, Resources
 
 # Each is a function of its name in its module, with a params model of its name in capitals: list_runs, ListRuns.
 OPERATIONS = {
@@ -61,7 +61,7 @@ class OperationPayload(Payload):
     params: dict[str, Any] = Field(default_factory=dict)
 
 
-def operate(tools: Tools, event: object, invocation: Invocation) -> dict[str, Any]:
+def operate(resources: Resources, event: object, invocation: Invocation) -> dict[str, Any]:
     """Answers one operation."""
     payload = read_payload(OperationPayload, event)
     name = payload.operation
@@ -70,5 +70,5 @@ def operate(tools: Tools, event: object, invocation: Invocation) -> dict[str, An
     module = import_module(OPERATIONS[name])
     model = getattr(module, "".join(word.capitalize() for word in name.split("_")))
     params = read_payload(model, payload.params, f"params of operation '{name}'")
-    answer: dict[str, Any] = getattr(module, name)(tools, params, invocation)
+    answer: dict[str, Any] = getattr(module, name)(resources, params, invocation)
     return {"operation": name, **answer}

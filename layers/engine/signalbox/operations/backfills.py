@@ -7,13 +7,13 @@ from typing import Any, Literal
 from pydantic import Field
 
 from signalbox.budget import Budget
-from signalbox.invocation import Invocation, Tools
+from signalbox.invocation import Invocation, Resources
 from signalbox.ledger import backfill
-from signalbox.ledger.backfill import Backfill, Order
+from signalbox.ledger.backfill import Backfill, BackfillRequest
 from signalbox.ledger.backfill_driver import advance
 from signalbox.ledger.run import check_enabled, check_params
 from signalbox.packs.payload import Instant, Payload
-from signalbox.postgres.json_rows import as_json
+from signalbox.postgres.json_rows import json_row
 
 
 class CreateBackfill(Payload):
@@ -39,63 +39,63 @@ class ShowBackfill(Payload):
     id: str
 
 
-class _Step(Payload):
+class _BackfillParams(Payload):
     id: str
     by: str | None = Field(None, max_length=200)
     reason: str | None = Field(None, max_length=1000)
 
 
-class PauseBackfill(_Step):
+class PauseBackfill(_BackfillParams):
     """The slots at work finish; no further one is started."""
 
 
-class ResumeBackfill(_Step):
+class ResumeBackfill(_BackfillParams):
     """Goes on with a paused or completed one, and tries its failed slots again."""
 
 
-class CancelBackfill(_Step):
+class CancelBackfill(_BackfillParams):
     """For good."""
 
 
-def create_backfill(tools: Tools, params: CreateBackfill, invocation: Invocation) -> dict[str, Any]:
+def create_backfill(resources: Resources, params: CreateBackfill, invocation: Invocation) -> dict[str, Any]:
     """Writes the plan and starts its first slots; a dry run answers what the plan would be."""
-    order, connection = _order(tools, params), tools.database.connection()
+    order, connection = _order(resources, params), resources.database.connection()
     if params.dry_run:
         return {"dry_run": backfill.preview(connection, order, invocation.clock)}
     created = backfill.create(connection, order, invocation.clock)
-    _advance(tools, invocation)
+    _advance(resources, invocation)
     return _answer(backfill.find(connection, created.id))
 
 
-def list_backfills(tools: Tools, params: ListBackfills, _: Invocation) -> dict[str, Any]:
-    found = backfill.list_newest(tools.database.connection(), params.status, params.limit)
+def list_backfills(resources: Resources, params: ListBackfills, _: Invocation) -> dict[str, Any]:
+    found = backfill.list_newest(resources.database.connection(), params.status, params.limit)
     return {"backfills": [_shown(backfill) for backfill in found]}
 
 
-def show_backfill(tools: Tools, params: ShowBackfill, _: Invocation) -> dict[str, Any]:
-    return _answer(backfill.find(tools.database.connection(), params.id))
+def show_backfill(resources: Resources, params: ShowBackfill, _: Invocation) -> dict[str, Any]:
+    return _answer(backfill.find(resources.database.connection(), params.id))
 
 
-def pause_backfill(tools: Tools, params: PauseBackfill, _: Invocation) -> dict[str, Any]:
-    return _answer(backfill.pause(tools.database.connection(), params.id, params.by, params.reason))
+def pause_backfill(resources: Resources, params: PauseBackfill, _: Invocation) -> dict[str, Any]:
+    return _answer(backfill.pause(resources.database.connection(), params.id, params.by, params.reason))
 
 
-def resume_backfill(tools: Tools, params: ResumeBackfill, invocation: Invocation) -> dict[str, Any]:
-    connection = tools.database.connection()
+def resume_backfill(resources: Resources, params: ResumeBackfill, invocation: Invocation) -> dict[str, Any]:
+    connection = resources.database.connection()
     backfill.resume(connection, params.id, params.by, params.reason)
-    _advance(tools, invocation)
+    _advance(resources, invocation)
     return _answer(backfill.find(connection, params.id))
 
 
-def cancel_backfill(tools: Tools, params: CancelBackfill, _: Invocation) -> dict[str, Any]:
-    return _answer(backfill.cancel(tools.database.connection(), params.id, params.by, params.reason))
+def cancel_backfill(resources: Resources, params: CancelBackfill, _: Invocation) -> dict[str, Any]:
+    return _answer(backfill.cancel(resources.database.connection(), params.id, params.by, params.reason))
 
 
-def _order(tools: Tools, params: CreateBackfill) -> Order:
-    task = tools.registry.find(params.task)
-    check_enabled(tools, task.name)
+def _order(resources: Resources, params: CreateBackfill) -> BackfillRequest:
+    task = resources.tasks.find(params.task)
+    check_enabled(resources, task.name)
     check_params(task, params.params)
-    return Order(
+    return BackfillRequest(
         task=task,
         first=params.first,
         last=params.last,
@@ -107,10 +107,10 @@ def _order(tools: Tools, params: CreateBackfill) -> Order:
     )
 
 
-def _advance(tools: Tools, invocation: Invocation) -> None:
+def _advance(resources: Resources, invocation: Invocation) -> None:
     """The first slots start at once; the rest follow each minute."""
-    budget = Budget(invocation.ends_at - tools.settings.budget_margin_seconds)
-    advance(tools.database.connection(), tools.handoff, tools.enabled(), budget, tools.log)
+    budget = Budget(invocation.ends_at - resources.settings.budget_margin_seconds)
+    advance(resources.database.connection(), resources.invoker, resources.enabled(), budget, resources.log)
 
 
 def _answer(backfill: Backfill) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def _answer(backfill: Backfill) -> dict[str, Any]:
 
 
 def _shown(backfill: Backfill) -> dict[str, Any]:
-    shown = as_json({name: getattr(backfill, name) for name in Backfill.__slots__})
+    shown = json_row({name: getattr(backfill, name) for name in Backfill.__slots__})
     return {_NAMES.get(name, name): value for name, value in shown.items()}
 
 

@@ -7,38 +7,38 @@ from typing import Any, Literal
 from pydantic import Field
 
 from signalbox.errors import ControlRefused
-from signalbox.invocation import Invocation, Tools
+from signalbox.invocation import Invocation, Resources
 from signalbox.operate import caps
 from signalbox.operate import pause as pausing
-from signalbox.operate.audit import Orderer
-from signalbox.operate.caps import Cap, Controlled, Kind
+from signalbox.operate.audit import Actor
+from signalbox.operate.caps import Cap, CapTarget, Kind
 from signalbox.operate.listing import list_jobs
-from signalbox.operations.orders import JobOrder, answer_of, order_jobs, preview_of, terms_of
+from signalbox.operations.orders import BulkJobParams, answer_of, bulk_context, preview_of, run_bulk_action
 from signalbox.packs.payload import Payload
 
 
-class _Hold(JobOrder):
+class _PauseParams(BulkJobParams):
     """A whole type, lane, tenant or key by `kind` and `key`; or jobs, by ids or filters."""
 
     kind: Kind | None = None
     key: str | None = None
 
     @property
-    def controlled(self) -> Controlled | None:
+    def controlled(self) -> CapTarget | None:
         if self.kind is None and self.key is None:
             return None
         if self.kind is None or self.key is None:
             raise ControlRefused("a pause of many jobs needs both: kind (type, lane, tenant or key) and key, its name")
-        if self.selection.given:
+        if self.job_filter.given:
             raise ControlRefused(f"name {self.kind} '{self.key}', or jobs by ids and filters: not both in one order")
-        return Controlled(self.kind, self.key)
+        return CapTarget(self.kind, self.key)
 
 
-class Pause(_Hold):
+class Pause(_PauseParams):
     """No job of it begins until it is resumed; those at work go on. It may be yet to come: then it is not `known`."""
 
 
-class Resume(_Hold):
+class Resume(_PauseParams):
     """Its jobs go on, unless another pause holds them."""
 
 
@@ -58,44 +58,47 @@ class SetCap(Payload):
     reason: str | None = Field(None, max_length=1000)
 
 
-def pause(tools: Tools, params: Pause, invocation: Invocation) -> dict[str, Any]:
+def pause(resources: Resources, params: Pause, invocation: Invocation) -> dict[str, Any]:
     what = params.controlled
     if what is None:
-        return order_jobs(tools, params, invocation, pausing.pause)
-    db, catalogue = tools.database.connection(), tools.catalogue
+        return run_bulk_action(resources, params, invocation, pausing.pause)
+    db, job_types = resources.database.connection(), resources.job_types
     if params.dry_run:
-        what.require_known(db, catalogue)
-        return {"dry_run": preview_of(tools, what.selection)}
-    caps.pause_control(db, catalogue, what, by=params.orderer)
-    return {**_shown(tools, what), "known": what.kind in ("type", "lane") or bool(list_jobs(db, what.selection, 1))}
+        what.require_known(db, job_types)
+        return {"dry_run": preview_of(resources, what.job_filter)}
+    caps.pause_control(db, job_types, what, by=params.actor)
+    return {
+        **_shown(resources, what),
+        "known": what.kind in ("type", "lane") or bool(list_jobs(db, what.job_filter, 1)),
+    }
 
 
-def resume(tools: Tools, params: Resume, invocation: Invocation) -> dict[str, Any]:
+def resume(resources: Resources, params: Resume, invocation: Invocation) -> dict[str, Any]:
     what = params.controlled
     if what is None:
-        return order_jobs(tools, params, invocation, pausing.resume)
-    db, catalogue = tools.database.connection(), tools.catalogue
+        return run_bulk_action(resources, params, invocation, pausing.resume)
+    db, job_types = resources.database.connection(), resources.job_types
     if params.dry_run:
-        what.require_known(db, catalogue)
-        return {"dry_run": preview_of(tools, what.selection)}
-    done = caps.resume_control(db, catalogue, what, terms_of(tools, params.orderer, invocation))
-    tools.courier.send(caps.next_held(db, [what.name]))
-    return {**_shown(tools, what), **answer_of(tools, done)}
+        what.require_known(db, job_types)
+        return {"dry_run": preview_of(resources, what.job_filter)}
+    done = caps.resume_control(db, job_types, what, bulk_context(resources, params.actor, invocation))
+    resources.publisher.send(caps.next_held(db, [what.name]))
+    return {**_shown(resources, what), **answer_of(resources, done)}
 
 
-def list_controls(tools: Tools, _: ListControls, __: Invocation) -> dict[str, Any]:
-    return {"controls": caps.list_controls(tools.database.connection())}
+def list_controls(resources: Resources, _: ListControls, __: Invocation) -> dict[str, Any]:
+    return {"controls": caps.list_controls(resources.database.connection())}
 
 
-def set_cap(tools: Tools, params: SetCap, _: Invocation) -> dict[str, Any]:
-    what = Controlled(params.kind, params.key)
+def set_cap(resources: Resources, params: SetCap, _: Invocation) -> dict[str, Any]:
+    what = CapTarget(params.kind, params.key)
     cap = Cap(params.max_running, params.rate, params.per_seconds)
-    db, by = tools.database.connection(), Orderer(params.by, params.reason)
-    tools.courier.send(caps.set_cap(db, tools.catalogue, what, cap, by=by))
-    return _shown(tools, what)
+    db, by = resources.database.connection(), Actor(params.by, params.reason)
+    resources.publisher.send(caps.set_cap(db, resources.job_types, what, cap, by=by))
+    return _shown(resources, what)
 
 
-def _shown(tools: Tools, what: Controlled) -> dict[str, Any]:
+def _shown(resources: Resources, what: CapTarget) -> dict[str, Any]:
     """The control as it is now; None where nothing is paused or capped any more."""
-    found = caps.list_controls(tools.database.connection())
+    found = caps.list_controls(resources.database.connection())
     return {"control": next((one for one in found if (one["kind"], one["key"]) == (what.kind, what.key)), None)}

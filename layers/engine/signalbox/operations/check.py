@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from signalbox.invocation import Invocation, Tools
+from signalbox.invocation import Invocation, Resources
 from signalbox.migrate import migrations
 from signalbox.packs.payload import Payload
 from signalbox.postgres.queries import load_queries
@@ -17,8 +17,8 @@ class Examine(Payload):
     """No params."""
 
 
-def examine(tools: Tools, _: Examine, __: Invocation) -> dict[str, Any]:
-    connection = tools.database.connection()
+def examine(resources: Resources, _: Examine, __: Invocation) -> dict[str, Any]:
+    connection = resources.database.connection()
     began = time.perf_counter()
     version, name, statement, idle = connection.execute(SQL["describe_server"]).fetchone() or ("", "", "", "")
     latency_ms = round((time.perf_counter() - began) * 1000, 2)
@@ -27,11 +27,11 @@ def examine(tools: Tools, _: Examine, __: Invocation) -> dict[str, Any]:
     return {
         "database": {"server_version": version, "name": name, "latency_ms": latency_ms},
         "timeouts": {"statement_timeout": statement, "idle_in_transaction_session_timeout": idle},
-        "schema": migrations.report(connection, tools.packs),
+        "schema": migrations.report(connection, resources.packs),
         "locks": {"held": held, "expired": expired},
         "runs": {"running": running, "failed_last_day": failed, "missed_last_day": missed},
         "tasks": {
-            "registered": len(tools.registry.tasks),
-            "disabled": sorted(tools.settings.disabled_tasks),
+            "registered": len(resources.tasks.by_name),
+            "disabled": sorted(resources.settings.disabled_tasks),
         },
     }

@@ -8,16 +8,16 @@ from typing import Any, Literal
 from pydantic import Field
 
 from signalbox.dead_letters import letters
-from signalbox.dead_letters.letters import LetterSelection
+from signalbox.dead_letters.letters import DeadLetterFilter
 from signalbox.dead_letters.redrive import redrive as redrive_letters
 from signalbox.errors import PayloadRefused
-from signalbox.invocation import Invocation, Tools
+from signalbox.invocation import Invocation, Resources
 from signalbox.packs.payload import Instant, Payload
 
 Status = Literal["pending", "investigating", "resolved", "ignored", "redriven"]
 
 
-class LetterFilter(Payload):
+class DeadLetterFilterParams(Payload):
     """Which dead letters; all that are given must hold."""
 
     status: Status | list[Status] | None = None
@@ -29,13 +29,13 @@ class LetterFilter(Payload):
     since: Instant | None = None
     until: Instant | None = None
 
-    def selection(self, ids: list[str] | None = None) -> LetterSelection:
+    def selection(self, ids: list[str] | None = None) -> DeadLetterFilter:
         statuses = [self.status] if isinstance(self.status, str) else self.status
-        names = LetterFilter.model_fields.keys() - {"status"}
-        return LetterSelection(ids=ids, statuses=statuses, **{name: getattr(self, name) for name in names})
+        names = DeadLetterFilterParams.model_fields.keys() - {"status"}
+        return DeadLetterFilter(ids=ids, statuses=statuses, **{name: getattr(self, name) for name in names})
 
 
-class ListDeadLetters(LetterFilter):
+class ListDeadLetters(DeadLetterFilterParams):
     """`by_kind`: the failures by their fingerprint, each with its counts."""
 
     by_kind: bool = False
@@ -47,19 +47,19 @@ class ShowDeadLetter(Payload):
     id: str
 
 
-class _LetterOrder(LetterFilter):
+class _BulkDeadLetterParams(DeadLetterFilterParams):
     ids: list[str] | None = Field(None, min_length=1)
     by: str = Field("unnamed", min_length=1, max_length=200)
     reason: str | None = Field(None, max_length=1000)
 
 
-class TriageDeadLetters(_LetterOrder):
+class TriageDeadLetters(_BulkDeadLetterParams):
     """What is decided about them; `status` is the filter's, `decision` is what they become."""
 
     decision: Literal["pending", "investigating", "resolved", "ignored"]
 
 
-class Redrive(_LetterOrder):
+class Redrive(_BulkDeadLetterParams):
     """What failed for good is tried again."""
 
     dry_run: bool = False
@@ -67,9 +67,9 @@ class Redrive(_LetterOrder):
     rate_per_minute: int | None = None
 
 
-def list_dead_letters(tools: Tools, params: ListDeadLetters, _: Invocation) -> dict[str, Any]:
-    db, selection = tools.database.connection(), params.selection()
-    letters.require_known(db, tools.catalogue, selection)
+def list_dead_letters(resources: Resources, params: ListDeadLetters, _: Invocation) -> dict[str, Any]:
+    db, selection = resources.database.connection(), params.selection()
+    letters.require_known(db, resources.job_types, selection)
     if not params.by_kind:
         return letters.list_letters(db, selection, params.limit, params.before)
     if params.before is not None:
@@ -77,23 +77,23 @@ def list_dead_letters(tools: Tools, params: ListDeadLetters, _: Invocation) -> d
     return letters.list_kinds(db, selection, params.limit)
 
 
-def show_dead_letter(tools: Tools, params: ShowDeadLetter, _: Invocation) -> dict[str, Any]:
-    return {"dead_letter": letters.show_letter(tools.database.connection(), params.id)}
+def show_dead_letter(resources: Resources, params: ShowDeadLetter, _: Invocation) -> dict[str, Any]:
+    return {"dead_letter": letters.show_letter(resources.database.connection(), params.id)}
 
 
-def triage_dead_letters(tools: Tools, params: TriageDeadLetters, _: Invocation) -> dict[str, Any]:
-    db, selection = tools.database.connection(), params.selection(params.ids)
-    letters.require_known(db, tools.catalogue, selection)
+def triage_dead_letters(resources: Resources, params: TriageDeadLetters, _: Invocation) -> dict[str, Any]:
+    db, selection = resources.database.connection(), params.selection(params.ids)
+    letters.require_known(db, resources.job_types, selection)
     return asdict(letters.triage(db, selection, params.decision, by=params.by, reason=params.reason))
 
 
-def redrive(tools: Tools, params: Redrive, invocation: Invocation) -> dict[str, Any]:
+def redrive(resources: Resources, params: Redrive, invocation: Invocation) -> dict[str, Any]:
     selection = params.selection(params.ids)
-    letters.require_known(tools.database.connection(), tools.catalogue, selection)
+    letters.require_known(resources.database.connection(), resources.job_types, selection)
     return redrive_letters(
-        tools.database.connection(),
-        tools.catalogue,
-        tools.handoff,
+        resources.database.connection(),
+        resources.job_types,
+        resources.invoker,
         selection,
         by=params.by,
         reason=params.reason,
@@ -101,5 +101,5 @@ def redrive(tools: Tools, params: Redrive, invocation: Invocation) -> dict[str, 
         dry_run=params.dry_run,
         payload=params.payload,
         rate_per_minute=params.rate_per_minute,
-        announce=lambda ids: tools.courier.tell_of(tools.database.connection(), ids),
+        announce=lambda ids: resources.publisher.publish_status_of(resources.database.connection(), ids),
     )

@@ -7,11 +7,11 @@ from typing import Any
 
 from pydantic import Field
 
-from signalbox.invocation import Invocation, Tools
+from signalbox.invocation import Invocation, Resources
 from signalbox.operate import audit
-from signalbox.operations.submit import JobToBe, new_job
+from signalbox.operations.submit import JobParams, new_job
 from signalbox.packs.payload import Payload
-from signalbox.postgres.json_rows import as_json
+from signalbox.postgres.json_rows import json_row
 from signalbox.submit import groups
 from signalbox.submit.groups import Group
 
@@ -24,25 +24,25 @@ class SealGroup(Payload):
     """`completion` is submitted with it, and begins once all of the group has ended."""
 
     id: str = Field(min_length=1, max_length=200)
-    completion: JobToBe | None = None
+    completion: JobParams | None = None
     by: str | None = Field(None, max_length=200)
     reason: str | None = Field(None, max_length=1000)
 
 
-def show_group(tools: Tools, params: ShowGroup, _: Invocation) -> dict[str, Any]:
-    return _shown(groups.show_group(tools.database.connection(), params.id))
+def show_group(resources: Resources, params: ShowGroup, _: Invocation) -> dict[str, Any]:
+    return _shown(groups.show_group(resources.database.connection(), params.id))
 
 
-def seal_group(tools: Tools, params: SealGroup, invocation: Invocation) -> dict[str, Any]:
+def seal_group(resources: Resources, params: SealGroup, invocation: Invocation) -> dict[str, Any]:
     """It takes no more jobs from now on."""
-    db = tools.database.connection()
+    db = resources.database.connection()
     completion = None if params.completion is None else new_job(params.completion, {}, params.by)
     with db.transaction():
-        group, released = groups.seal_group(db, tools.catalogue, params.id, invocation.clock, completion)
-        audit.note(db, audit.Orderer(params.by or "unknown", params.reason), "group.seal", kind="group", id_=params.id)
-    tools.courier.send_due(db, released)
+        group, released = groups.seal_group(db, resources.job_types, params.id, invocation.clock, completion)
+        audit.note(db, audit.Actor(params.by or "unknown", params.reason), "group.seal", kind="group", id_=params.id)
+    resources.publisher.send_due(db, released)
     return _shown(group)
 
 
 def _shown(group: Group) -> dict[str, Any]:
-    return {"group": as_json(asdict(group)) | {"left": group.left, "percent": group.percent}}
+    return {"group": json_row(asdict(group)) | {"left": group.left, "percent": group.percent}}

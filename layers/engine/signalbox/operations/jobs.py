@@ -6,17 +6,17 @@ from typing import Any
 
 from pydantic import Field
 
-from signalbox.invocation import Invocation, Tools
+from signalbox.invocation import Invocation, Resources
 from signalbox.jobs.status import FINAL
 from signalbox.operate import job_detail, listing
 from signalbox.operate.cancel import cancel
 from signalbox.operate.filters import require_id
 from signalbox.operate.retry_now import retry_now
-from signalbox.operations.orders import JobFilter, JobOrder, order_jobs
+from signalbox.operations.orders import BulkJobParams, JobFilterParams, run_bulk_action
 from signalbox.packs.payload import Payload
 
 
-class ListJobs(JobFilter):
+class ListJobs(JobFilterParams):
     """Filters, and which page."""
 
     limit: int = Field(50, ge=1, le=1000)
@@ -27,36 +27,36 @@ class ShowJob(Payload):
     id: str
 
 
-class CancelJobs(JobOrder):
+class CancelJobs(BulkJobParams):
     """What waits is cancelled at once, what runs is asked to stop."""
 
 
-class RetryJobs(JobOrder):
+class RetryJobs(BulkJobParams):
     """What waits for its time is tried now."""
 
 
-def list_jobs(tools: Tools, params: ListJobs, _: Invocation) -> dict[str, Any]:
+def list_jobs(resources: Resources, params: ListJobs, _: Invocation) -> dict[str, Any]:
     """A page, newest first; `next` is the `before_id` of the page that follows."""
-    db, before = tools.database.connection(), params.before_id
-    jobs = listing.list_jobs(db, params.selection, params.limit, before and require_id(before))
+    db, before = resources.database.connection(), params.before_id
+    jobs = listing.list_jobs(db, params.job_filter, params.limit, before and require_id(before))
     if not jobs:
-        listing.require_known(db, tools.catalogue, params.selection)
+        listing.require_known(db, resources.job_types, params.job_filter)
     return {"jobs": jobs, "next": jobs[-1]["id"] if len(jobs) == params.limit else None}
 
 
-def show_job(tools: Tools, params: ShowJob, _: Invocation) -> dict[str, Any]:
-    return job_detail.show_job(tools.database.connection(), params.id)
+def show_job(resources: Resources, params: ShowJob, _: Invocation) -> dict[str, Any]:
+    return job_detail.show_job(resources.database.connection(), params.id)
 
 
-def cancel_jobs(tools: Tools, params: CancelJobs, invocation: Invocation) -> dict[str, Any]:
+def cancel_jobs(resources: Resources, params: CancelJobs, invocation: Invocation) -> dict[str, Any]:
     """Of ids that are named, those that had ended are told as `refused`."""
     refused: list[dict[str, str]] = []
     if params.ids and not params.dry_run:
-        states = listing.states_of(tools.database.connection(), params.ids)
+        states = listing.states_of(resources.database.connection(), params.ids)
         refused = [{"id": id_, "status": state} for id_, state in states.items() if state in FINAL]
-    answer = order_jobs(tools, params, invocation, cancel)
+    answer = run_bulk_action(resources, params, invocation, cancel)
     return answer | ({"refused": refused} if refused else {})
 
 
-def retry_jobs(tools: Tools, params: RetryJobs, invocation: Invocation) -> dict[str, Any]:
-    return order_jobs(tools, params, invocation, retry_now)
+def retry_jobs(resources: Resources, params: RetryJobs, invocation: Invocation) -> dict[str, Any]:
+    return run_bulk_action(resources, params, invocation, retry_now)

@@ -8,21 +8,21 @@ from typing import Any, Literal
 from pydantic import Field
 
 from signalbox.budget import Budget
-from signalbox.invocation import Invocation, Tools
-from signalbox.operate.audit import Orderer
-from signalbox.operate.bulk import Done, Terms
-from signalbox.operate.filters import Selection
+from signalbox.invocation import Invocation, Resources
+from signalbox.operate.audit import Actor
+from signalbox.operate.bulk import BulkContext, BulkResult
+from signalbox.operate.filters import JobFilter
 from signalbox.operate.listing import preview
 from signalbox.packs.payload import Instant, Payload
-from signalbox.packs.registries import Catalogue
+from signalbox.packs.registries import JobTypeRegistry
 from signalbox.postgres.connection import Connection
 
 # Of one order by ids: more are a filter's.
 MOST_NAMED = 1000
-Carry = Callable[[Connection, Catalogue, Selection, Terms], Done]
+BulkFunction = Callable[[Connection, JobTypeRegistry, JobFilter, BulkContext], BulkResult]
 
 
-class JobFilter(Payload):
+class JobFilterParams(Payload):
     """Which jobs; all that are given must hold."""
 
     status: Literal["pending", "queued", "running", "completed", "failed", "cancelled", "paused"] | None = None
@@ -40,11 +40,11 @@ class JobFilter(Payload):
     until: Instant | None = None
 
     @property
-    def selection(self) -> Selection:
-        return Selection(**{name: getattr(self, name) for name in JobFilter.model_fields})
+    def job_filter(self) -> JobFilter:
+        return JobFilter(**{name: getattr(self, name) for name in JobFilterParams.model_fields})
 
 
-class JobOrder(JobFilter):
+class BulkJobParams(JobFilterParams):
     """An order about the jobs that are named, or that a filter finds."""
 
     ids: list[str] | None = Field(None, min_length=1, max_length=MOST_NAMED)
@@ -53,37 +53,41 @@ class JobOrder(JobFilter):
     dry_run: bool = False
 
     @property
-    def selection(self) -> Selection:
-        given = {name: getattr(self, name) for name in JobFilter.model_fields}
-        return Selection(ids=None if self.ids is None else list(dict.fromkeys(self.ids)), **given)
+    def job_filter(self) -> JobFilter:
+        given = {name: getattr(self, name) for name in JobFilterParams.model_fields}
+        return JobFilter(ids=None if self.ids is None else list(dict.fromkeys(self.ids)), **given)
 
     @property
-    def orderer(self) -> Orderer:
-        return Orderer(self.by, self.reason)
+    def actor(self) -> Actor:
+        return Actor(self.by, self.reason)
 
 
-def order_jobs(tools: Tools, params: JobOrder, invocation: Invocation, carry: Carry) -> dict[str, Any]:
+def run_bulk_action(
+    resources: Resources, params: BulkJobParams, invocation: Invocation, action: BulkFunction
+) -> dict[str, Any]:
     """Carries the order out, or previews it; what has become due is sent once all is committed."""
-    db, catalogue = tools.database.connection(), tools.catalogue
+    db, job_types = resources.database.connection(), resources.job_types
     if params.dry_run:
-        return {"dry_run": preview_of(tools, params.selection)}
-    done = carry(db, catalogue, params.selection, terms_of(tools, params.orderer, invocation))
-    return answer_of(tools, done)
+        return {"dry_run": preview_of(resources, params.job_filter)}
+    done = action(db, job_types, params.job_filter, bulk_context(resources, params.actor, invocation))
+    return answer_of(resources, done)
 
 
-def preview_of(tools: Tools, selection: Selection) -> dict[str, Any]:
-    seen = preview(tools.database.connection(), tools.catalogue, selection)
+def preview_of(resources: Resources, job_filter: JobFilter) -> dict[str, Any]:
+    seen = preview(resources.database.connection(), resources.job_types, job_filter)
     return {"as_of": seen.as_of, "counts": seen.counts, "sample": seen.sample}
 
 
-def terms_of(tools: Tools, by: Orderer, invocation: Invocation) -> Terms:
-    budget = Budget(invocation.ends_at - tools.settings.budget_margin_seconds)
-    return Terms(by, budget, lambda ids: tools.courier.tell_of(tools.database.connection(), ids))
+def bulk_context(resources: Resources, by: Actor, invocation: Invocation) -> BulkContext:
+    budget = Budget(invocation.ends_at - resources.settings.budget_margin_seconds)
+    return BulkContext(
+        by, budget, lambda ids: resources.publisher.publish_status_of(resources.database.connection(), ids)
+    )
 
 
-def answer_of(tools: Tools, done: Done) -> dict[str, Any]:
+def answer_of(resources: Resources, done: BulkResult) -> dict[str, Any]:
     return {
         **done.counts,
-        "sent": tools.courier.send_due(tools.database.connection(), done.due),
+        "sent": resources.publisher.send_due(resources.database.connection(), done.due),
         "more": done.more,
     }

@@ -7,9 +7,9 @@ from typing import Any, Literal
 from psycopg.rows import dict_row
 from pydantic import Field
 
-from signalbox.invocation import Invocation, Tools
+from signalbox.invocation import Invocation, Resources
 from signalbox.packs.payload import Instant, Payload
-from signalbox.postgres.json_rows import as_json
+from signalbox.postgres.json_rows import json_row
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
@@ -27,10 +27,10 @@ class ListRuns(Payload):
     before_id: int | None = Field(None, ge=1, le=2**63 - 1)
 
 
-def list_runs(tools: Tools, params: ListRuns, _: Invocation) -> dict[str, Any]:
+def list_runs(resources: Resources, params: ListRuns, _: Invocation) -> dict[str, Any]:
     if params.task is not None:
-        tools.registry.find(params.task)
-    with tools.database.connection().cursor(row_factory=dict_row) as cursor:
+        resources.tasks.find(params.task)
+    with resources.database.connection().cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(SQL["list_runs"], params.model_dump()).fetchall()
     last = rows[-1]["id"] if len(rows) == params.limit else None
-    return {"runs": [as_json(row) for row in rows], "next": last}
+    return {"runs": [json_row(row) for row in rows], "next": last}

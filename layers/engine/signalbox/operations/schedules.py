@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from signalbox.invocation import Invocation, Tools
+from signalbox.invocation import Invocation, Resources
 from signalbox.job_schedules import store
 from signalbox.job_schedules.store import NewSchedule
-from signalbox.operate.audit import Orderer
+from signalbox.operate.audit import Actor
 from signalbox.packs.payload import Instant, Payload
 
 
@@ -45,7 +45,7 @@ class CreateSchedule(Payload):
     reason: str | None = Field(None, max_length=1000)
 
 
-class _Step(Payload):
+class _ScheduleParams(Payload):
     """`id` is the schedule's id or its name."""
 
     id: str
@@ -53,54 +53,54 @@ class _Step(Payload):
     reason: str | None = Field(None, max_length=1000)
 
     @property
-    def orderer(self) -> Orderer:
-        return Orderer(self.by, self.reason)
+    def actor(self) -> Actor:
+        return Actor(self.by, self.reason)
 
 
-class PauseSchedule(_Step):
+class PauseSchedule(_ScheduleParams):
     """It submits nothing until it is resumed."""
 
 
-class ResumeSchedule(_Step):
+class ResumeSchedule(_ScheduleParams):
     """It goes on with its next time."""
 
 
-class DeleteSchedule(_Step):
+class DeleteSchedule(_ScheduleParams):
     """For good; the jobs that it has submitted stay."""
 
 
-def list_schedules(tools: Tools, params: ListSchedules, _: Invocation) -> dict[str, Any]:
-    found = store.list_schedules(tools.database.connection(), **params.model_dump())
+def list_schedules(resources: Resources, params: ListSchedules, _: Invocation) -> dict[str, Any]:
+    found = store.list_schedules(resources.database.connection(), **params.model_dump())
     last = found[-1].name if len(found) == params.limit else None
     return {"schedules": [store.shown(schedule) for schedule in found], "next": last}
 
 
-def create_schedule(tools: Tools, params: CreateSchedule, invocation: Invocation) -> dict[str, Any]:
+def create_schedule(resources: Resources, params: CreateSchedule, invocation: Invocation) -> dict[str, Any]:
     every = None if params.every_seconds is None else timedelta(seconds=params.every_seconds)
     given = params.model_dump(exclude={"every_seconds", "replacing", "by", "reason"})
     made = store.create_schedule(
-        tools.database.connection(),
-        tools.catalogue,
+        resources.database.connection(),
+        resources.job_types,
         NewSchedule(**given, every=every),
-        by=Orderer(params.by, params.reason),
+        by=Actor(params.by, params.reason),
         now=invocation.clock,
         replacing=params.replacing,
     )
     return {"schedule": store.shown(made)}
 
 
-def pause_schedule(tools: Tools, params: PauseSchedule, invocation: Invocation) -> dict[str, Any]:
-    db = tools.database.connection()
-    paused = store.pause_schedule(db, params.id, by=params.orderer, now=invocation.clock)
+def pause_schedule(resources: Resources, params: PauseSchedule, invocation: Invocation) -> dict[str, Any]:
+    db = resources.database.connection()
+    paused = store.pause_schedule(db, params.id, by=params.actor, now=invocation.clock)
     return {"schedule": store.shown(paused)}
 
 
-def resume_schedule(tools: Tools, params: ResumeSchedule, invocation: Invocation) -> dict[str, Any]:
-    db = tools.database.connection()
-    resumed = store.resume_schedule(db, params.id, by=params.orderer, now=invocation.clock)
+def resume_schedule(resources: Resources, params: ResumeSchedule, invocation: Invocation) -> dict[str, Any]:
+    db = resources.database.connection()
+    resumed = store.resume_schedule(db, params.id, by=params.actor, now=invocation.clock)
     return {"schedule": store.shown(resumed)}
 
 
-def delete_schedule(tools: Tools, params: DeleteSchedule, _: Invocation) -> dict[str, Any]:
-    deleted = store.delete_schedule(tools.database.connection(), params.id, by=params.orderer)
+def delete_schedule(resources: Resources, params: DeleteSchedule, _: Invocation) -> dict[str, Any]:
+    deleted = store.delete_schedule(resources.database.connection(), params.id, by=params.actor)
     return {"schedule": store.shown(deleted)}

@@ -7,9 +7,9 @@ from itertools import islice
 from typing import Any
 
 from signalbox.errors import PayloadRefused
-from signalbox.invocation import Invocation, Tools
+from signalbox.invocation import Invocation, Resources
 from signalbox.packs.payload import Instant, Payload
-from signalbox.packs.registries import Registry
+from signalbox.packs.registries import TaskRegistry
 from signalbox.packs.schedule import Schedule
 from signalbox.packs.task import Task
 from signalbox.postgres.connection import Connection
@@ -28,20 +28,20 @@ class ShowSlots(Payload):
     until: Instant | None = None
 
 
-def show_slots(tools: Tools, params: ShowSlots, invocation: Invocation) -> dict[str, Any]:
+def show_slots(resources: Resources, params: ShowSlots, invocation: Invocation) -> dict[str, Any]:
     until = params.until or invocation.clock
     since = params.since or until - timedelta(days=1)
     if since > until:
         raise PayloadRefused(f"since {since.isoformat()} is after until {until.isoformat()}")
-    db = tools.database.connection()
+    db = resources.database.connection()
     return {
         "since": since.isoformat(),
         "until": until.isoformat(),
-        "tasks": [_row(db, task, since, until, invocation.clock) for task in _wanted(tools.registry, params.task)],
+        "tasks": [_row(db, task, since, until, invocation.clock) for task in _wanted(resources.tasks, params.task)],
     }
 
 
-def _wanted(registry: Registry, name: str | None) -> list[Task]:
+def _wanted(registry: TaskRegistry, name: str | None) -> list[Task]:
     return [registry.find(name)] if name else [task for task in registry if task.schedule]
 
 

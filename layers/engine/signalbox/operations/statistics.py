@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from signalbox.invocation import Invocation, Tools
+from signalbox.invocation import Invocation, Resources
 from signalbox.packs.payload import Payload
 from signalbox.stats import statistics
 
@@ -27,15 +27,15 @@ class ShowHealth(Payload):
     """No params."""
 
 
-def show_statistics(tools: Tools, params: ShowStatistics, invocation: Invocation) -> dict[str, Any]:
-    db, window = tools.database.connection(), timedelta(hours=params.hours)
+def show_statistics(resources: Resources, params: ShowStatistics, invocation: Invocation) -> dict[str, Any]:
+    db, window = resources.database.connection(), timedelta(hours=params.hours)
     now = invocation.clock
     found = statistics.show_statistics(db, window, params.job_type, now=now, tenant=params.tenant)
     if params.job_type is not None and not found.by_type:
-        tools.catalogue.find(params.job_type)
+        resources.job_types.find(params.job_type)
     by_tenant = {"by_tenant": statistics.list_tenants(db, now=now)} if params.tenants else {}
     return found.as_json() | by_tenant
 
 
-def show_health(tools: Tools, _: ShowHealth, invocation: Invocation) -> dict[str, Any]:
-    return statistics.show_health(tools.database.connection(), now=invocation.clock).as_json()
+def show_health(resources: Resources, _: ShowHealth, invocation: Invocation) -> dict[str, Any]:
+    return statistics.show_health(resources.database.connection(), now=invocation.clock).as_json()

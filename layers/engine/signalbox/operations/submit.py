@@ -10,7 +10,7 @@ from psycopg import Rollback
 from pydantic import BeforeValidator, Field
 
 from signalbox.errors import JobRefused
-from signalbox.invocation import Invocation, Tools
+from signalbox.invocation import Invocation, Resources
 from signalbox.jobs.dependency import Dependency
 from signalbox.packs.payload import Instant, Payload
 from signalbox.postgres.uuid7 import new_ids
@@ -21,7 +21,7 @@ MOST_JOBS = 20_000  # of one call: what it answers must fit into Lambda's six me
 _YEAR = 366 * 86_400
 
 
-class Waiting(Payload):
+class DependencyParams(Payload):
     """For another job: by its id, or by the `ref` of one in the same call."""
 
     job: str
@@ -34,7 +34,7 @@ def _by_id(given: object) -> object:
     return {"job": given} if isinstance(given, str) else given
 
 
-class JobToBe(Payload):
+class JobParams(Payload):
     """One job. Only its type is needed, and what its payload asks for."""
 
     job_type: str
@@ -49,7 +49,9 @@ class JobToBe(Payload):
     cap_key: str | None = Field(None, max_length=200)
     group: str | None = Field(None, max_length=200)
     parent_id: str | None = None
-    depends_on: list[Annotated[Waiting, BeforeValidator(_by_id)]] = Field(default_factory=list, max_length=1000)
+    depends_on: list[Annotated[DependencyParams, BeforeValidator(_by_id)]] = Field(
+        default_factory=list, max_length=1000
+    )
     max_attempts: int | None = None
     timeout_seconds: float | None = Field(None, gt=0, le=900)
     name: str | None = Field(None, max_length=200)
@@ -61,16 +63,16 @@ class JobToBe(Payload):
 class SubmitJobs(Payload):
     """The jobs, and who submits them. A dry run checks everything and stores nothing."""
 
-    jobs: list[JobToBe] = Field(min_length=1, max_length=MOST_JOBS)
+    jobs: list[JobParams] = Field(min_length=1, max_length=MOST_JOBS)
     by: str | None = Field(None, max_length=200)
     dry_run: bool = False
 
 
-def submit_jobs(tools: Tools, params: SubmitJobs, invocation: Invocation) -> dict[str, Any]:
-    db = tools.database.connection()
+def submit_jobs(resources: Resources, params: SubmitJobs, invocation: Invocation) -> dict[str, Any]:
+    db = resources.database.connection()
     jobs = _new_jobs(params)
     with db.transaction() as transaction:
-        submitted = submit(db, tools.catalogue, jobs, invocation.clock)
+        submitted = submit(db, resources.job_types, jobs, invocation.clock)
         if params.dry_run:
             raise Rollback(transaction)
     if params.dry_run:
@@ -78,7 +80,7 @@ def submit_jobs(tools: Tools, params: SubmitJobs, invocation: Invocation) -> dic
     return {
         "jobs": [_shown(one, asked) for one, asked in zip(submitted, params.jobs, strict=True)],
         "created": _created(submitted),
-        "sent": tools.courier.carry(submitted),
+        "sent": resources.publisher.publish_submitted(submitted),
     }
 
 
@@ -92,7 +94,7 @@ def _new_jobs(params: SubmitJobs) -> list[NewJob]:
     return [new_job(job, ids, params.by) for job in params.jobs]
 
 
-def new_job(job: JobToBe, ids: Mapping[str, str], by: str | None) -> NewJob:
+def new_job(job: JobParams, ids: Mapping[str, str], by: str | None) -> NewJob:
     """`ids` are those of the jobs that it may name by their `ref`."""
     given = job.model_dump(exclude={"ref", "delay_seconds", "timeout_seconds", "depends_on"})
     return NewJob(
@@ -105,7 +107,7 @@ def new_job(job: JobToBe, ids: Mapping[str, str], by: str | None) -> NewJob:
     )
 
 
-def _dependency(wanted: Waiting, ids: Mapping[str, str]) -> Dependency:
+def _dependency(wanted: DependencyParams, ids: Mapping[str, str]) -> Dependency:
     return Dependency(ids.get(wanted.job, wanted.job), wanted.type, wanted.on_failure)
 
 
@@ -113,7 +115,7 @@ def _created(submitted: Sequence[Submitted]) -> int:
     return sum(one.created for one in submitted)
 
 
-def _shown(one: Submitted, asked: JobToBe) -> dict[str, Any]:
+def _shown(one: Submitted, asked: JobParams) -> dict[str, Any]:
     ref = {} if asked.ref is None else {"ref": asked.ref}
     return {
         "id": one.id,

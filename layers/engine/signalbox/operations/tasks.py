@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from signalbox.invocation import Invocation, Tools
+from signalbox.invocation import Invocation, Resources
 from signalbox.packs.payload import Payload
 from signalbox.packs.task import Task
 
@@ -13,9 +13,9 @@ class ListTasks(Payload):
     """No params."""
 
 
-def list_tasks(tools: Tools, _: ListTasks, __: Invocation) -> dict[str, Any]:
-    disabled = tools.settings.disabled_tasks
-    return {"tasks": [_shown(task, task.name not in disabled) for task in tools.registry]}
+def list_tasks(resources: Resources, _: ListTasks, __: Invocation) -> dict[str, Any]:
+    disabled = resources.settings.disabled_tasks
+    return {"tasks": [_shown(task, task.name not in disabled) for task in resources.tasks]}
 
 
 def _shown(task: Task, enabled: bool) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from signalbox.errors import JobRefused
 from signalbox.packs.payload import fault_of
 
 if TYPE_CHECKING:
-    from signalbox.packs.registries import Known
+    from signalbox.packs.registries import RegisteredJobType
 
 # More belongs into S3, with a pointer here: each state of a job writes its row anew.
 MOST_BYTES = 200_000
@@ -22,7 +22,7 @@ class JobPayload(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def check_payload(known: Known, payload: object) -> JobPayload:
+def check_payload(known: RegisteredJobType, payload: object) -> JobPayload:
     """The payload as its type's model, or one error that names each field that is wrong, and no value."""
     try:
         return known.model.model_validate(payload)
@@ -31,7 +31,7 @@ def check_payload(known: Known, payload: object) -> JobPayload:
         raise JobRefused(f"payload of job type '{known.type.name}' refused: {faults}") from None
 
 
-def bring_up(known: Known, payload: dict[str, Any], version: int) -> JobPayload:
+def upgrade_payload(known: RegisteredJobType, payload: dict[str, Any], version: int) -> JobPayload:
     """A stored payload as the model of today."""
     if version < known.type.version and known.upgrade is not None:
         payload = known.upgrade(payload, version)

@@ -18,10 +18,10 @@ from signalbox.packs.task import Task
 LONGEST_KEY = 200
 
 
-class Known:
+class RegisteredJobType:
     """One job type with what its module holds."""
 
-    def __init__(self, job_type: JobType, tasks: Registry | None = None) -> None:
+    def __init__(self, job_type: JobType, tasks: TaskRegistry | None = None) -> None:
         self.type = job_type
         self._tasks = tasks
 
@@ -61,7 +61,7 @@ class Known:
             self._check(payload, self._tasks)
 
     @cached_property
-    def _check(self) -> Callable[[JobPayload, Registry], None] | None:
+    def _check(self) -> Callable[[JobPayload, TaskRegistry], None] | None:
         return getattr(self._module, "check", None)
 
     @cached_property
@@ -69,29 +69,29 @@ class Known:
         return import_module(self.type.module)
 
 
-class Catalogue:
+class JobTypeRegistry:
     """Those of the engine and of the packs; with `tasks`, a job that would run an unknown one is refused."""
 
-    def __init__(self, types: Iterable[JobType], tasks: Registry | None = None) -> None:
-        by_name: dict[str, Known] = {}
+    def __init__(self, types: Iterable[JobType], tasks: TaskRegistry | None = None) -> None:
+        by_name: dict[str, RegisteredJobType] = {}
         for job_type in types:
             if job_type.name in by_name:
                 raise ValueError(f"job type '{job_type.name}' is registered twice")
-            by_name[job_type.name] = Known(job_type, tasks)
-        self.types: Mapping[str, Known] = MappingProxyType(by_name)
+            by_name[job_type.name] = RegisteredJobType(job_type, tasks)
+        self.by_name: Mapping[str, RegisteredJobType] = MappingProxyType(by_name)
 
     def __iter__(self) -> Iterator[JobType]:
-        return (known.type for known in self.types.values())
+        return (known.type for known in self.by_name.values())
 
-    def find(self, name: str) -> Known:
+    def find(self, name: str) -> RegisteredJobType:
         """The type, or an error that names the nearest one."""
-        if known := self.types.get(name):
+        if known := self.by_name.get(name):
             return known
         listed = "docs/job-types.md lists the engine's, and each pack's JOB_TYPES its own"
-        raise JobTypeUnknown(f"job type '{name}' is not registered{nearest(name, self.types, listed)}")
+        raise JobTypeUnknown(f"job type '{name}' is not registered{nearest(name, self.by_name, listed)}")
 
 
-class Registry:
+class TaskRegistry:
     """The tasks of the engine and of the packs that a stack runs."""
 
     def __init__(self, tasks: Iterable[Task]) -> None:
@@ -101,17 +101,17 @@ class Registry:
             if known is not None and not known.stand_in:
                 raise ValueError(f"task '{task.name}' is registered twice: in {known.module} and in {task.module}")
             by_name[task.name] = task
-        self.tasks: Mapping[str, Task] = MappingProxyType(by_name)
+        self.by_name: Mapping[str, Task] = MappingProxyType(by_name)
 
     def __iter__(self) -> Iterator[Task]:
-        return iter(self.tasks.values())
+        return iter(self.by_name.values())
 
     def names(self) -> list[str]:
-        return sorted(self.tasks)
+        return sorted(self.by_name)
 
     def find(self, name: str) -> Task:
         """The task, or an error that names the nearest one."""
-        if task := self.tasks.get(name):
+        if task := self.by_name.get(name):
             return task
         listed = "`signalbox slots` lists the tasks"
-        raise TaskUnknown(f"task '{name}' is not registered{nearest(name, self.tasks, listed)}")
+        raise TaskUnknown(f"task '{name}' is not registered{nearest(name, self.by_name, listed)}")

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 
-def as_json(row: Mapping[str, Any]) -> dict[str, Any]:
+def json_row(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _plain(value) for name, value in row.items()}
 
 

@@ -17,7 +17,7 @@ from signalbox.errors import Unavailable
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
-from signalbox.jobs.job_message import Notice
+from signalbox.jobs.job_message import JobMessage
 
 CALL = 10  # as many as SQS takes
 AT_ONCE = 8
@@ -31,12 +31,12 @@ class Lanes:
     clients: Clients
     stack: str
 
-    def send(self, notices: Sequence[Notice]) -> int:
+    def send(self, messages: Sequence[JobMessage]) -> int:
         """How many SQS took. Raises only where it can't be reached at all."""
-        if not notices:
+        if not messages:
             return 0
         sqs = self.clients.sqs
-        calls = list(_calls(notices))
+        calls = list(_calls(messages))
         if len(calls) == 1:
             return self._send(sqs, *calls[0])
         with ThreadPoolExecutor(AT_ONCE) as threads:
@@ -55,10 +55,10 @@ class Lanes:
             raise Unavailable(f"lane '{lane}' does not say how deep it is: {error}") from None
         return sum(int(answer["Attributes"][name]) for name in wanted)
 
-    def _send(self, sqs: SQSClient, lane: str, notices: Sequence[Notice]) -> int:
+    def _send(self, sqs: SQSClient, lane: str, messages: Sequence[JobMessage]) -> int:
         from botocore.exceptions import BotoCoreError, ClientError
 
-        entries: list[Any] = [_entry(place, notice) for place, notice in enumerate(notices)]
+        entries: list[Any] = [_entry(place, message) for place, message in enumerate(messages)]
         try:
             url = queue_url(self.clients, f"{self.stack}-{lane}")
             answer = sqs.send_message_batch(QueueUrl=url, Entries=entries)
@@ -67,19 +67,19 @@ class Lanes:
         return len(answer.get("Successful", []))
 
 
-def _calls(notices: Iterable[Notice]) -> Iterator[tuple[str, list[Notice]]]:
-    by_lane: dict[str, list[Notice]] = {}
-    for notice in notices:
-        by_lane.setdefault(notice.lane, []).append(notice)
+def _calls(messages: Iterable[JobMessage]) -> Iterator[tuple[str, list[JobMessage]]]:
+    by_lane: dict[str, list[JobMessage]] = {}
+    for message in messages:
+        by_lane.setdefault(message.lane, []).append(message)
     for lane, found in by_lane.items():
         for start in range(0, len(found), CALL):
             yield lane, found[start : start + CALL]
 
 
-def _entry(place: int, notice: Notice) -> dict[str, Any]:
+def _entry(place: int, message: JobMessage) -> dict[str, Any]:
     return {
         "Id": str(place),
-        "MessageBody": json.dumps({"job_id": notice.job_id, "job_type": notice.job_type}),
-        "MessageGroupId": notice.group,
-        "DelaySeconds": min(max(0, notice.delay_seconds), LONGEST_DELAY_SECONDS),
+        "MessageBody": json.dumps({"job_id": message.job_id, "job_type": message.job_type}),
+        "MessageGroupId": message.group,
+        "DelaySeconds": min(max(0, message.delay_seconds), LONGEST_DELAY_SECONDS),
     }

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from signalbox.aws.clients import Clients
 from signalbox.errors import SignalboxError
-from signalbox.jobs.job_message import Notice
+from signalbox.jobs.job_message import JobMessage
 from signalbox.jobs.status import FINAL
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.queries import load_queries
 from signalbox.publish.lanes import Lanes
-from signalbox.publish.status_events import Change, publish
+from signalbox.publish.status_events import StatusEvent, publish_events
 from signalbox.runtime.log import Logger
 from signalbox.submit.new_job import Submitted
 
@@ -24,7 +24,7 @@ SQL = load_queries(__file__)
 
 
 @dataclass(frozen=True, slots=True)
-class Courier:
+class Publisher:
     """A stack's; without a bus it looks up nothing that only an event would say."""
 
     clients: Clients
@@ -33,57 +33,57 @@ class Courier:
     log: Logger
     events: str = "all"
 
-    def send(self, notices: Sequence[Notice]) -> int:
+    def send(self, messages: Sequence[JobMessage]) -> int:
         """How many SQS took."""
-        if not notices:
+        if not messages:
             return 0
         try:
-            return Lanes(self.clients, self.stack).send(notices)
+            return Lanes(self.clients, self.stack).send(messages)
         except SignalboxError as error:
-            self.log.warning("notices.not_sent", extra={"number": len(notices), "error": str(error)})
+            self.log.warning("notices.not_sent", extra={"number": len(messages), "error": str(error)})
             return 0
 
     def send_due(self, db: Connection, ids: Sequence[str]) -> int:
         """Of these jobs, those that may begin."""
-        return self.send(read_notices(db, ids)) if ids else 0
+        return self.send(read_due_messages(db, ids)) if ids else 0
 
-    def tell(self, changes: Sequence[Change]) -> None:
+    def publish_status(self, changes: Sequence[StatusEvent]) -> None:
         if self.events != "all":
             changes = [change for change in changes if self.events == "ends" and change.status in FINAL]
-        publish(self.clients, self.bus, changes, self.log)
+        publish_events(self.clients, self.bus, changes, self.log)
 
-    def tell_of(self, db: Connection, ids: Sequence[str]) -> None:
+    def publish_status_of(self, db: Connection, ids: Sequence[str]) -> None:
         """What these jobs have become; of one that runs, its worker tells."""
-        self._tell(db, "read_changes", ids)
+        self._publish(db, "read_changes", ids)
 
-    def tell_of_fallen(self, db: Connection, ids: Sequence[str]) -> None:
+    def publish_failed_dependents(self, db: Connection, ids: Sequence[str]) -> None:
         """Of jobs that waited for others, those that these have taken along; the released ones wait for a worker."""
-        self._tell(db, "read_fallen", ids)
+        self._publish(db, "read_fallen", ids)
 
-    def tell_of_held(self, db: Connection, ids: Sequence[str]) -> None:
+    def publish_held(self, db: Connection, ids: Sequence[str]) -> None:
         """What a claim has made of the jobs that it did not get."""
-        self._tell(db, "read_held", ids)
+        self._publish(db, "read_held", ids)
 
-    def carry(self, submitted: Sequence[Submitted]) -> int:
+    def publish_submitted(self, submitted: Sequence[Submitted]) -> int:
         """New jobs; answers how many were sent."""
         new = [one for one in submitted if one.created]
-        self.tell([Change(one.id, one.job_type, one.lane, one.tenant, one.status) for one in new])
-        return self.send(notices_of(new))
+        self.publish_status([StatusEvent(one.id, one.job_type, one.lane, one.tenant, one.status) for one in new])
+        return self.send(messages_of(new))
 
-    def _tell(self, db: Connection, query: str, ids: Sequence[str]) -> None:
+    def _publish(self, db: Connection, query: str, ids: Sequence[str]) -> None:
         if self.bus and self.events != "none" and ids:
-            self.tell([Change(*row) for row in db.execute(SQL[query], {"ids": list(ids)}).fetchall()])
+            self.publish_status([StatusEvent(*row) for row in db.execute(SQL[query], {"ids": list(ids)}).fetchall()])
 
 
-def read_notices(db: Connection, ids: Sequence[str]) -> list[Notice]:
+def read_due_messages(db: Connection, ids: Sequence[str]) -> list[JobMessage]:
     """What is to be sent for those of these jobs that may begin."""
-    return [Notice(*row) for row in db.execute(SQL["read_due"], {"ids": list(ids)}).fetchall()]
+    return [JobMessage(*row) for row in db.execute(SQL["read_due"], {"ids": list(ids)}).fetchall()]
 
 
-def notices_of(submitted: Sequence[Submitted]) -> list[Notice]:
+def messages_of(submitted: Sequence[Submitted]) -> list[JobMessage]:
     """What is to be sent once they are committed: those that are new and need not wait."""
     return [
-        Notice(new.id, new.job_type, new.lane, new.tenant)
+        JobMessage(new.id, new.job_type, new.lane, new.tenant)
         for new in submitted
         if new.created and new.status == "queued"
     ]

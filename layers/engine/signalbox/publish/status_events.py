@@ -25,7 +25,7 @@ AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class StatusEvent:
     """A job has become this."""
 
     job_id: str
@@ -36,7 +36,7 @@ class Change:
     attempt: int | None = None
 
 
-def publish(clients: Clients, bus: str | None, changes: Sequence[Change], log: Logger) -> int:
+def publish_events(clients: Clients, bus: str | None, changes: Sequence[StatusEvent], log: Logger) -> int:
     """How many EventBridge took. Never raises: what has been committed stays, heard of or not."""
     if not bus or not changes:
         return 0
@@ -49,7 +49,7 @@ def publish(clients: Clients, bus: str | None, changes: Sequence[Change], log: L
     return taken
 
 
-def _put(events: EventBridgeClient, bus: str, changes: Sequence[Change], log: Logger) -> int:
+def _put(events: EventBridgeClient, bus: str, changes: Sequence[StatusEvent], log: Logger) -> int:
     from botocore.exceptions import BotoCoreError, ClientError
 
     entries: list[PutEventsRequestEntryTypeDef] = [

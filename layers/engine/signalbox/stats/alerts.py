@@ -37,7 +37,7 @@ class Alert:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class AlertRule:
     """Answers a message where its alert is due."""
 
     name: str
@@ -91,38 +91,38 @@ def _slow_jobs(readings: Readings) -> str | None:
 
 
 RULES = (
-    Rule(
+    AlertRule(
         "high_queue_depth",
         "warning",
         _deeper_than(1000),
         "consider more workers: raise the maximum concurrency of the lanes' event source mappings",
     ),
-    Rule(
+    AlertRule(
         "critical_queue_depth",
         "critical",
         _deeper_than(5000),
         "raise the maximum concurrency of the lanes' event source mappings now, or pause what is not urgent",
     ),
-    Rule(
+    AlertRule(
         "worker_down",
         "critical",
         _worker_down,
         "look at the workers' logs and at whether the lanes' event source mappings are enabled; what hangs is rescued "
         "once its lease is over",
     ),
-    Rule(
+    AlertRule(
         "high_failure_rate",
         "warning",
         _high_failure_rate,
         "look at the failures by type: `signalbox stats`, then `signalbox jobs --status failed`",
     ),
-    Rule(
+    AlertRule(
         "dlq_accumulation",
         "warning",
         _dlq_accumulation,
         "go through `signalbox dead-letters`, by fingerprint: resolve, ignore or redrive them",
     ),
-    Rule(
+    AlertRule(
         "slow_jobs",
         "warning",
         _slow_jobs,

@@ -19,7 +19,7 @@ class PlaneHealth(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Signs:
+class HealthSigns:
     """What the health of the plane is judged by."""
 
     stale_jobs: int  # running and not heard of, or without a lease
@@ -27,7 +27,7 @@ class Signs:
     failed_last_hour: int  # jobs that failed for good
 
 
-def plane_health(signs: Signs) -> PlaneHealth:
+def plane_health(signs: HealthSigns) -> PlaneHealth:
     """The worst that any of the signs says."""
     if signs.stale_jobs > 10 or signs.open_dead_letters > 50:
         return PlaneHealth.UNHEALTHY

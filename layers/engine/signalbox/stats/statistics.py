@@ -14,11 +14,11 @@ from typing import Any, Literal
 from psycopg.rows import dict_row
 
 from signalbox.postgres.connection import Connection
-from signalbox.postgres.json_rows import as_json
+from signalbox.postgres.json_rows import json_row
 from signalbox.postgres.queries import load_queries
 from signalbox.stats.alerts import Alert, Readings, alerts
 from signalbox.stats.figures import Figures, add_up, rounded, share
-from signalbox.stats.health import PlaneHealth, Signs, plane_health
+from signalbox.stats.health import HealthSigns, PlaneHealth, plane_health
 from signalbox.stats.histogram import BOUNDS
 
 SQL = load_queries(__file__)
@@ -131,7 +131,7 @@ class Statistics:
     def as_json(self) -> dict[str, Any]:
         oldest = self.oldest_waiting
         return {
-            **as_json({"since": self.since, "until": self.until}),
+            **json_row({"since": self.since, "until": self.until}),
             "period": self.period,
             "job_type": self.job_type,
             "tenant": self.tenant,
@@ -152,7 +152,7 @@ class Statistics:
             **self.total.as_json(),
             "by_type": [self._of_type(name) for name in sorted(self.by_type.keys() | self.dead_letters.keys())],
             "by_window": [
-                as_json({"starts_at": starts_at}) | figures.as_json() for starts_at, figures in self.by_window.items()
+                json_row({"starts_at": starts_at}) | figures.as_json() for starts_at, figures in self.by_window.items()
             ],
         }
 
@@ -176,7 +176,7 @@ class PlaneReport:
     """Whether the job plane is well, by what signs, and what to do."""
 
     status: PlaneHealth
-    signs: Signs
+    signs: HealthSigns
     readings: Readings
     alerts: Sequence[Alert]
     checked_at: datetime
@@ -186,7 +186,7 @@ class PlaneReport:
             "status": str(self.status),
             **asdict(self.signs),
             "alerts": [asdict(alert) for alert in self.alerts],
-            **as_json({"checked_at": self.checked_at}),
+            **json_row({"checked_at": self.checked_at}),
         }
 
 
@@ -236,7 +236,7 @@ def _read_statistics(db: Connection, period: Period, values: Mapping[str, Any]) 
 def list_tenants(db: Connection, *, now: datetime) -> list[dict[str, Any]]:
     """The tenants that something waits for, or that have open dead letters."""
     with db.cursor(row_factory=dict_row) as cursor:
-        return [as_json(row) for row in cursor.execute(SQL["list_tenants"], {"now": now}).fetchall()]
+        return [json_row(row) for row in cursor.execute(SQL["list_tenants"], {"now": now}).fetchall()]
 
 
 def _list_figures(db: Connection, period: Period, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
@@ -262,7 +262,7 @@ def judge(db: Connection, statistics: Statistics) -> PlaneReport:
     """What the statistics of the last day say of the plane."""
     now = statistics.until
     failed = count_dead_letters(db, now - timedelta(hours=1), now)
-    signs = Signs(
+    signs = HealthSigns(
         stale_jobs=statistics.stale,
         open_dead_letters=statistics.open_dead_letters,
         failed_last_hour=sum(found.failed_jobs for found in failed.values()),

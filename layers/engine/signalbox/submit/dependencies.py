@@ -57,7 +57,7 @@ def wait_for_parents(db: Connection, edges: Edges, lost_after: timedelta) -> tup
     return states, sorted({parent for parent, satisfied in found if not satisfied})
 
 
-def settled_states(db: Connection, edges: Edges, lost_after: timedelta) -> dict[str, str]:
+def resolved_states(db: Connection, edges: Edges, lost_after: timedelta) -> dict[str, str]:
     """Return the states of the waiting jobs once all is committed: of their parents some may just have ended."""
     waiting = sorted({id_ for id_, _ in edges})
     db.execute(SQL["queue_released"], {"ids": waiting, "lost_after": lost_after})

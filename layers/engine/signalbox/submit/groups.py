@@ -12,7 +12,7 @@ from datetime import datetime
 from psycopg.rows import class_row
 
 from signalbox.errors import GroupUnknown, JobRefused
-from signalbox.packs.registries import Catalogue
+from signalbox.packs.registries import JobTypeRegistry
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.queries import load_queries
 from signalbox.submit.insert import submit
@@ -59,7 +59,7 @@ def show_group(db: Connection, id_: str) -> Group:
 
 
 def seal_group(
-    db: Connection, catalogue: Catalogue, id_: str, now: datetime, completion: NewJob | None = None
+    db: Connection, job_types: JobTypeRegistry, id_: str, now: datetime, completion: NewJob | None = None
 ) -> tuple[Group, list[str]]:
     """Close the group, and name the job that runs once all of its jobs have ended, at once if they have.
 
@@ -68,7 +68,7 @@ def seal_group(
     """
     with db.transaction():
         db.execute(SQL["join"])  # what this transaction has submitted to it
-        job = None if completion is None else _submit_completion(db, catalogue, id_, completion, now)
+        job = None if completion is None else _submit_completion(db, job_types, id_, completion, now)
         if db.execute(SQL["seal"], {"id": id_, "completion": job and job.id}).fetchone() is None:
             return _sealed_before(db, id_, job), []
         if job and not job.created:
@@ -77,10 +77,12 @@ def seal_group(
         return show_group(db, id_), [] if released is None else [released]
 
 
-def _submit_completion(db: Connection, catalogue: Catalogue, id_: str, completion: NewJob, now: datetime) -> Submitted:
+def _submit_completion(
+    db: Connection, job_types: JobTypeRegistry, id_: str, completion: NewJob, now: datetime
+) -> Submitted:
     if completion.group == id_:
         raise JobRefused(f"the completion job of group '{id_}' can't be one of it: it would wait for itself")
-    [submitted] = submit(db, catalogue, [completion], now)
+    [submitted] = submit(db, job_types, [completion], now)
     if submitted.created:
         db.execute(SQL["hold_completion"], {"job_id": submitted.id})
     return submitted

@@ -22,7 +22,7 @@ from psycopg.pq import TransactionStatus
 from signalbox.errors import JobRefused, Refused
 from signalbox.packs.job_payload import JobPayload, check_payload
 from signalbox.packs.job_type import JobType, TypeCap
-from signalbox.packs.registries import Catalogue, Known
+from signalbox.packs.registries import JobTypeRegistry, RegisteredJobType
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.queries import load_queries
 from signalbox.postgres.uuid7 import new_ids
@@ -35,9 +35,9 @@ from signalbox.submit.checks import (
     lane_for,
     refuse,
 )
-from signalbox.submit.dependencies import edges_of, refuse_circles, settled_states, wait_for_parents
+from signalbox.submit.dependencies import edges_of, refuse_circles, resolved_states, wait_for_parents
 from signalbox.submit.new_job import NewJob, Submitted
-from signalbox.submit.rows import Common, JobRow
+from signalbox.submit.rows import JobRow, SharedColumns
 
 SQL = load_queries(__file__)
 COPY_FROM = 200  # jobs; below that one INSERT is as fast
@@ -57,23 +57,23 @@ Caps = dict[tuple[str, str], TypeCap]  # by the kind and key of the control that
 class Shared(NamedTuple):
     """What the jobs of one submit have in common."""
 
-    columns: dict[object, Common]
+    columns: dict[object, SharedColumns]
     caps: Caps
 
 
-def submit(db: Connection, catalogue: Catalogue, jobs: Sequence[NewJob], now: datetime) -> list[Submitted]:
+def submit(db: Connection, job_types: JobTypeRegistry, jobs: Sequence[NewJob], now: datetime) -> list[Submitted]:
     """Stores all of them or none, in the order given. In a transaction of the caller's they come and go with it."""
     if not jobs:
         return []
     many = len(jobs) >= COPY_FROM and all(job.idempotency_key is None for job in jobs)
     caps: Caps = {}
-    rows = [] if many else list(_rows(catalogue, jobs, now, caps))
+    rows = [] if many else list(_rows(job_types, jobs, now, caps))
     if len(rows) == 1 and not jobs[0].depends_on and jobs[0].group is None and not _undeclared(db, caps):
         return _insert(db, rows)
     try:
         with db.transaction():
             # The server stores a part of many while the next is checked; what is refused then takes all of it back.
-            submitted = _copy(db, _rows(catalogue, jobs, now, caps)) if many else _insert(db, rows)
+            submitted = _copy(db, _rows(job_types, jobs, now, caps)) if many else _insert(db, rows)
             both = list(zip(submitted, jobs, strict=True))
             waits = [(one.id, on) for one, job in both for on in job.depends_on if one.created]
             edges = edges_of(waits, {job.id: one.id for one, job in both if job.id and not one.created})
@@ -86,23 +86,23 @@ def submit(db: Connection, catalogue: Catalogue, jobs: Sequence[NewJob], now: da
             raise
         raise JobRefused(f"{error.diag.message_primary}; nothing was stored") from None
     if older and db.info.transaction_status == TransactionStatus.IDLE:
-        states |= settled_states(db, edges, LOST_AFTER)
+        states |= resolved_states(db, edges, LOST_AFTER)
     return [one._replace(status=states.get(one.id, one.status)) for one in submitted]
 
 
-def check_job(catalogue: Catalogue, job: NewJob, now: datetime) -> None:
+def check_job(job_types: JobTypeRegistry, job: NewJob, now: datetime) -> None:
     """Raises what submitting it would raise, as far as the job alone can tell."""
-    list(_rows(catalogue, [job], now, {}))
+    list(_rows(job_types, [job], now, {}))
 
 
-def _rows(catalogue: Catalogue, jobs: Sequence[NewJob], now: datetime, caps: Caps) -> Iterator[JobRow]:
-    known: dict[str, Known] = {}
+def _rows(job_types: JobTypeRegistry, jobs: Sequence[NewJob], now: datetime, caps: Caps) -> Iterator[JobRow]:
+    known: dict[str, RegisteredJobType] = {}
     shared_by = Shared({}, caps)
     edges = []
     for place, (job, id_) in enumerate(zip(jobs, new_ids(len(jobs)), strict=True)):
         try:
             if job.job_type not in known:
-                known[job.job_type] = catalogue.find(job.job_type)
+                known[job.job_type] = job_types.find(job.job_type)
             row = _row(known[job.job_type], job, job.id or id_, now, shared_by)
         except Refused as error:
             if len(jobs) == 1:
@@ -114,7 +114,7 @@ def _rows(catalogue: Catalogue, jobs: Sequence[NewJob], now: datetime, caps: Cap
     refuse_circles(edges)
 
 
-def _row(known: Known, job: NewJob, id_: str, now: datetime, shared_by: Shared) -> JobRow:
+def _row(known: RegisteredJobType, job: NewJob, id_: str, now: datetime, shared_by: Shared) -> JobRow:
     job_type = known.type
     payload = check_payload(known, job.payload)
     known.check(payload)
@@ -133,7 +133,7 @@ def _row(known: Known, job: NewJob, id_: str, now: datetime, shared_by: Shared) 
             check_dependencies(job),
         )
         refuse(job_type, *faults)
-        shared = Common(_columns(job_type, job, now) | {"cap_key": cap_key})
+        shared = SharedColumns(_columns(job_type, job, now) | {"cap_key": cap_key})
         if kind is not None:
             shared_by.columns[kind] = shared
     subject = _column(payload, job_type.subject)
@@ -176,7 +176,7 @@ def _column(payload: Any, field_name: str | None) -> str | None:
     return None if value is None else str(value)
 
 
-def _count_by_cap(known: Known, job: NewJob, payload: JobPayload, caps: Caps) -> str | None:
+def _count_by_cap(known: RegisteredJobType, job: NewJob, payload: JobPayload, caps: Caps) -> str | None:
     """Return the key that the type's cap counts the job by, and note the cap."""
     cap = known.type.cap
     if cap is None or (cap.per != "type" and job.cap_key):

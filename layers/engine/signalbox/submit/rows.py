@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 
 @dataclass(frozen=True)
-class Common:
+class SharedColumns:
     """The columns that are not a job's own, by name, in the order of COPY's."""
 
     columns: Mapping[str, Any]
@@ -49,7 +49,7 @@ class JobRow(NamedTuple):
     idempotency_key: str | None
     subject_id: str | None
     correlation_id: str | None
-    common: Common
+    common: SharedColumns
 
     def as_json(self) -> str:
         """The payload goes in as it is, not as a text in quotes."""

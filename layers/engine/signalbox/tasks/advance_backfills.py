@@ -8,4 +8,4 @@ from signalbox.ledger.context import Context, Done
 
 def advance_backfills(context: Context) -> Done:
     """Items are the slots that were started."""
-    return Done(advance(context.db, context.handoff, context.registry, context.budget, context.log))
+    return Done(advance(context.db, context.invoker, context.enabled_tasks, context.budget, context.log))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from signalbox.errors import Unavailable
-from signalbox.jobs.job_message import Notice
+from signalbox.jobs.job_message import JobMessage
 from signalbox.ledger.context import Context, Done
 from signalbox.operate import caps
 from signalbox.postgres.queries import load_queries
@@ -31,7 +31,7 @@ _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 def dispatch_jobs(context: Context) -> Done:
     """Items are the jobs that were sent."""
-    dispatch = Dispatch(context, Lanes(context.clients, context.handoff.stack))
+    dispatch = Dispatch(context, Lanes(context.clients, context.invoker.stack))
     dispatch.ask_depths()
     dispatch.send_held()
     dispatch.wake_quiet_lanes()
@@ -76,13 +76,13 @@ class Dispatch:
         """Jobs wait, and no message of their lane is to be had: those who have them may be dead, or have no room. A few
         more messages bring workers, who take up what waits beside."""
         rows = self.context.db.execute(SQL["find_late"], {"late": LATE_AFTER, "most": WAKE_UPS}).fetchall()
-        by_lane: dict[str, list[Notice]] = {}
+        by_lane: dict[str, list[JobMessage]] = {}
         for row in rows:
-            by_lane.setdefault(row[2], []).append(Notice(*row))
-        for lane, notices in by_lane.items():
+            by_lane.setdefault(row[2], []).append(JobMessage(*row))
+        for lane, messages in by_lane.items():
             try:
                 if self.lanes.depth(lane, at_hand=True) == 0:
-                    self._send(notices)
+                    self._send(messages)
             except Unavailable as error:
                 self._give_up(lane, error)
 
@@ -94,12 +94,12 @@ class Dispatch:
             if not found:
                 return False
             after = max(sent_at for _, sent_at in found)
-            self.context.courier.tell_of(self.context.db, self.queued)
+            self.context.publisher.publish_status_of(self.context.db, self.queued)
             self.queued.clear()
-            self._send([notice for notice, _ in found if notice is not None])
+            self._send([message for message, _ in found if message is not None])
         return True
 
-    def _take(self, query: str, after: datetime) -> list[tuple[Notice | None, datetime]]:
+    def _take(self, query: str, after: datetime) -> list[tuple[JobMessage | None, datetime]]:
         values = {
             "now": self.context.now,
             "after": after,
@@ -109,17 +109,17 @@ class Dispatch:
             "patience": PATIENCE,
             "may_repeat": self.repeats < MOST_REPEATS,
         }
-        found: list[tuple[Notice | None, datetime]] = []
+        found: list[tuple[JobMessage | None, datetime]] = []
         for job_id, job_type, lane, tenant, delay, send_at, goes, again in self.context.db.execute(SQL[query], values):
-            found.append((Notice(job_id, job_type, lane, tenant, delay) if goes else None, send_at))
+            found.append((JobMessage(job_id, job_type, lane, tenant, delay) if goes else None, send_at))
             self.repeats += goes and again and lane not in self.empty
             self.queued += [job_id] if delay == 0 and not again else []
         return found
 
-    def _send(self, notices: Sequence[Notice]) -> None:
-        by_lane: dict[str, list[Notice]] = {}
-        for notice in notices:
-            by_lane.setdefault(notice.lane, []).append(notice)
+    def _send(self, messages: Sequence[JobMessage]) -> None:
+        by_lane: dict[str, list[JobMessage]] = {}
+        for message in messages:
+            by_lane.setdefault(message.lane, []).append(message)
         for lane, found in by_lane.items():
             try:
                 self.sent += self.lanes.send(found)

@@ -71,9 +71,9 @@ def _batches(kinds: Sequence[Kind]) -> Iterator[list[Kind]]:
 
 def _publish(context: Context, batch: Sequence[Kind], untold: int) -> None:
     number, severity = sum(len(kind.ids) for kind in batch), batch[0].severity
-    topic, subject = context.settings.operators_topic_arn, _subject(context.handoff.stack, batch, number)
+    topic, subject = context.settings.operators_topic_arn, _subject(context.invoker.stack, batch, number)
     if topic is not None:
-        _send(context, topic, subject, _text(context.handoff.stack, batch, untold), severity)
+        _send(context, topic, subject, _text(context.invoker.stack, batch, untold), severity)
     context.log.warning(
         "dead_letters.noticed",
         extra={"severity": severity, "number": number, "kinds": len(batch), "fingerprint": batch[0].fingerprint},
@@ -113,5 +113,5 @@ def _text(stack: str, batch: Sequence[Kind], untold: int) -> str:
 def _mark(context: Context, batch: Sequence[Kind]) -> int:
     ids = [id_ for kind in batch for id_ in kind.ids]
     marked = context.db.execute(SQL["mark"], {"ids": ids}).rowcount
-    count_dead_letters(context.handoff.stack, batch[0].severity, marked)
+    count_dead_letters(context.invoker.stack, batch[0].severity, marked)
     return marked

@@ -26,7 +26,7 @@ SHORTEST_PARTITION = timedelta(days=7)
 
 def prune_history(context: Context) -> Done:
     """Items are the rows that are gone."""
-    retentions = {task.name: task.retention for task in context.known}
+    retentions = {task.name: task.retention for task in context.all_tasks}
     length = length_of(SHORTEST_PARTITION * 4, max(retentions.values()))
     make_partitions(context, "job_history", length)
     retained = Jsonb({task: (context.now - kept).isoformat() for task, kept in retentions.items()})

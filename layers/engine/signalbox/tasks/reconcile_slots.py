@@ -37,7 +37,7 @@ class Params(Payload):
 def reconcile_slots(context: Context) -> Done:
     """Items are the slots found missed. What keeps one task from being looked after does not keep the others."""
     missed, troubles = 0, []
-    for task in context.registry:
+    for task in context.enabled_tasks:
         if task.schedule is None:
             continue
         if context.budget.spent:
@@ -101,5 +101,5 @@ def _catch_up(context: Context, task: Task) -> None:
         "most": most,
     }
     for (slot,) in context.db.execute(SQL["list_due"], values).fetchall():
-        context.handoff.rerun(task, slot.astimezone(UTC), Trigger.CATCH_UP)
+        context.invoker.rerun(task, slot.astimezone(UTC), Trigger.CATCH_UP)
         context.log.info("slot.caught_up", extra={"task": task.name, "slot": slot.isoformat()})

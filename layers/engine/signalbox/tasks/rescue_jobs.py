@@ -17,12 +17,12 @@ import psycopg
 
 from signalbox.errors import JobTypeUnknown
 from signalbox.jobs.end_record import end_record
-from signalbox.jobs.job_message import Notice
+from signalbox.jobs.job_message import JobMessage
 from signalbox.jobs.verdict import Verdict, fingerprint
 from signalbox.ledger.context import Context, Done
 from signalbox.operate import caps
 from signalbox.packs.job_type import JobType
-from signalbox.packs.registries import Catalogue
+from signalbox.packs.registries import JobTypeRegistry
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
@@ -49,8 +49,8 @@ class Lost:
     unwanted: bool
 
     @property
-    def notice(self) -> Notice:
-        return Notice(self.id, self.job_type, self.lane, self.tenant)
+    def message(self) -> JobMessage:
+        return JobMessage(self.id, self.job_type, self.lane, self.tenant)
 
     @property
     def ids(self) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def rescue_jobs(context: Context) -> Done:
     return Done(rescue.rescued, more=more)
 
 
-def judge(catalogue: Catalogue, job: Lost) -> Verdict:
+def judge(job_types: JobTypeRegistry, job: Lost) -> Verdict:
     """What becomes of it."""
     error = {
         "type": "WorkerLost",
@@ -80,14 +80,14 @@ def judge(catalogue: Catalogue, job: Lost) -> Verdict:
         return Verdict("cancelled", "lost", error=error)
     if job.attempt < job.max_attempts:
         return Verdict("pending", "lost", error=error)
-    kind, severity = fingerprint(job.job_type, error), _type_of(catalogue, job.job_type).severity
+    kind, severity = fingerprint(job.job_type, error), _type_of(job_types, job.job_type).severity
     return Verdict("failed", "lost", error=error, reason="lost", fingerprint=kind, severity=severity)
 
 
-def _type_of(catalogue: Catalogue, name: str) -> JobType:
+def _type_of(job_types: JobTypeRegistry, name: str) -> JobType:
     """A type whose pack has been taken out is treated as one that says nothing of itself."""
     try:
-        return catalogue.find(name).type
+        return job_types.find(name).type
     except JobTypeUnknown:
         return JobType(name, "unknown", "")
 
@@ -109,7 +109,7 @@ class Rescue:
             more = self._sweep() or more
         if self.rescued:  # the lost ones have left room under their caps
             holding = caps.list_holding(self.context.db)
-            self.context.courier.send(caps.next_held(self.context.db, holding))
+            self.context.publisher.send(caps.next_held(self.context.db, holding))
         return more
 
     def _sweep(self) -> bool:
@@ -149,7 +149,7 @@ class Rescue:
             self.context.log.error("job.not_rescued", extra=jobs[0].ids | {"error": str(error)})
 
     def _end(self, jobs: Sequence[Lost]) -> None:
-        verdicts = {job.id: judge(self.context.catalogue, job) for job in jobs}
+        verdicts = {job.id: judge(self.context.job_types, job) for job in jobs}
         ends = [end_record(job.id, job.token, verdicts[job.id]) for job in jobs]
         rows = self.context.db.execute(SQL["end"], {"ends": f"[{','.join(ends)}]"}).fetchall()
         became = {id_: status for id_, status, follows in rows if not follows}
@@ -158,10 +158,10 @@ class Rescue:
         for job in jobs:
             if job.id in became:
                 self.context.log.warning("job.rescued", extra=job.ids | {"becomes": became[job.id]})
-        courier, db = self.context.courier, self.context.db
+        publisher, db = self.context.publisher, self.context.db
         # Apart from each other, so that each finds a worker of its own: they run alone.
         again = [job for job in jobs if became.get(job.id) == "pending"]
-        courier.send([replace(job.notice, delay_seconds=place % SPREAD_SECONDS) for place, job in enumerate(again)])
-        courier.tell_of(db, list(became))
-        courier.tell_of_fallen(db, followers)
-        courier.send_due(db, followers)
+        publisher.send([replace(job.message, delay_seconds=place % SPREAD_SECONDS) for place, job in enumerate(again)])
+        publisher.publish_status_of(db, list(became))
+        publisher.publish_failed_dependents(db, followers)
+        publisher.send_due(db, followers)

@@ -89,4 +89,4 @@ def _emit(context: Context) -> None:
     connections = Connections(*(db.execute(SQL["count_connections"]).fetchone() or (0, 1)))
     gauges = read_off(found, report, hour, lately, connections)
     by_lane = lanes(found.live, now)
-    write_line(context.handoff.stack, "plane.measured", gauges, health=str(report.status), lanes=by_lane)
+    write_line(context.invoker.stack, "plane.measured", gauges, health=str(report.status), lanes=by_lane)

@@ -17,7 +17,7 @@ import psycopg
 from psycopg.rows import class_row
 
 from signalbox.errors import SignalboxError
-from signalbox.job_schedules.schedule import JobSchedule, Turn, job_of, take_turn
+from signalbox.job_schedules.schedule import DueRuns, JobSchedule, due_runs, job_of
 from signalbox.ledger.context import Context, Done
 from signalbox.postgres.queries import load_queries
 from signalbox.submit.insert import submit
@@ -30,7 +30,7 @@ _BEGINNING = (datetime(1970, 1, 1, tzinfo=UTC), str(uuid.UUID(int=0)))
 
 def run_schedules(context: Context) -> Done:
     """Items are the jobs that were submitted."""
-    running = Running(context)
+    running = ScheduleRunner(context)
     more = running.run_all()
     if running.failed:
         context.metrics.count("SchedulesFailed", running.failed)
@@ -38,7 +38,7 @@ def run_schedules(context: Context) -> Done:
 
 
 @dataclass(slots=True)
-class Running:
+class ScheduleRunner:
     """One run over all that is due."""
 
     context: Context
@@ -57,7 +57,7 @@ class Running:
                 batch = Batch(self.context, schedules)
                 submitted = batch.run()
             self._count(batch, submitted)
-            self.context.courier.carry(submitted)
+            self.context.publisher.publish_submitted(submitted)
             place = (schedules[-1].next_run_at or place[0], schedules[-1].id)
         return True
 
@@ -81,14 +81,14 @@ class Batch:
 
     context: Context
     schedules: Sequence[JobSchedule]
-    turns: dict[str, Turn] = field(default_factory=dict)
+    turns: dict[str, DueRuns] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
 
     def run(self) -> list[Submitted]:
         jobs: dict[str, list[NewJob]] = {}
         for schedule in self.schedules:
             try:
-                self.turns[schedule.id] = turn = take_turn(schedule, self.context.now)
+                self.turns[schedule.id] = turn = due_runs(schedule, self.context.now)
                 jobs[schedule.id] = [job_of(schedule, instant) for instant in turn.runs]
             except Exception as error:
                 self._blame(schedule.id, error)
@@ -113,7 +113,7 @@ class Batch:
 
     def _store(self, jobs: Sequence[NewJob]) -> list[Submitted]:
         with self.context.db.transaction():
-            return submit(self.context.db, self.context.catalogue, jobs, self.context.now)
+            return submit(self.context.db, self.context.job_types, jobs, self.context.now)
 
     def _blame(self, id_: str, error: Exception) -> None:
         """What is the database's own trouble fails the run. The words of a foreign error may hold a payload."""
@@ -132,7 +132,7 @@ class Batch:
             self.context.log.warning("schedule.failed", extra={"schedule_id": id_, "error": error})
 
 
-def _as_row(id_: str, turn: Turn) -> dict[str, Any]:
+def _as_row(id_: str, turn: DueRuns) -> dict[str, Any]:
     return {
         "id": id_,
         "next_run_at": turn.next_run_at.isoformat() if turn.next_run_at else None,

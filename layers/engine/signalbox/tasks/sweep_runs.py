@@ -37,11 +37,11 @@ def _resume(context: Context) -> int:
     rows = context.db.execute(SQL["list_resumable"], values).fetchall()
     resumed = 0
     for name, now, request, step, more in rows:
-        task = context.registry.tasks.get(name)
+        task = context.enabled_tasks.by_name.get(name)
         if task is None:
             continue
         trigger = Trigger.CONTINUATION if more else Trigger.CATCH_UP
-        context.handoff.rerun(task, now.astimezone(UTC), trigger, request, step=step + 1 if more else step)
+        context.invoker.rerun(task, now.astimezone(UTC), trigger, request, step=step + 1 if more else step)
         context.log.info("run.resumed", extra={"task": name, "now": now.isoformat(), "trigger": trigger})
         resumed += 1
     return resumed

@@ -17,25 +17,25 @@ from psycopg.pq import TransactionStatus
 from signalbox.budget import Budget
 from signalbox.errors import DatabaseUnavailable, JobTypeUnknown, SchemaMismatch, Unavailable
 from signalbox.jobs.end_record import record_of
-from signalbox.jobs.job import Job
+from signalbox.jobs.job import ClaimedJob
 from signalbox.jobs.verdict import BROKEN_OFF, CANCELLED, Verdict, check_pieces, of_answer, of_error, parked
-from signalbox.packs.job_payload import bring_up
+from signalbox.packs.job_payload import upgrade_payload
 from signalbox.packs.job_type import JobType
 from signalbox.packs.outcome import JobTimedOut, Permanent, Transient
-from signalbox.packs.registries import Known
+from signalbox.packs.registries import RegisteredJobType
 from signalbox.postgres.connection import Connection, Database, transaction_to_end
 from signalbox.postgres.error_details import conceal
 from signalbox.postgres.fork import end_child
 from signalbox.postgres.pool import NoConnectionFree
 from signalbox.submit.new_job import Submitted
 from signalbox.worker.connections import LEFT_OPEN, AsyncLentConnection, LentConnection
-from signalbox.worker.job_context import AsyncJobContext, JobContext, Progress
-from signalbox.worker.lease import Changed, LeaseLost, complete, finish
-from signalbox.worker.timeout import Alarm, LoopTimer, ThreadTimer, Timer
+from signalbox.worker.job_context import AsyncJobContext, JobContext, JobProgress
+from signalbox.worker.lease import EndedJob, LeaseLost, complete, finish
+from signalbox.worker.timeout import LoopTimer, SignalTimer, ThreadTimer, Timer
 from signalbox.worker.usage import Cost, Meter, peak_memory_mb
 
 if TYPE_CHECKING:
-    from signalbox.invocation import Tools
+    from signalbox.invocation import Resources
 
 
 # So long after its time-out the transaction of a worker that was frozen, or has vanished, ends.
@@ -45,7 +45,7 @@ CONNECTION_PATIENCE_SECONDS = 30.0
 NO_CONNECTION = (psycopg.Error, Unavailable, SchemaMismatch)
 
 
-class Outcome(NamedTuple):
+class AttemptResult(NamedTuple):
     """What has become of an attempt, and what it took: monotonic seconds, and those of the processor."""
 
     attempt: Attempt
@@ -54,7 +54,7 @@ class Outcome(NamedTuple):
     ended: float
     cpu: float
     recorded: bool = False  # with the job's own transaction
-    changed: Sequence[Changed] = ()  # by that
+    changed: Sequence[EndedJob] = ()  # by that
 
     @property
     def measured(self) -> str:
@@ -70,13 +70,13 @@ class Outcome(NamedTuple):
 class Attempt:
     """A job that has begun, and its way to a verdict. Performing never raises."""
 
-    job: Job
-    tools: Tools
+    job: ClaimedJob
+    resources: Resources
     now: datetime
     claimed_at: float  # monotonic, as the next one
     ends_at: float  # the worker's time
     first: bool  # of its invocation, which can't give it more time than it has
-    progress: Progress = field(default_factory=Progress)
+    progress: JobProgress = field(default_factory=JobProgress)
     submitted: list[Submitted] = field(default_factory=list)
     timer: Timer | None = None
     meter: Meter | None = None  # on the event loop
@@ -86,21 +86,21 @@ class Attempt:
 
     # ---- three ways to perform it
 
-    def perform_in_main_thread(self, alarm: Alarm) -> Outcome:
+    def perform_in_main_thread(self, alarm: SignalTimer) -> AttemptResult:
         return self._perform_with_own(alarm)
 
-    def perform_in_thread(self) -> Outcome:
+    def perform_in_thread(self) -> AttemptResult:
         timer = ThreadTimer()
         return self._perform_with_own(timer) if self._is_transactional else self._perform(timer, None)
 
-    async def perform_on_loop(self) -> Outcome:
+    async def perform_on_loop(self) -> AttemptResult:
         meter = self.meter = Meter()
         timer = LoopTimer(asyncio.get_running_loop())
         self.timer = timer
         began = time.monotonic()
         try:
             known = self._known()
-            lent: Any = AsyncLentConnection(self.tools.async_pool)
+            lent: Any = AsyncLentConnection(self.resources.async_pool)
             context = self._context(known, lambda: lent, timer)
             try:
                 verdict = await self._answer_on_loop(known, context, timer, meter)
@@ -110,22 +110,22 @@ class Attempt:
                 raise Permanent(LEFT_OPEN)
         except BaseException as error:
             verdict = self._failed(error, timer)
-        return Outcome(self, verdict, began, time.monotonic(), meter.cpu)
+        return AttemptResult(self, verdict, began, time.monotonic(), meter.cpu)
 
     # ---- in a thread
 
-    def _perform_with_own(self, timer: Alarm | ThreadTimer) -> Outcome:
+    def _perform_with_own(self, timer: SignalTimer | ThreadTimer) -> AttemptResult:
         began = time.monotonic()
         try:
-            own = self.tools.pool.take(min(CONNECTION_PATIENCE_SECONDS, self.ends_at - began))
+            own = self.resources.pool.take(min(CONNECTION_PATIENCE_SECONDS, self.ends_at - began))
         except DatabaseUnavailable as error:
-            return Outcome(self, self._failed(error, timer), began, time.monotonic(), 0.0)
+            return AttemptResult(self, self._failed(error, timer), began, time.monotonic(), 0.0)
         try:
             return self._perform(timer, own)
         finally:
-            self.tools.pool.give_back(own, spoilt=bool(timer.cancelled))
+            self.resources.pool.give_back(own, spoilt=bool(timer.cancelled))
 
-    def _perform(self, timer: Alarm | ThreadTimer, own: Database | None) -> Outcome:
+    def _perform(self, timer: SignalTimer | ThreadTimer, own: Database | None) -> AttemptResult:
         self.timer = timer
         began, cpu = time.monotonic(), time.thread_time()
         try:
@@ -133,7 +133,7 @@ class Attempt:
             if known.type.transactional and own is not None:
                 return self._perform_in_transaction(known, timer, own, began, cpu)
             if own is None:
-                lent: Any = LentConnection(self.tools.pool, timer, self.ends_at)
+                lent: Any = LentConnection(self.resources.pool, timer, self.ends_at)
                 try:
                     verdict = self._answer(known, self._context(known, lambda: lent, timer), timer)
                 finally:
@@ -150,14 +150,14 @@ class Attempt:
         finally:
             if self.reader is not None:
                 self.reader.take_back()
-        return Outcome(self, verdict, began, time.monotonic(), time.thread_time() - cpu)
+        return AttemptResult(self, verdict, began, time.monotonic(), time.thread_time() - cpu)
 
     def _perform_in_transaction(
-        self, known: Known, timer: Alarm | ThreadTimer, own: Database, began: float, cpu: float
-    ) -> Outcome:
+        self, known: RegisteredJobType, timer: SignalTimer | ThreadTimer, own: Database, began: float, cpu: float
+    ) -> AttemptResult:
         """Its end is written in the same transaction, so that neither that nor its effects are without the other."""
         db = own.connection()
-        changed: list[Changed] = []
+        changed: list[EndedJob] = []
         try:
             with transaction_to_end(db, max(0.0, self._seconds) + SILENT_SECONDS):
                 verdict = self._answer(known, self._context(known, lambda: db, timer, own), timer, db)
@@ -166,15 +166,15 @@ class Attempt:
                         "the job has ended its transaction by itself, so that its effects were kept without its end: "
                         "a transactional job executes no COMMIT or ROLLBACK"
                     )
-                outcome = Outcome(self, verdict, began, time.monotonic(), time.thread_time() - cpu, True, changed)
+                outcome = AttemptResult(self, verdict, began, time.monotonic(), time.thread_time() - cpu, True, changed)
                 changed += self._end(db, outcome)
             return outcome
         except LeaseLost:
             self.submitted.clear()
-            self.tools.log.warning("job.lease_lost", extra=self.job.ids)
+            self.resources.log.warning("job.lease_lost", extra=self.job.ids)
             return outcome
 
-    def _end(self, db: Connection, outcome: Outcome) -> list[Changed]:
+    def _end(self, db: Connection, outcome: AttemptResult) -> list[EndedJob]:
         verdict, since = outcome.verdict, self.claimed_at
         if verdict.status == "completed":
             times = ((outcome.began - since) * 1000, (outcome.ended - since) * 1000, outcome.cpu * 1000)
@@ -185,7 +185,11 @@ class Attempt:
         return changed
 
     def _answer(
-        self, known: Known, context: JobContext, timer: Alarm | ThreadTimer, db: Connection | None = None
+        self,
+        known: RegisteredJobType,
+        context: JobContext,
+        timer: SignalTimer | ThreadTimer,
+        db: Connection | None = None,
     ) -> Verdict:
         try:
             timer.begin(self._seconds, db)
@@ -196,7 +200,7 @@ class Attempt:
         finally:
             timer.end()
 
-    def _call(self, known: Known, context: JobContext) -> Any:
+    def _call(self, known: RegisteredJobType, context: JobContext) -> Any:
         try:
             return known.perform(context)
         finally:
@@ -204,7 +208,9 @@ class Attempt:
 
     # ---- on the event loop
 
-    async def _answer_on_loop(self, known: Known, context: JobContext, timer: LoopTimer, meter: Meter) -> Verdict:
+    async def _answer_on_loop(
+        self, known: RegisteredJobType, context: JobContext, timer: LoopTimer, meter: Meter
+    ) -> Verdict:
         if known.type.transactional:
             raise Permanent(f"job type '{known.type.name}' is transactional: its function is `def`, not `async def`")
         try:
@@ -224,7 +230,7 @@ class Attempt:
 
     @property
     def _is_transactional(self) -> bool:
-        known = self.tools.catalogue.types.get(self.job.job_type)
+        known = self.resources.job_types.by_name.get(self.job.job_type)
         return known is not None and known.type.transactional
 
     @property
@@ -235,24 +241,24 @@ class Attempt:
     def _seconds(self) -> float:
         return min(self._limit, self.ends_at - time.monotonic())
 
-    def _known(self) -> Known:
+    def _known(self) -> RegisteredJobType:
         if self.job.cancel_requested_at is not None:
             raise _Unwanted
-        return self.tools.catalogue.find(self.job.job_type)
+        return self.resources.job_types.find(self.job.job_type)
 
     def _context(
-        self, known: Known, connect: Callable[[], Any], timer: Timer, own: Database | None = None
+        self, known: RegisteredJobType, connect: Callable[[], Any], timer: Timer, own: Database | None = None
     ) -> JobContext:
         kind = AsyncJobContext if isinstance(timer, LoopTimer) else JobContext
-        tools = self.tools if own is None else replace(self.tools, database=own)
-        if tools.readers is not None and isinstance(timer, Alarm | ThreadTimer):
-            self.reader = LentConnection(tools.readers, timer, self.ends_at)
+        resources = self.resources if own is None else replace(self.resources, database=own)
+        if resources.readers is not None and isinstance(timer, SignalTimer | ThreadTimer):
+            self.reader = LentConnection(resources.readers, timer, self.ends_at)
         return kind(
             job=self.job,
             payload=load_payload(known, self.job),
             now=self.now,
             budget=Budget.of(self._seconds),
-            tools=tools,
+            resources=resources,
             progress=self.progress,
             submitted=self.submitted,
             connect=connect,
@@ -270,11 +276,11 @@ class Attempt:
             return parked(error)
         # One that has started waits for a connection until its worker's time is over.
         if isinstance(error, NO_CONNECTION if not self.started else NoConnectionFree):
-            self.tools.log.warning("job.without_connection", extra={**self.job.ids, "error": type(error).__name__})
+            self.resources.log.warning("job.without_connection", extra={**self.job.ids, "error": type(error).__name__})
             return BROKEN_OFF
         if timer.rang and isinstance(error, JobTimedOut | psycopg.errors.QueryCanceled):
             return self.timed_out()
-        if not self.tools.settings.database_error_details:
+        if not self.resources.settings.database_error_details:
             conceal(error)  # it may come from a connection of the job's own
         return self._judge(error)
 
@@ -290,10 +296,10 @@ class Attempt:
         return self._judge(Permanent(f"what became of the job can't be recorded: {why}"))
 
     def _judge(self, error: Exception) -> Verdict:
-        known = self.tools.catalogue.types.get(self.job.job_type)
+        known = self.resources.job_types.by_name.get(self.job.job_type)
         job_type = known.type if known is not None else JobType(self.job.job_type, "unknown", "")
         verdict = of_error(job_type, self.job, error, random.random(), self.now)  # noqa: S311
-        self.tools.log.warning(
+        self.resources.log.warning(
             "job.attempt_failed",
             extra={**self.job.ids, "error": (verdict.error or {}).get("type"), "becomes": verdict.status},
         )
@@ -304,14 +310,14 @@ class _Unwanted(Exception):
     """Somebody had asked for the job to be cancelled before it began."""
 
 
-def load_payload(known: Known, job: Job) -> Any:
+def load_payload(known: RegisteredJobType, job: ClaimedJob) -> Any:
     """The payload as the code of today takes it; raises JobTypeUnknown where newer code has written it."""
     if job.payload_version > known.type.version:
         raise JobTypeUnknown(
             f"the payload of a job '{job.job_type}' has version {job.payload_version}, and this code knows "
             f"{known.type.version}"
         )
-    return bring_up(known, job.payload, job.payload_version)
+    return upgrade_payload(known, job.payload, job.payload_version)
 
 
 def _require_idle(database: Database, timer: Timer) -> None:

@@ -23,7 +23,7 @@ from signalbox.postgres.async_connection import AsyncConnection, AsyncDatabasePo
 from signalbox.postgres.connection import UNDER_WAY, Connection, Database
 from signalbox.postgres.fork import end_child, refuse_child
 from signalbox.postgres.pool import DatabasePool
-from signalbox.worker.timeout import Alarm, ThreadTimer
+from signalbox.worker.timeout import SignalTimer, ThreadTimer
 
 LEFT_OPEN = (
     "the job left a transaction open, and what it wrote there is undone: "
@@ -72,7 +72,7 @@ class LentConnection(Borrower):
 
     __slots__ = ("_ends_at", "_lent", "_timer")
 
-    def __init__(self, pool: DatabasePool, timer: Alarm | ThreadTimer, ends_at: float) -> None:
+    def __init__(self, pool: DatabasePool, timer: SignalTimer | ThreadTimer, ends_at: float) -> None:
         super().__init__(pool)
         self._timer, self._ends_at = timer, ends_at  # the worker's time
         self._lent: set[Database] = set()

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from signalbox.jobs.job import Job
-from signalbox.worker.groups import Group
+from signalbox.jobs.job import ClaimedJob
+from signalbox.worker.groups import TypeGroup
 from signalbox.worker.lease import Due, Held, Left
 
 # Ends are recorded so long after the first of them, or with so many, and at once when nothing else is at work.
@@ -46,7 +46,7 @@ class Claim:
 class Run:
     """Run the code of these jobs. Sent: nothing."""
 
-    jobs: Sequence[Job]
+    jobs: Sequence[ClaimedJob]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Renew:
 class Ended:
     """A job has ended; `seconds` is what it took whoever ran it."""
 
-    job: Job
+    job: ClaimedJob
     seconds: float
     outcome: Any  # for the driver: what it records and publishes
     hung: bool = False  # it was given up, and whatever runs it still does
@@ -115,7 +115,7 @@ class Core:
     """One invocation's. Groups outlive it: they know how long their jobs take."""
 
     messages: Mapping[str, str]  # a job's id, and its type as its message has it
-    group_of: Callable[[str], Group]
+    group_of: Callable[[str], TypeGroup]
     slots: int
     ends_at: float
     clock: Callable[[], float]
@@ -124,7 +124,7 @@ class Core:
     left: list[str] = field(default_factory=list)  # queued jobs that there is no time for
     held: dict[str, float] = field(default_factory=dict)  # caps and rates: when the next of their jobs may begin
     for_others: set[str] = field(default_factory=set)  # of these, whose next job is too long for the time that is left
-    at_work: dict[tuple[str, str], Group] = field(default_factory=dict)
+    at_work: dict[tuple[str, str], TypeGroup] = field(default_factory=dict)
     ends: list[Ended] = field(default_factory=list)
     begun: bool = False  # any job
     alone: bool = False  # a suspect is at work
@@ -264,7 +264,7 @@ class Core:
                 self.for_others.add(one.control)
 
     def _claim(self, wanted: Sequence[str]) -> Generator[Want, Any, None]:
-        jobs: list[Job] = yield Claim(wanted, self._longest)
+        jobs: list[ClaimedJob] = yield Claim(wanted, self._longest)
         if jobs and jobs[0].id not in self.messages:  # taken up, and there may be more
             self.take_up_at = self.clock()
         yield from self._run(jobs)
@@ -304,7 +304,7 @@ class Core:
 
     def _begin_alone(self, id_: str) -> Generator[Want, Any, None]:
         """One whose last worker died with it, and which must take nobody along."""
-        jobs: list[Job] = yield Claim([id_], self._longest if self.begun else None, suspects=True)
+        jobs: list[ClaimedJob] = yield Claim([id_], self._longest if self.begun else None, suspects=True)
         self.alone = bool(jobs)
         yield from self._run(jobs)
         if not jobs:
@@ -315,7 +315,7 @@ class Core:
     def _longest(self) -> float:
         return (self.ends_at - self.clock()) / LEAST_SHARE
 
-    def _run(self, jobs: Sequence[Job]) -> Generator[Want, Any, None]:
+    def _run(self, jobs: Sequence[ClaimedJob]) -> Generator[Want, Any, None]:
         for job in jobs:
             group = self.group_of(job.job_type)
             group.at_work += 1

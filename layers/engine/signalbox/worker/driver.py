@@ -24,17 +24,17 @@ import psycopg
 
 from signalbox.errors import DatabaseUnavailable
 from signalbox.jobs.end_record import record_of
-from signalbox.jobs.job import Job
+from signalbox.jobs.job import ClaimedJob
 from signalbox.jobs.verdict import BROKEN_OFF
 from signalbox.operate.caps import next_held
 from signalbox.postgres.connection import Connection
-from signalbox.publish.publisher import read_notices
+from signalbox.publish.publisher import read_due_messages
 from signalbox.runtime.job_metrics import write_metrics
 from signalbox.worker import lease
-from signalbox.worker.attempt import Attempt, Outcome
+from signalbox.worker.attempt import Attempt, AttemptResult
 from signalbox.worker.core import Claim, Core, Ended, FindDue, FindHeld, FindLeft, Hold, Record, Renew, Run, Wait, Want
-from signalbox.worker.groups import Groups, Runner
-from signalbox.worker.lease import Changed
+from signalbox.worker.groups import Runner, TypeGroups
+from signalbox.worker.lease import EndedJob
 from signalbox.worker.outbox import Outbox
 from signalbox.worker.runners import LOOP, MainThread, Threads
 from signalbox.worker.timeout import ThreadTimer
@@ -42,7 +42,7 @@ from signalbox.worker.usage import peak_memory_mb
 from signalbox.worker.visibility import bring_back
 
 if TYPE_CHECKING:
-    from signalbox.invocation import Invocation, Tools
+    from signalbox.invocation import Invocation, Resources
 
 # So long a worker waits for a database that is away, as in a restart or a failover. Leases outlast it.
 PATIENCE_SECONDS, AGAIN_SECONDS = 30.0, 0.5
@@ -68,32 +68,32 @@ Found = TypeVar("Found")
 class Driver:
     """One invocation's."""
 
-    def __init__(self, tools: Tools, invocation: Invocation, groups: Groups, event: object) -> None:
+    def __init__(self, resources: Resources, invocation: Invocation, groups: TypeGroups, event: object) -> None:
         self.event = event
-        self.tools, self.invocation, self.groups = tools, invocation, groups
+        self.resources, self.invocation, self.groups = resources, invocation, groups
         self.began = time.monotonic()
         self.messages = 0
         lane = _lane_of(event)
         is_heavy = lane == "heavy"  # one job at a time
         self.lane = "" if is_heavy else lane  # whose jobs it takes up beside those of its messages
         self.lanes: Sequence[str] = ("heavy",) if is_heavy else lease.LIGHT
-        self.slots = 1 if is_heavy else tools.settings.worker_slots
-        self.done: SimpleQueue[Outcome] = SimpleQueue()
+        self.slots = 1 if is_heavy else resources.settings.worker_slots
+        self.done: SimpleQueue[AttemptResult] = SimpleQueue()
         self.main, self.threads = MainThread(self.done.put), Threads(self.done.put)
         self.at_work: dict[tuple[str, str], Attempt] = {}
-        self.jobs: dict[str, Job] = {}  # all that have begun
-        self.outbox = Outbox(tools, self.jobs)
+        self.jobs: dict[str, ClaimedJob] = {}  # all that have begun
+        self.outbox = Outbox(resources, self.jobs)
         self.told: set[str] = set()  # held jobs of other lanes that were sent
         self.claimed_at = self.began
         self.counts: Counter[tuple[str, str]] = Counter()
-        self.locked: list[Outcome] = []  # whose rows somebody holds: recorded later
+        self.locked: list[AttemptResult] = []  # whose rows somebody holds: recorded later
         self.watched_at = self.began
         self.hung: list[Attempt] = []
         self.error: BaseException | None = None
 
     @property
     def ends_at(self) -> float:
-        return self.invocation.ends_at - self.tools.settings.budget_margin_seconds
+        return self.invocation.ends_at - self.resources.settings.budget_margin_seconds
 
     def run(self, messages: Mapping[str, str]) -> None:
         """Work on what these messages name. An error is kept for the main thread."""
@@ -139,7 +139,7 @@ class Driver:
     def _find(self, db: Connection, want: FindLeft | Hold | FindHeld | FindDue) -> Any:
         match want:
             case Hold():
-                lease.hold(db, want.ids)
+                lease.mark_held(db, want.ids)
                 return lease.find_left(db, want.ids)
             case FindLeft():
                 return lease.find_left(db, want.ids)
@@ -154,18 +154,18 @@ class Driver:
         """Their workers begin the next jobs that these controls hold. Each is sent once: it may be held again, by those
         that were quicker."""
         if controls:
-            notices = [notice for notice in next_held(db, controls) if notice.job_id not in self.told]
-            self.told.update(notice.job_id for notice in notices)
-            self.outbox.send(notices)
+            messages = [message for message in next_held(db, controls) if message.job_id not in self.told]
+            self.told.update(message.job_id for message in messages)
+            self.outbox.send(messages)
 
     # ---- beginning
 
-    def _begin(self, claim: Claim) -> list[Job]:
-        call = lease.Claim(str(uuid4()), self.invocation.worker_id, self.tools.node)
+    def _begin(self, claim: Claim) -> list[ClaimedJob]:
+        call = lease.LeaseClaim(str(uuid4()), self.invocation.worker_id, self.resources.node)
         longest = lease.LONGEST_MS if claim.longest_seconds is None else int(claim.longest_seconds * 1000)
         tries = count()
 
-        def begin(db: Connection) -> list[Job]:
+        def begin(db: Connection) -> list[ClaimedJob]:
             again = next(tries) > 0
             jobs = call.begin(
                 db,
@@ -188,11 +188,11 @@ class Driver:
         places = {id_: place for place, id_ in enumerate(claim.ids)}
         return sorted(jobs, key=lambda job: (job.priority, places.get(job.id, 0)))
 
-    def _run(self, jobs: Sequence[Job]) -> Any:
+    def _run(self, jobs: Sequence[ClaimedJob]) -> Any:
         now = self.invocation.clock + timedelta(seconds=self.claimed_at - self.began)
         by_runner: dict[Runner, list[Attempt]] = {}
         for job in jobs:
-            attempt = Attempt(job, self.tools, now, self.claimed_at, self.ends_at, not self.jobs)
+            attempt = Attempt(job, self.resources, now, self.claimed_at, self.ends_at, not self.jobs)
             self.jobs[job.id] = job
             self.at_work[job.id, job.token] = attempt
             by_runner.setdefault(self.groups.of(job.job_type).runner, []).append(attempt)
@@ -222,7 +222,7 @@ class Driver:
                 outcomes.append(self.done.get())
             return self._take(outcomes)
 
-    def _take(self, outcomes: Iterable[Outcome]) -> list[Ended]:
+    def _take(self, outcomes: Iterable[AttemptResult]) -> list[Ended]:
         ended: list[Ended] = []
         for outcome in outcomes:
             job = outcome.attempt.job
@@ -247,17 +247,17 @@ class Driver:
             if timer is not None and now >= timer.over_at + GIVEN_UP_AFTER_SECONDS:
                 hung.append(attempt)
             if meter is not None and meter.blocks(now, BLOCKED_SECONDS):
-                self.tools.log.warning("job.blocked_event_loop", extra=attempt.job.ids)
+                self.resources.log.warning("job.blocked_event_loop", extra=attempt.job.ids)
         return self._give_up(hung, now) if hung else []
 
     def _give_up(self, hung: Sequence[Attempt], now: float) -> list[Ended]:
         """Those that hang, and what shares their event loop, for which it is no fault of its own."""
-        outcomes = [Outcome(attempt, attempt.timed_out(), now, now, 0.0) for attempt in hung]
+        outcomes = [AttemptResult(attempt, attempt.timed_out(), now, now, 0.0) for attempt in hung]
         for attempt in hung:
-            self.tools.log.error("job.hung", extra=attempt.job.ids)
+            self.resources.log.error("job.hung", extra=attempt.job.ids)
         if any(attempt.meter is not None for attempt in hung):
             beside = [one for one in self.at_work.values() if one.meter is not None and one not in hung]
-            outcomes += [Outcome(attempt, BROKEN_OFF, now, now, 0.0) for attempt in beside]
+            outcomes += [AttemptResult(attempt, BROKEN_OFF, now, now, 0.0) for attempt in beside]
         self.hung += hung
         return [replace(ended, hung=True) for ended in self._take(outcomes)]
 
@@ -277,7 +277,7 @@ class Driver:
         for attempt in self.at_work.values():
             attempt.progress.cancel_asked = found.get(attempt.job.id, False)
 
-    def _record(self, outcomes: Iterable[Outcome]) -> bool:
+    def _record(self, outcomes: Iterable[AttemptResult]) -> bool:
         """Whether there are caps or rates, by which others may begin now."""
         outcomes, self.locked = [*self.locked, *outcomes], []
         changed = [one for outcome in outcomes for one in outcome.changed]
@@ -291,7 +291,7 @@ class Driver:
         self.outbox.follow([one for one in changed if one.id])
         return any(not one.id for one in changed) or any(outcome.attempt.job.capped for outcome in outcomes)
 
-    def _finish(self, records: Sequence[tuple[Outcome, str]]) -> list[Changed]:
+    def _finish(self, records: Sequence[tuple[AttemptResult, str]]) -> list[EndedJob]:
         """What has changed. One end that the database does not take leaves the others what they are."""
         try:
             return self._patiently(lambda db: lease.finish(db, [text for _, text in records]))
@@ -305,10 +305,10 @@ class Driver:
         middle = len(records) // 2
         return self._finish(records[:middle]) + self._finish(records[middle:])
 
-    def _fail_unrecorded(self, outcome: Outcome, error: psycopg.Error) -> list[Changed]:
+    def _fail_unrecorded(self, outcome: AttemptResult, error: psycopg.Error) -> list[EndedJob]:
         """Not in all of the server's words: they may hold what the job answered."""
         attempt, kind = outcome.attempt, type(error).__name__
-        self.tools.log.error("job.not_recorded", extra={**attempt.job.ids, "error": kind})
+        self.resources.log.error("job.not_recorded", extra={**attempt.job.ids, "error": kind})
         verdict = attempt.unrecordable(f"{kind}: {error.diag.message_primary}")
         self.counts[attempt.job.job_type, outcome.verdict.execution] -= 1
         self.counts[attempt.job.job_type, verdict.execution] += 1
@@ -323,13 +323,13 @@ class Driver:
         broke = False
         while True:
             try:
-                return act(self.tools.database.connection())
+                return act(self.resources.database.connection())
             except (*RECORD_FAULTS, psycopg.errors.LockNotAvailable):
                 raise
             except (psycopg.OperationalError, psycopg.InternalError, DatabaseUnavailable):
                 if broke and time.monotonic() > until:
                     raise
-                self.tools.database.close()
+                self.resources.database.close()
             if broke:
                 time.sleep(AGAIN_SECONDS)
             broke = True
@@ -341,20 +341,20 @@ class Driver:
         if controls:
             self.outbox.send(self._patiently(lambda db: next_held(db, controls)))
         if ids:
-            notices = self._patiently(lambda db: read_notices(db, ids))
-            self.outbox.send([replace(notice, delay_seconds=LEFT_DELAY_SECONDS) for notice in notices])
-            for notice in notices:
-                self.counts[notice.job_type, "released"] += 1
+            messages = self._patiently(lambda db: read_due_messages(db, ids))
+            self.outbox.send([replace(message, delay_seconds=LEFT_DELAY_SECONDS) for message in messages])
+            for message in messages:
+                self.counts[message.job_type, "released"] += 1
 
     def write_metrics(self) -> None:
-        tools, counts = self.tools, +self.counts  # without what was taken back
-        write_metrics(tools.settings.stack, counts, self.messages, len(self.jobs))
+        resources, counts = self.resources, +self.counts  # without what was taken back
+        write_metrics(resources.settings.stack, counts, self.messages, len(self.jobs))
 
     def _end_process(self) -> None:
         """Something hangs that nothing gets through to. All that has ended is recorded: with the process, Lambda
         replaces the environment, and counts an error. The messages come back soon, and find their jobs done."""
         self.write_metrics()
-        bring_back(self.tools.clients, self.event, self.invocation.ends_at, self.tools.log)
+        bring_back(self.resources.clients, self.event, self.invocation.ends_at, self.resources.log)
         sys.stdout.flush()
         exit_process(1)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from signalbox.packs.registries import Catalogue, Known
+from signalbox.packs.registries import JobTypeRegistry, RegisteredJobType
 
 # Jobs of one kind that take this long together begin with one statement. A crash just then charges those of them
 # whose code it did not reach.
@@ -21,7 +21,7 @@ class Runner(Enum):
 
 
 @dataclass(slots=True)
-class Group:
+class TypeGroup:
     """Jobs that share a limit: those of one type, or all that need the main thread."""
 
     name: str
@@ -47,32 +47,32 @@ class Group:
         self.seconds_each = 0.8 * self.seconds_each + 0.2 * seconds if self.seconds_each else seconds
 
 
-class Groups:
+class TypeGroups:
     """Of an execution environment: they know how long their jobs take."""
 
-    def __init__(self, catalogue: Catalogue, connections: int) -> None:
-        self._catalogue, self._connections = catalogue, connections
-        self._main = Group("main thread", 1, Runner.MAIN_THREAD)
-        self._by_type: dict[str, Group] = {}
+    def __init__(self, job_types: JobTypeRegistry, connections: int) -> None:
+        self._job_types, self._connections = job_types, connections
+        self._main = TypeGroup("main thread", 1, Runner.MAIN_THREAD)
+        self._by_type: dict[str, TypeGroup] = {}
 
-    def of(self, job_type: str) -> Group:
+    def of(self, job_type: str) -> TypeGroup:
         group = self._by_type.get(job_type)
         if group is None:
-            group = self._by_type[job_type] = self._make(job_type, self._catalogue.types.get(job_type))
+            group = self._by_type[job_type] = self._make(job_type, self._job_types.by_name.get(job_type))
         return group
 
     def threads_needed(self) -> int:
         """How many threads what is at work keeps busy."""
         return sum(min(g.limit, g.at_work) for g in self._by_type.values() if g.runner is Runner.THREADS)
 
-    def _make(self, job_type: str, known: Known | None) -> Group:
+    def _make(self, job_type: str, known: RegisteredJobType | None) -> TypeGroup:
         if known is None:
-            return Group(job_type, 10)
+            return TypeGroup(job_type, 10)
         if known.type.side_by_side == 1:
             return self._main
         try:
             runner = Runner.LOOP if known.is_async else Runner.THREADS
         except BaseException:  # its module can't be imported, or exits, which each of its jobs will say
-            return Group(job_type, 10)
+            return TypeGroup(job_type, 10)
         limit = known.side_by_side
-        return Group(job_type, min(limit, self._connections) if known.type.transactional else limit, runner)
+        return TypeGroup(job_type, min(limit, self._connections) if known.type.transactional else limit, runner)

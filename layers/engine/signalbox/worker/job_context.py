@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from signalbox.aws.clients import Clients
 from signalbox.budget import Budget
-from signalbox.jobs.job import Job
+from signalbox.jobs.job import ClaimedJob
 from signalbox.packs.outcome import JobCancelled
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.pg_text import clean
@@ -21,11 +21,11 @@ from signalbox.submit.new_job import NewJob, Submitted
 from signalbox.worker.connections import AsyncLentConnection, LentConnection
 
 if TYPE_CHECKING:
-    from signalbox.invocation import Tools
+    from signalbox.invocation import Resources
 
 
 @dataclass(slots=True)
-class Progress:
+class JobProgress:
     """How far the job is, for the heartbeat to write; and what the heartbeat has heard."""
 
     percent: int | None = None
@@ -37,12 +37,12 @@ class Progress:
 class JobContext:
     """One attempt's view of the world."""
 
-    job: Job
+    job: ClaimedJob
     payload: Any  # the type's own model
     now: datetime
     budget: Budget  # until the job's own time-out
-    tools: Tools
-    progress: Progress
+    resources: Resources
+    progress: JobProgress
     submitted: list[Submitted]  # to be sent once the job has ended
     connect: Callable[[], Connection]
     reader: Any = None  # of a role that can only read, where the stack has one
@@ -61,11 +61,11 @@ class JobContext:
 
     @property
     def clients(self) -> Clients:
-        return self.tools.clients
+        return self.resources.clients
 
     @property
     def log(self) -> Logger:
-        return self.tools.log
+        return self.resources.log
 
     @property
     def cursor(self) -> Any:
@@ -92,7 +92,7 @@ class JobContext:
         db = self.db
         lent: Any = db  # by a type that its jobs see as a connection
         with lent.connection() if isinstance(lent, LentConnection) else nullcontext(db) as connection:
-            found = submit(connection, self.tools.catalogue, self._children(jobs), self.now)
+            found = submit(connection, self.resources.job_types, self._children(jobs), self.now)
         self.submitted.extend(found)
         return found
 
@@ -117,5 +117,5 @@ class AsyncJobContext(JobContext):
         return found
 
     def _submit_in_thread(self, children: Sequence[NewJob]) -> list[Submitted]:
-        with self.tools.pool.lend() as database:
-            return submit(database.connection(), self.tools.catalogue, children, self.now)
+        with self.resources.pool.lend() as database:
+            return submit(database.connection(), self.resources.job_types, children, self.now)

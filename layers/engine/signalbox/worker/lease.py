@@ -13,7 +13,7 @@ from psycopg import ClientCursor
 from psycopg.adapt import Buffer, Loader
 from pydantic_core import from_json
 
-from signalbox.jobs.job import Job
+from signalbox.jobs.job import ClaimedJob
 from signalbox.jobs.verdict import Verdict
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.queries import load_queries
@@ -30,7 +30,7 @@ LATE = timedelta(seconds=3)
 _LEASE_LOST = "SB001"  # of refuse_lost_lease
 
 
-class Changed(NamedTuple):
+class EndedJob(NamedTuple):
     """What an end has made of a job."""
 
     id: str  # empty: there are caps or rates, which may hold jobs that can begin now
@@ -53,7 +53,7 @@ class JsonLoader(Loader):
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class LeaseClaim:
     """One call of claim_jobs. Its token is that of one attempt at each of its jobs, since a job is in a call once."""
 
     token: str
@@ -71,7 +71,7 @@ class Claim:
         controls: Sequence[str] = (),
         places: int = 1,
         lanes: Sequence[str] = LIGHT,
-    ) -> list[Job]:
+    ) -> list[ClaimedJob]:
         """Begin those of these jobs that may begin, and the next ones that these controls hold, in so many places."""
         return self._jobs(
             db,
@@ -84,16 +84,16 @@ class Claim:
             lanes=list(lanes),
         )
 
-    def find(self, db: Connection) -> list[Job]:
+    def find(self, db: Connection) -> list[ClaimedJob]:
         """Return the jobs of a call whose answer was lost."""
         return self._jobs(db, "find_claimed", ())
 
-    def _jobs(self, db: Connection, query: str, job_ids: Sequence[str], **values: Any) -> list[Job]:
+    def _jobs(self, db: Connection, query: str, job_ids: Sequence[str], **values: Any) -> list[ClaimedJob]:
         ids = "{" + ",".join(job_ids) + "}"  # as a text at once: each by itself would take the driver longer
         values |= {"ids": ids, "token": self.token, "worker_id": self.worker_id, "node": self.node, "lease": self.life}
         with db.cursor() as cursor:
             cursor.adapters.register_loader("jsonb", JsonLoader)
-            return [Job._make((*row, self.token)) for row in cursor.execute(SQL[query], values)]
+            return [ClaimedJob._make((*row, self.token)) for row in cursor.execute(SQL[query], values)]
 
 
 def find_free(db: Connection, job_ids: Sequence[str]) -> list[str]:
@@ -114,7 +114,7 @@ def find_left(db: Connection, job_ids: Sequence[str]) -> list[Left]:
     return list(map(Left._make, db.execute(SQL["find_left"], {"ids": list(job_ids)})))
 
 
-def hold(db: Connection, job_ids: Sequence[str]) -> None:
+def mark_held(db: Connection, job_ids: Sequence[str]) -> None:
     """Hold those of these jobs that may not begin now."""
     db.execute(SQL["hold"], {"ids": list(job_ids)})
 
@@ -151,12 +151,12 @@ def renew(db: Connection, beats: Iterable[Mapping[str, Any]], life: timedelta = 
     return dict(db.execute(SQL["renew"], {"beats": json.dumps(list(beats)), "lease": life}).fetchall())
 
 
-def finish(db: Connection, ends: Iterable[str]) -> list[Changed]:
+def finish(db: Connection, ends: Iterable[str]) -> list[EndedJob]:
     """End attempts; return what has become of those jobs that were still this worker's, and of those that waited."""
-    return list(map(Changed._make, db.execute(SQL["finish"], {"ends": "[" + ",".join(ends) + "]"})))
+    return list(map(EndedJob._make, db.execute(SQL["finish"], {"ends": "[" + ",".join(ends) + "]"})))
 
 
-def complete(db: Connection, job: Job, verdict: Verdict, cost: Cost) -> list[Changed]:
+def complete(db: Connection, job: ClaimedJob, verdict: Verdict, cost: Cost) -> list[EndedJob]:
     """The same for one job that has completed, with the COMMIT of its transaction in the same round trip. Raises
     LeaseLost where nothing changed, the transaction being open then."""
     values = {
@@ -173,4 +173,4 @@ def complete(db: Connection, job: Job, verdict: Verdict, cost: Cost) -> list[Cha
         if error.sqlstate == _LEASE_LOST:
             raise LeaseLost from None
         raise
-    return [Changed(job.id, verdict.status, False), *(Changed(id_, "pending", True) for id_ in freed)]
+    return [EndedJob(job.id, verdict.status, False), *(EndedJob(id_, "pending", True) for id_ in freed)]

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from signalbox.errors import SignalboxError
-from signalbox.jobs.job import Job
-from signalbox.jobs.job_message import Notice
+from signalbox.jobs.job import ClaimedJob
+from signalbox.jobs.job_message import JobMessage
 from signalbox.postgres.connection import Connection
 from signalbox.publish.lanes import LONGEST_DELAY_SECONDS
-from signalbox.publish.status_events import Change
+from signalbox.publish.status_events import StatusEvent
 from signalbox.submit.new_job import Submitted
-from signalbox.worker.attempt import CONNECTION_PATIENCE_SECONDS, Outcome
-from signalbox.worker.lease import Changed
+from signalbox.worker.attempt import CONNECTION_PATIENCE_SECONDS, AttemptResult
+from signalbox.worker.lease import EndedJob
 
 if TYPE_CHECKING:
-    from signalbox.invocation import Tools
+    from signalbox.invocation import Resources
 
 PUBLISH_EVERY_SECONDS = 1.0
 
@@ -34,27 +34,27 @@ PUBLISH_EVERY_SECONDS = 1.0
 class Unpublished:
     """What waits to be published."""
 
-    notices: list[Notice] = field(default_factory=list)
-    changes: list[Change] = field(default_factory=list)
+    messages: list[JobMessage] = field(default_factory=list)
+    changes: list[StatusEvent] = field(default_factory=list)
     followers: list[str] = field(default_factory=list)  # jobs that waited for those that ended
     submitted: list[Submitted] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.notices or self.changes or self.followers or self.submitted)
+        return bool(self.messages or self.changes or self.followers or self.submitted)
 
 
 class Outbox:
     """One invocation's; `jobs` are all that have begun."""
 
-    def __init__(self, tools: Tools, jobs: Mapping[str, Job]) -> None:
-        self._tools, self._jobs = tools, jobs
+    def __init__(self, resources: Resources, jobs: Mapping[str, ClaimedJob]) -> None:
+        self._tools, self._jobs = resources, jobs
         self._waiting = Unpublished()
         self._delays: dict[str, float] = {}  # of jobs that are tried again
         self._thread: Thread | None = None
         self._published_at = time.monotonic()
 
-    def send(self, notices: Sequence[Notice]) -> None:
-        self._waiting.notices += notices
+    def send(self, messages: Sequence[JobMessage]) -> None:
+        self._waiting.messages += messages
 
     def note(self, changed: Iterable[tuple[str, str]]) -> None:
         """Jobs, and what they have become."""
@@ -62,16 +62,16 @@ class Outbox:
             return
         jobs = ((self._jobs[id_], status) for id_, status in changed)
         self._waiting.changes += [
-            Change(job.id, job.job_type, job.lane, job.tenant, status, job.attempt) for job, status in jobs
+            StatusEvent(job.id, job.job_type, job.lane, job.tenant, status, job.attempt) for job, status in jobs
         ]
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: AttemptResult) -> None:
         """What an attempt has submitted, and how long its job waits for the next one."""
         self._waiting.submitted += outcome.attempt.submitted
         if outcome.verdict.status == "pending":
             self._delays[outcome.attempt.job.id] = outcome.verdict.delay.total_seconds()
 
-    def follow(self, changed: Sequence[Changed]) -> None:
+    def follow(self, changed: Sequence[EndedJob]) -> None:
         """What is to be published for ends that have been recorded."""
         for id_, status, follows in changed:
             if follows:
@@ -80,7 +80,7 @@ class Outbox:
                 job = self._jobs[id_]
                 # A second more: SQS counts in whole ones, and a message that comes early is for nothing.
                 delay = round(self._delays[id_] + 0.5)
-                self._waiting.notices.append(Notice(id_, job.job_type, job.lane, job.tenant, delay))
+                self._waiting.messages.append(JobMessage(id_, job.job_type, job.lane, job.tenant, delay))
         self.note((id_, status) for id_, status, follows in changed if not follows)
 
     def publish_beside(self) -> None:
@@ -102,7 +102,7 @@ class Outbox:
         """All that waits; and what a claim has made of the jobs that it did not begin."""
         self._publish(db, self._waiting)
         if missed:
-            self._tools.courier.tell_of_held(db, missed)
+            self._tools.publisher.publish_held(db, missed)
 
     def _publish_in_thread(self, waiting: Unpublished) -> None:
         try:
@@ -112,10 +112,10 @@ class Outbox:
             self._tools.log.warning("notices.not_sent", extra={"error": type(error).__name__})
 
     def _publish(self, db: Connection, waiting: Unpublished) -> None:
-        courier = self._tools.courier
-        courier.send(waiting.notices)
-        courier.tell(waiting.changes)
-        courier.carry(waiting.submitted)
+        publisher = self._tools.publisher
+        publisher.send(waiting.messages)
+        publisher.publish_status(waiting.changes)
+        publisher.publish_submitted(waiting.submitted)
         if waiting.followers:
-            courier.send_due(db, waiting.followers)
-            courier.tell_of_fallen(db, waiting.followers)
+            publisher.send_due(db, waiting.followers)
+            publisher.publish_failed_dependents(db, waiting.followers)

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from queue import SimpleQueue
 
-from signalbox.worker.attempt import Attempt, Outcome
-from signalbox.worker.timeout import Alarm
+from signalbox.worker.attempt import Attempt, AttemptResult
+from signalbox.worker.timeout import SignalTimer
 
-Done = Callable[[Outcome], None]
+Done = Callable[[AttemptResult], None]
 
 
 class Threads:
@@ -103,7 +103,7 @@ class MainThread:
 
     def serve(self) -> None:
         """Until it is closed."""
-        with Alarm() as alarm:
+        with SignalTimer() as alarm:
             while (attempt := self._attempts.get()) is not None:
                 self._done(attempt.perform_in_main_thread(alarm))
 

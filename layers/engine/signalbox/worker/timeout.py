@@ -142,7 +142,7 @@ def _raise_in(thread: int, error: type[BaseException] | None) -> None:
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error) if error else None)
 
 
-class Alarm:
+class SignalTimer:
     """The main thread's timer: a `with` block, in which one attempt after the other is begun and ended. It is set anew
     only where it would come too late, so that most attempts cost no call of the system. In other threads, as in tests
     with several workers in one process, only the job's own budget tells it."""

@@ -16,30 +16,30 @@ import psycopg
 
 from signalbox.errors import DatabaseUnavailable
 from signalbox.jobs.job_message import read_messages
-from signalbox.packs.registries import Catalogue
+from signalbox.packs.registries import JobTypeRegistry
 from signalbox.worker.driver import Driver
-from signalbox.worker.groups import Groups
+from signalbox.worker.groups import TypeGroups
 from signalbox.worker.visibility import bring_back
 
 if TYPE_CHECKING:
-    from signalbox.invocation import Invocation, Tools
+    from signalbox.invocation import Invocation, Resources
 
 # Of an execution environment; by its catalogue, since tests have several in a process.
-_groups: WeakKeyDictionary[Catalogue, Groups] = WeakKeyDictionary()
+_groups: WeakKeyDictionary[JobTypeRegistry, TypeGroups] = WeakKeyDictionary()
 
 
-def work(tools: Tools, event: object, invocation: Invocation) -> dict[str, Any]:
+def work(resources: Resources, event: object, invocation: Invocation) -> dict[str, Any]:
     """Answers SQS which messages are to come back."""
-    messages, unreadable = read_messages(event, tools.log)
-    if tools.catalogue not in _groups:
-        _groups[tools.catalogue] = Groups(tools.catalogue, tools.pool.size)
-    driver = Driver(tools, invocation, _groups[tools.catalogue], event)
+    messages, unreadable = read_messages(event, resources.log)
+    if resources.job_types not in _groups:
+        _groups[resources.job_types] = TypeGroups(resources.job_types, resources.pool.size)
+    driver = Driver(resources, invocation, _groups[resources.job_types], event)
     if messages:
         _work_off(driver, messages)
     if driver.error is not None:
-        tools.database.close()
+        resources.database.close()
         if isinstance(driver.error, psycopg.OperationalError | DatabaseUnavailable):
-            bring_back(tools.clients, event, invocation.ends_at, tools.log)
+            bring_back(resources.clients, event, invocation.ends_at, resources.log)
         raise driver.error
     driver.write_metrics()
     return {"batchItemFailures": [{"itemIdentifier": id_} for id_ in unreadable]}

@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote, urldefrag, urljoin
 
 from forecasts.errors import MirrorFailed
 from forecasts.sources.mirror import Entry, Span
-from signalbox.http.client import Answer, Web
+from signalbox.http.client import HttpClient, Response
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGT]?)i?B?", re.IGNORECASE)
 _TITLE = re.compile(r"index of|directory listing", re.IGNORECASE)
@@ -24,7 +24,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 class IndexMirror:
     """One tree, by the URL of its root."""
 
-    def __init__(self, web: Web, url: str) -> None:
+    def __init__(self, web: HttpClient, url: str) -> None:
         self._web, self._root = web, f"{url.rstrip('/')}/"
         self._root_is_there = False
 
@@ -72,7 +72,7 @@ class IndexMirror:
             raise MirrorFailed(f"what it shows for /{folder} is no index page")
         return page
 
-    def _send(self, method: str, key: str) -> Answer:
+    def _send(self, method: str, key: str) -> Response:
         return self._web.send(method, self._root + quote(key))
 
 

@@ -9,7 +9,7 @@ from forecasts.sources.index_mirror import IndexMirror
 from forecasts.sources.mirror import Mirror
 from forecasts.sources.s3_mirror import S3Mirror, connect
 from signalbox.errors import SettingsRefused
-from signalbox.http.client import Web
+from signalbox.http.client import HttpClient
 
 
 def mirrors_of(source: str) -> list[Mirror]:
@@ -27,7 +27,7 @@ def _mirror(given: Mapping[str, str], variable: str) -> Mirror:
         endpoint = given.get("endpoint")
         return S3Mirror(connect(endpoint or settings().s3_endpoint_url, seconds), given["bucket"], endpoint)
     if kind == "https" and given.get("url"):
-        return IndexMirror(Web(seconds), given["url"])
+        return IndexMirror(HttpClient(seconds), given["url"])
     raise SettingsRefused(
         f'{variable} holds a mirror of which we make nothing: write {{"kind": "s3", "bucket": …}} '
         'or {"kind": "https", "url": …}'

@@ -17,7 +17,7 @@ from forecasts.inference import TimeRange
 from forecasts.settings import ForecastSettings
 from forecasts.sources.s3_mirror import connect
 from signalbox.errors import SettingsRefused
-from signalbox.http.client import Web
+from signalbox.http.client import HttpClient
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -76,7 +76,7 @@ def _connect(mirror: Mapping[str, str], given: ForecastSettings) -> tuple[str, C
         root = f"{endpoint.rstrip('/')}/{bucket}" if endpoint else f"s3://{bucket}"
         return root, lambda key: _is_in_bucket(client, bucket, key)
     if mirror.get("kind") == "https" and (url := mirror.get("url", "").rstrip("/")):
-        web = Web(seconds)
+        web = HttpClient(seconds)
         return url, lambda key: _is_at(web, f"{url}/{quote(key)}")
     raise SettingsRefused(
         'FORECASTS_OBSERVATION_MIRROR is no mirror: write {"kind": "s3", "bucket": …} or {"kind": "https", "url": …}'
@@ -96,7 +96,7 @@ def _is_in_bucket(client: S3Client, bucket: str, key: str) -> bool:
         raise MirrorFailed(f"bucket {bucket} does not tell of {key}: {error}") from None
 
 
-def _is_at(web: Web, url: str) -> bool:
+def _is_at(web: HttpClient, url: str) -> bool:
     answer = web.send("HEAD", url)
     if answer.status in (404, 410):
         return False

@@ -23,7 +23,7 @@ MOST_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ArchivePlan:
     """Records on their way into one object."""
 
     key: str
@@ -43,7 +43,7 @@ def archive_audit_logs(context: Context) -> Done:
     return Done(items, more=True)
 
 
-def _plan(context: Context) -> Plan | None:
+def _plan(context: Context) -> ArchivePlan | None:
     """The one that a crash left open, else a new one; None when nothing is old enough."""
     values = {
         "before": context.now - timedelta(days=settings().retention_audit_days),
@@ -53,10 +53,10 @@ def _plan(context: Context) -> Plan | None:
     }
     context.db.execute(SQL["plan"], values)
     row = context.db.execute(SQL["find_open"]).fetchone()
-    return None if row is None else Plan(*row)
+    return None if row is None else ArchivePlan(*row)
 
 
-def _archive(context: Context, storage: ColdStorage, plan: Plan) -> int:
+def _archive(context: Context, storage: ColdStorage, plan: ArchivePlan) -> int:
     records = context.db.execute(SQL["fetch"], {"key": plan.key}).fetchall()
     if not records:
         # Another worker was quicker, or somebody has deleted all of them: an empty object must not replace theirs.

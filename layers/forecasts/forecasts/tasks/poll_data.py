@@ -16,9 +16,9 @@ from datetime import UTC, datetime, timedelta
 from pydantic import Field
 
 from forecasts.errors import PollFailed
-from forecasts.forecast_runs import REFUSED, Known
+from forecasts.forecast_runs import REFUSED, KnownRun
 from forecasts.inference import Model
-from forecasts.launches import Launches, Tally
+from forecasts.launches import Launches, PollResult
 from forecasts.settings import settings
 from forecasts.upstream import OFFERS, Window
 from signalbox.errors import SignalboxError, Unavailable
@@ -46,9 +46,9 @@ class Params(Payload):
 def poll_data(context: Context) -> Done:
     """Items are the runs triggered."""
     launches, faults = Launches(context, context.params.limit or None), dict[str, Exception]()
-    tallies: dict[str, Tally] = {}
+    tallies: dict[str, PollResult] = {}
     for model in OFFERS:
-        tally = tallies[model] = Tally()
+        tally = tallies[model] = PollResult()
         try:
             _poll(context, model, launches, tally)
         except Exception as error:
@@ -69,7 +69,7 @@ def since_of(
     return max(min(starts), now - LONGEST)
 
 
-def _poll(context: Context, model: Model, launches: Launches, tally: Tally) -> None:
+def _poll(context: Context, model: Model, launches: Launches, tally: PollResult) -> None:
     if context.budget.spent:
         raise Unavailable("no time was left to look")
     window, force = _window(context, model), context.params.force_retry
@@ -92,20 +92,20 @@ def _window(context: Context, model: Model) -> Window:
     return Window(since.astimezone(UTC), context.now)
 
 
-def _list_known(context: Context, model: Model, window: Window) -> list[Known]:
+def _list_known(context: Context, model: Model, window: Window) -> list[KnownRun]:
     """Those of the window, and those beyond its ends that may hold a radar instant of it."""
     reach = timedelta(seconds=2 * settings().nowcast_tolerance_seconds)
     values = {"model": model, "since": window.since - reach, "until": window.until + reach}
     rows = context.db.execute(SQL["list_known"], values).fetchall()
-    return [Known(row[0], row[1].astimezone(UTC), row[2] and row[2].astimezone(UTC), *row[3:]) for row in rows]
+    return [KnownRun(row[0], row[1].astimezone(UTC), row[2] and row[2].astimezone(UTC), *row[3:]) for row in rows]
 
 
-def _is_due_again(run: Known, force: bool) -> bool:
+def _is_due_again(run: KnownRun, force: bool) -> bool:
     return run.status == "failed" and (force or run.failure_reason == REFUSED)
 
 
 def _conclude(
-    context: Context, launches: Launches, tallies: Mapping[str, Tally], faults: Mapping[str, Exception]
+    context: Context, launches: Launches, tallies: Mapping[str, PollResult], faults: Mapping[str, Exception]
 ) -> Done:
     """The poll's answer; or its error, now that all that could be done is done."""
     detail = {model: asdict(tally) for model, tally in tallies.items()}

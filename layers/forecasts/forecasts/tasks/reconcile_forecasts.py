@@ -18,10 +18,10 @@ from uuid import UUID
 
 from forecasts import forecast_runs
 from forecasts.errors import RunPodDenied, RunPodRefused, RunPodUnavailable, TriggerUnconfirmed
-from forecasts.forecast_runs import Attempt, Candidate
+from forecasts.forecast_runs import RunAttempt, RunCandidate
 from forecasts.inference import Model
 from forecasts.launching import launch
-from forecasts.runpod import Job, JobState, RunPod, open_runpod
+from forecasts.runpod import RunPod, RunPodJob, RunPodState, open_runpod
 from forecasts.settings import settings
 from forecasts.upstream import likely_references
 from signalbox.batches.drain import drain
@@ -37,7 +37,7 @@ TIMEOUT = "Timeout"
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Step(Enum):
+class NextStep(Enum):
     """What follows from RunPod's answer."""
 
     COMPLETE = auto()  # the worker's own word was lost
@@ -82,15 +82,15 @@ def reconcile_forecasts(context: Context) -> Done:
     return Done(items, more=more and items > 0, detail={name: count for name, count in counts.items() if count})
 
 
-def decide(state: JobState, retry_count: int, most_retries: int, *, hung: bool) -> Step:
+def decide(state: RunPodState, retry_count: int, most_retries: int, *, hung: bool) -> NextStep:
     """Of a job beyond its time. A retry is checked before it is counted, so the count never exceeds the most."""
-    if state is JobState.COMPLETED:
-        return Step.COMPLETE
-    if state is JobState.UNFINISHED:
-        return Step.CANCEL
+    if state is RunPodState.COMPLETED:
+        return NextStep.COMPLETE
+    if state is RunPodState.UNFINISHED:
+        return NextStep.CANCEL
     if hung:
-        return Step.END
-    return Step.RETRY if retry_count < most_retries else Step.FAIL
+        return NextStep.END
+    return NextStep.RETRY if retry_count < most_retries else NextStep.FAIL
 
 
 def _settle_all(context: Context, counts: Counter[str]) -> bool:
@@ -146,17 +146,17 @@ def _settle(context: Context, runpod: RunPod, run: Overdue) -> str:
         return "unreachable"
 
 
-def _act(context: Context, runpod: RunPod, run: Overdue, job: Job) -> str:
+def _act(context: Context, runpod: RunPod, run: Overdue, job: RunPodJob) -> str:
     match decide(job.state, run.retry_count, settings().most_retries, hung=run.hung):
-        case Step.COMPLETE:
+        case NextStep.COMPLETE:
             return _complete(context, run)
-        case Step.CANCEL:
+        case NextStep.CANCEL:
             return _cancel(context, runpod, run)
-        case Step.END:
+        case NextStep.END:
             return _fail(context, run, TIMEOUT, "timed_out")
-        case Step.RETRY:
+        case NextStep.RETRY:
             return _retry(context, runpod, run, job)
-        case Step.FAIL:
+        case NextStep.FAIL:
             return _fail(context, run, f"{job.state}: {job.error}" if job.error else str(job.state), "failed")
 
 
@@ -185,7 +185,7 @@ def _fail(context: Context, run: Overdue, reason: str, outcome: str) -> str:
     return outcome
 
 
-def _retry(context: Context, runpod: RunPod, run: Overdue, job: Job) -> str:
+def _retry(context: Context, runpod: RunPod, run: Overdue, job: RunPodJob) -> str:
     """Counts the retry and asks RunPod; where that takes nothing, all is as it was."""
     calibration = forecast_runs.read_calibration(context.db) if run.model == "nowcast" else {}
     attempt = _begin_retry(context, run)
@@ -209,11 +209,11 @@ def _retry(context: Context, runpod: RunPod, run: Overdue, job: Job) -> str:
     return "retried"
 
 
-def _begin_retry(context: Context, run: Overdue) -> Attempt | None:
+def _begin_retry(context: Context, run: Overdue) -> RunAttempt | None:
     """The next attempt, with what the run was first computed from."""
     instant = run.run_timestamp.astimezone(UTC)
     references = tuple(run.references) or likely_references(run.model, instant)
-    prefix = Candidate(run.model, instant, references).storage_prefix
+    prefix = RunCandidate(run.model, instant, references).storage_prefix
     values = run.key | {
         "now": context.now,
         "references": list(references),
@@ -221,4 +221,4 @@ def _begin_retry(context: Context, run: Overdue) -> Attempt | None:
         "timeout": TIMEOUT,
     }
     row = context.db.execute(SQL["begin_retry"], values).fetchone()
-    return None if row is None else Attempt(run.id, run.model, instant, references, *row)
+    return None if row is None else RunAttempt(run.id, run.model, instant, references, *row)

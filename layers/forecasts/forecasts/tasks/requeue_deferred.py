@@ -31,7 +31,7 @@ START: Key = (datetime.min.replace(tzinfo=UTC), "00000000-0000-0000-0000-0000000
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class DeferredDelivery:
     """One that is due, with what its message and the decision about it need."""
 
     id: str
@@ -58,7 +58,9 @@ def requeue_deferred(context: Context) -> Done:
     return walk(context.budget, START, lambda after, size: _requeue_page(context, resume, after, size))
 
 
-def sort_out(deliveries: list[Delivery], resume: Callable[[Delivery], datetime], now: datetime) -> Sorted:
+def sort_out(
+    deliveries: list[DeferredDelivery], resume: Callable[[DeferredDelivery], datetime], now: datetime
+) -> Sorted:
     """Which go out, which wait on, and which can't be read."""
     result = Sorted()
     for delivery in deliveries:
@@ -79,10 +81,10 @@ def read_payload(text: str) -> dict[str, Any] | None:
     return payload if isinstance(payload, dict) else None
 
 
-def _requeue_page(context: Context, resume: Callable[[Delivery], datetime], after: Key, size: int) -> Page[Key]:
+def _requeue_page(context: Context, resume: Callable[[DeferredDelivery], datetime], after: Key, size: int) -> Page[Key]:
     values = {"now": context.now, "after_retry": after[0], "after_id": after[1], "size": size}
     with context.db.transaction():
-        taken = [Delivery(*row) for row in context.db.execute(SQL["take"], values).fetchall()]
+        taken = [DeferredDelivery(*row) for row in context.db.execute(SQL["take"], values).fetchall()]
         page = sort_out(taken, resume, context.now)
         _put_back(context, page.later | page.unreadable)
         publish(context.clients, settings().notifications_queue, page.messages)
@@ -111,13 +113,13 @@ class _Resume:
         self._context = context
         self._known: dict[tuple[str, str | None], datetime] = {}
 
-    def __call__(self, delivery: Delivery) -> datetime:
+    def __call__(self, delivery: DeferredDelivery) -> datetime:
         wish = (delivery.timezone, delivery.quiet_hours)
         if wish not in self._known:
             self._known[wish] = self._work_out(delivery)
         return self._known[wish]
 
-    def _work_out(self, delivery: Delivery) -> datetime:
+    def _work_out(self, delivery: DeferredDelivery) -> datetime:
         quiet_hours = json.loads(delivery.quiet_hours or "null")
         try:
             return resume_at({"quiet_hours": quiet_hours}, delivery.timezone, self._context.now)

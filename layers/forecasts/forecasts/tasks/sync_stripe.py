@@ -29,7 +29,7 @@ OUTAGE = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Organization:
+class SyncedOrganization:
     """Ours, as it was before Stripe was asked."""
 
     id: UUID
@@ -41,7 +41,7 @@ class Organization:
 
 
 @dataclass(slots=True)
-class Tally:
+class SyncResult:
     """How the run fares."""
 
     compared: int = 0
@@ -66,7 +66,7 @@ def sync_stripe(context: Context) -> Done | Skipped:
     organizations = _stale(context)
     if not organizations:
         return Done()
-    stripe, tally = _connect(context), Tally()
+    stripe, tally = _connect(context), SyncResult()
     for organization in organizations:
         if not context.budget.allows(stripe.longest_call):
             _require_success(tally)
@@ -76,10 +76,10 @@ def sync_stripe(context: Context) -> Done | Skipped:
     return Done(tally.compared, reason=tally.reason())
 
 
-def _stale(context: Context) -> list[Organization]:
+def _stale(context: Context) -> list[SyncedOrganization]:
     given = settings()
     values = {"before": context.now - timedelta(hours=given.stripe_staleness_hours), "limit": given.stripe_limit}
-    with context.db.cursor(row_factory=class_row(Organization)) as cursor:
+    with context.db.cursor(row_factory=class_row(SyncedOrganization)) as cursor:
         return cursor.execute(SQL["list_stale"], values).fetchall()
 
 
@@ -89,7 +89,7 @@ def _connect(context: Context) -> Stripe:
     return Stripe.at(given.stripe_base_url, key, given.stripe_timeout_seconds)
 
 
-def _take(context: Context, stripe: Stripe, tally: Tally, organization: Organization) -> None:
+def _take(context: Context, stripe: Stripe, tally: SyncResult, organization: SyncedOrganization) -> None:
     """One organisation; what concerns it alone ends here."""
     try:
         customer = organization.stripe_customer_id or _ensure_customer(context, stripe, organization)
@@ -108,7 +108,7 @@ def _take(context: Context, stripe: Stripe, tally: Tally, organization: Organiza
         tally.doubtful += _doubt(context, organization, standing)
 
 
-def _ensure_customer(context: Context, stripe: Stripe, organization: Organization) -> str:
+def _ensure_customer(context: Context, stripe: Stripe, organization: SyncedOrganization) -> str:
     """Made once, whatever crashes: the idempotency key answers for a day, and Stripe's search from a minute on."""
     id_ = str(organization.id)
     customer = stripe.find_customer(id_) or stripe.create_customer(id_, organization.name)
@@ -123,7 +123,7 @@ def _ask(stripe: Stripe, customer: str) -> Standing:
     return standing_of(stripe.subscriptions_of(customer), given.stripe_prices, given.stripe_unsubscribed_plan or None)
 
 
-def _settle(context: Context, organization: Organization, customer: str, standing: Standing) -> bool:
+def _settle(context: Context, organization: SyncedOrganization, customer: str, standing: Standing) -> bool:
     """False where the organisation has changed while Stripe was asked: the next run looks at it again."""
     plan = standing.plan or organization.plan
     differences = _differences(organization, plan, standing.status)
@@ -146,7 +146,7 @@ def _settle(context: Context, organization: Organization, customer: str, standin
     return settled
 
 
-def _differences(organization: Organization, plan: str, status: str | None) -> dict[str, Any]:
+def _differences(organization: SyncedOrganization, plan: str, status: str | None) -> dict[str, Any]:
     """By column: ours, and Stripe's."""
     pairs = {"plan": (organization.plan, plan), "subscription_status": (organization.subscription_status, status)}
     found = {name: {"ours": ours, "stripe": theirs} for name, (ours, theirs) in pairs.items() if ours != theirs}
@@ -158,7 +158,7 @@ def _differences(organization: Organization, plan: str, status: str | None) -> d
     return found
 
 
-def _doubt(context: Context, organization: Organization, standing: Standing) -> int:
+def _doubt(context: Context, organization: SyncedOrganization, standing: Standing) -> int:
     if standing.doubt is None:
         return 0
     context.metrics.count("BillingPriceUnknown")
@@ -166,7 +166,7 @@ def _doubt(context: Context, organization: Organization, standing: Standing) -> 
     return 1
 
 
-def _report(context: Context, tally: Tally, organization: Organization, error: Exception) -> None:
+def _report(context: Context, tally: SyncResult, organization: SyncedOrganization, error: Exception) -> None:
     tally.failed += 1
     context.db.execute(SQL["postpone"], {"id": organization.id, "now": context.now})
     context.metrics.count("BillingSyncFailed")
@@ -174,7 +174,7 @@ def _report(context: Context, tally: Tally, organization: Organization, error: E
     context.log.warning("organization.not_compared", extra={"organization_id": str(organization.id), "reason": reason})
 
 
-def _require_success(tally: Tally) -> None:
+def _require_success(tally: SyncResult) -> None:
     if tally.failed and not tally.compared:
         raise StripeUnavailable(f"none of {tally.failed} organisations could be compared; the log says why, for each")
 

@@ -27,7 +27,7 @@ OUTAGE = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ExpiredRun:
     """A forecast run whose data is old enough."""
 
     id: UUID
@@ -41,7 +41,7 @@ class Run:
 
 
 @dataclass(slots=True)
-class Tally:
+class TransitionResult:
     """What became of those due."""
 
     deleted: int = 0
@@ -51,7 +51,7 @@ class Tally:
 
 def transition_forecasts(context: Context) -> Done:
     """Items are the runs whose data is gone."""
-    bucket, tally = settings().forecast_bucket, Tally()
+    bucket, tally = settings().forecast_bucket, TransitionResult()
     for run in _due(context):
         if context.budget.spent or not _take(context, bucket, run, tally):
             return Done(tally.deleted, more=True, detail=_detail(tally))
@@ -61,11 +61,11 @@ def transition_forecasts(context: Context) -> Done:
     return Done(tally.deleted, reason=reason, detail=_detail(tally))
 
 
-def _detail(tally: Tally) -> dict[str, int]:
+def _detail(tally: TransitionResult) -> dict[str, int]:
     return {"deleted": tally.deleted, "kept": tally.kept}
 
 
-def _due(context: Context) -> Iterator[Run]:
+def _due(context: Context) -> Iterator[ExpiredRun]:
     """Page by page, each behind the last: those that keep their data stay due."""
     days: dict[Model, int] = {
         "nowcast": settings().retention_nowcast_days,
@@ -74,11 +74,11 @@ def _due(context: Context) -> Iterator[Run]:
     for model, kept in days.items():
         values = {"model": model, "before": context.now - timedelta(days=kept), "after": "-infinity", "page": PAGE}
         while rows := context.db.execute(SQL["list_due"], values).fetchall():
-            yield from (Run(*row) for row in rows)
+            yield from (ExpiredRun(*row) for row in rows)
             values["after"] = rows[-1][2]
 
 
-def _take(context: Context, bucket: str, run: Run, tally: Tally) -> bool:
+def _take(context: Context, bucket: str, run: ExpiredRun, tally: TransitionResult) -> bool:
     """One run; what concerns it alone ends here. False where the budget ended before its data was gone."""
     try:
         folder = _folder(context, run)
@@ -97,7 +97,7 @@ def _take(context: Context, bucket: str, run: Run, tally: Tally) -> bool:
     return True
 
 
-def _folder(context: Context, run: Run) -> Folder:
+def _folder(context: Context, run: ExpiredRun) -> Folder:
     """The run's own; raises where it is not its own alone."""
     folder = Folder.of(run.storage_prefix)
     other = context.db.execute(SQL["find_sharer"], {"id": run.id, "folder": folder.name}).fetchone()
@@ -106,7 +106,7 @@ def _folder(context: Context, run: Run) -> Folder:
     return folder
 
 
-def _mark(context: Context, run: Run) -> int:
+def _mark(context: Context, run: ExpiredRun) -> int:
     """Nothing, where another worker has marked it."""
     marked = context.db.execute(SQL["mark_deleted"], {"id": run.id}).rowcount
     if marked:
@@ -114,7 +114,7 @@ def _mark(context: Context, run: Run) -> int:
     return marked
 
 
-def _keep(context: Context, run: Run, tally: Tally, error: SignalboxError) -> None:
+def _keep(context: Context, run: ExpiredRun, tally: TransitionResult, error: SignalboxError) -> None:
     tally.kept += 1
     context.metrics.count("ForecastsKept")
     context.log.warning("forecast.kept", extra={**run.ids, "reason": str(error)})

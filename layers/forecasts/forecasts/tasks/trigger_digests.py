@@ -29,7 +29,7 @@ START: Key = (datetime.min.replace(tzinfo=UTC), "00000000-0000-0000-0000-0000000
 
 
 @dataclass(frozen=True, slots=True)
-class Organization:
+class DigestOrganization:
     """One whose digest is due."""
 
     id: str
@@ -39,7 +39,7 @@ class Organization:
 
 
 @dataclass(slots=True)
-class Plan:
+class DigestPlan:
     """What becomes of a page's organisations."""
 
     digests: list[GenerateDigest] = field(default_factory=list)
@@ -52,9 +52,9 @@ def trigger_digests(context: Context) -> Done:
     return walk(context.budget, START, lambda after, size: _trigger_page(context, after, size))
 
 
-def plan(organizations: list[Organization], now: datetime) -> Plan:
+def plan(organizations: list[DigestOrganization], now: datetime) -> DigestPlan:
     """Who gets a digest now, when each one's next is due, and who can't be helped."""
-    result = Plan()
+    result = DigestPlan()
     for organization in organizations:
         try:
             wish = read_digest(organization.preferences)
@@ -83,7 +83,7 @@ def _next_due(wish: DigestWish, timezone: str, now: datetime) -> datetime:
 def _trigger_page(context: Context, after: Key, size: int) -> Page[Key]:
     values = {"now": context.now, "after_due": after[0], "after_id": after[1], "size": size}
     with context.db.transaction():
-        due = [Organization(*row) for row in context.db.execute(SQL["list_due"], values).fetchall()]
+        due = [DigestOrganization(*row) for row in context.db.execute(SQL["list_due"], values).fetchall()]
         page = plan(due, context.now)
         publish(context.clients, settings().notifications_queue, page.digests)
         context.db.execute(SQL["plan_next"], {"ids": list(page.next_due), "dues": list(page.next_due.values())})

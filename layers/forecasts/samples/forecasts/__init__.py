@@ -13,13 +13,13 @@ from samples.forecasts.platform import load_platform
 from samples.forecasts.services import tell_runpod, tell_stripe
 from samples.forecasts.upstream import publish_upstream, store_forecasts
 from signalbox_laptop.aws import client
-from signalbox_laptop.home import State
+from signalbox_laptop.home import StackState
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
 
 
-def load_story(stack: State, at: datetime) -> bool:
+def load_story(stack: StackState, at: datetime) -> bool:
     """Loads all of it; False, and nothing done, in a stack without the pack."""
     bucket = _outputs(stack).get("ForecastBucketName")
     if bucket is None:
@@ -33,7 +33,7 @@ def load_story(stack: State, at: datetime) -> bool:
     return True
 
 
-def _outputs(stack: State) -> dict[str, str]:
+def _outputs(stack: StackState) -> dict[str, str]:
     cloudformation: CloudFormationClient = client("cloudformation", stack.endpoint)
     [described] = cloudformation.describe_stacks(StackName=stack.stack)["Stacks"]
     return {output["OutputKey"]: output["OutputValue"] for output in described.get("Outputs", [])}

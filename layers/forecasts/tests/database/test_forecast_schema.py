@@ -6,4 +6,4 @@ from tests.support.stage import Stage
 
 
 def test_the_pack_takes_the_place_of_the_engines_stand_in(stage: Stage) -> None:
-    assert stage.engine.tools.registry.find("poll_data").module == "forecasts.tasks.poll_data"
+    assert stage.engine.resources.tasks.find("poll_data").module == "forecasts.tasks.poll_data"

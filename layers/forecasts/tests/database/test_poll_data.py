@@ -489,7 +489,7 @@ def test_a_run_that_runpod_may_have_taken_is_left_alone_and_no_other_is_risked(w
 
 def test_a_wrong_key_leaves_the_runs_to_a_later_poll(world: World, aws: Aws) -> None:
     world.files.add_cycle(SIX)
-    secrets = world.stage.engine.tools.clients.secretsmanager
+    secrets = world.stage.engine.resources.clients.secretsmanager
     arn = secrets.create_secret(Name=f"wrong-{id(world)}", SecretString="rpa_wrong")["ARN"]
     right = settings().runpod_secret
     world.set(runpod_secret=arn)
@@ -548,7 +548,7 @@ def test_an_id_is_stored_though_the_runs_connection_breaks(world: World) -> None
 
 
 def test_an_id_may_be_stored_again_and_no_other_takes_its_place(world: World) -> None:
-    attempt = forecast_runs.open_run(world.db, forecast_runs.Candidate("medium_range", SIX, ()), NOON)
+    attempt = forecast_runs.open_run(world.db, forecast_runs.RunCandidate("medium_range", SIX, ()), NOON)
     assert attempt is not None
     stored = [forecast_runs.confirm(world.db, attempt, external_id) for external_id in ("one", "one", "other")]
     assert (stored, world.rows("external_id")) == ([True, True, False], ["one"])
@@ -590,7 +590,7 @@ def test_pollers_at_once_trigger_each_run_once(world: World, dsn: str) -> None:
 def test_a_poller_who_saw_other_radar_files_can_not_take_an_instant_that_is_used(world: World) -> None:
     first, second = NOON - 20 * MINUTE, NOON - 15 * MINUTE
     forecast_run(world.db, first, model="nowcast", radar_timestamp=second, external_id="x")
-    candidate = forecast_runs.Candidate("nowcast", second, ("a",), second)
+    candidate = forecast_runs.RunCandidate("nowcast", second, ("a",), second)
     assert forecast_runs.open_run(world.db, candidate, NOON) is None
 
 

@@ -13,9 +13,9 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
-from forecasts.runpod import JobState
+from forecasts.runpod import RunPodState
 from forecasts.settings import settings
-from forecasts.tasks.reconcile_forecasts import Step, decide, reconcile_forecasts
+from forecasts.tasks.reconcile_forecasts import NextStep, decide, reconcile_forecasts
 from signalbox_laptop.stand_ins.faults import Fault
 from stand_ins.runpod import RunPodStandIn
 from tests.support.contexts import context_of
@@ -193,17 +193,21 @@ def test_the_times_are_settings(world: World) -> None:
 
 @pytest.mark.parametrize("hung", [True, False])
 def test_each_state_leads_to_one_step_and_the_count_never_passes_the_most(hung: bool) -> None:
-    steps = {state: decide(state, 0, 3, hung=hung) for state in JobState}
-    ended = Step.END if hung else Step.RETRY
+    steps = {state: decide(state, 0, 3, hung=hung) for state in RunPodState}
+    ended = NextStep.END if hung else NextStep.RETRY
     assert steps == {
-        JobState.UNFINISHED: Step.CANCEL,
-        JobState.COMPLETED: Step.COMPLETE,
-        JobState.FAILED: ended,
-        JobState.CANCELLED: ended,
-        JobState.TIMED_OUT: ended,
-        JobState.LOST: ended,
+        RunPodState.UNFINISHED: NextStep.CANCEL,
+        RunPodState.COMPLETED: NextStep.COMPLETE,
+        RunPodState.FAILED: ended,
+        RunPodState.CANCELLED: ended,
+        RunPodState.TIMED_OUT: ended,
+        RunPodState.LOST: ended,
     }
-    assert [decide(JobState.FAILED, count, 3, hung=False) for count in (2, 3, 4)] == [Step.RETRY, Step.FAIL, Step.FAIL]
+    assert [decide(RunPodState.FAILED, count, 3, hung=False) for count in (2, 3, 4)] == [
+        NextStep.RETRY,
+        NextStep.FAIL,
+        NextStep.FAIL,
+    ]
 
 
 # ---- The retry's payload.
@@ -365,7 +369,7 @@ def test_a_run_on_which_another_reconciling_was_quicker_is_left_to_it(world: Wor
 def test_an_attempt_that_another_reconciling_is_giving_up_is_not_waited_for(world: World, dsn: str) -> None:
     locked = world.run(None)
     free = world.run(None, run_timestamp=NOON)
-    world.stage.engine.tools.database.connection().execute("SET lock_timeout = '2s'")
+    world.stage.engine.resources.database.connection().execute("SET lock_timeout = '2s'")
     with psycopg.connect(dsn) as other:
         other.execute("SELECT FROM forecasts.forecast_runs WHERE id = %s FOR UPDATE", (locked,))
         assert world.reconcile()["detail"] == {"unconfirmed": 1}

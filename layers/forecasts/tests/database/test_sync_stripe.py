@@ -17,7 +17,7 @@ import pytest
 from forecasts.errors import StripeRefused, StripeUnavailable
 from forecasts.settings import settings
 from signalbox.errors import Unavailable
-from signalbox.packs.registries import Registry
+from signalbox.packs.registries import TaskRegistry
 from signalbox.packs.task import Overlap
 from signalbox_laptop.stand_ins.faults import Fault
 from stand_ins.stripe import KEY, StripeStandIn
@@ -348,8 +348,8 @@ def test_two_runs_at_once_make_one_customer_and_one_audit_row(
 
 def overlapping(stage: Stage) -> Stage:
     """Without the guard that lets one slot at a time work: the effects must hold by themselves."""
-    tasks = [replace(task, overlap=Overlap.ALLOW) for task in stage.engine.tools.registry]
-    stage.engine = replace(stage.engine, tools=replace(stage.engine.tools, registry=Registry(tasks)))
+    tasks = [replace(task, overlap=Overlap.ALLOW) for task in stage.engine.resources.tasks]
+    stage.engine = replace(stage.engine, resources=replace(stage.engine.resources, tasks=TaskRegistry(tasks)))
     return stage
 
 

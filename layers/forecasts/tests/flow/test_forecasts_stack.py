@@ -15,8 +15,8 @@ import urllib3
 from samples.forecasts import load_story
 from signalbox.engine_pack import registry_of
 from signalbox_laptop.aws import client
-from signalbox_laptop.home import State
-from signalbox_laptop.up import Options, down, up
+from signalbox_laptop.home import StackState
+from signalbox_laptop.up import StackOptions, down, up
 from tests.support.events import EVENTS, function_of
 from tests.support.laptop import control, quiet
 from tests.support.ledger_rows import runs_of
@@ -31,7 +31,7 @@ PACKS_TASKS = sorted(set(REGISTRY.names()) - set(registry_of([]).names()) | {"po
 class Told:
     """A stack after the night of the story."""
 
-    state: State
+    state: StackState
     fired: list[dict[str, Any]]
     notifications: list[dict[str, Any]]
     evaluations: list[dict[str, Any]]
@@ -40,7 +40,7 @@ class Told:
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
     home = tmp_path_factory.mktemp("forecasts")
-    state = up(Options(home=home, port=0, clock=False, durable=False), quiet)
+    state = up(StackOptions(home=home, port=0, clock=False, durable=False), quiet)
     assert load_story(state, AT)
     fired = control(state, "POST", "tick", at=AT.isoformat(), rules=None)["fired"]
     assert control(state, "GET", "idle?timeout=120")["idle"] is True
@@ -55,7 +55,7 @@ def db(told: Told) -> Iterator[psycopg.Connection]:
         yield connection
 
 
-def drained(state: State, queue: str) -> list[dict[str, Any]]:
+def drained(state: StackState, queue: str) -> list[dict[str, Any]]:
     sqs = client("sqs", state.endpoint)
     url, bodies = sqs.get_queue_url(QueueName=f"{state.stack}-{queue}")["QueueUrl"], []
     while found := sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages"):
@@ -65,17 +65,17 @@ def drained(state: State, queue: str) -> list[dict[str, Any]]:
     return bodies
 
 
-def outputs(state: State) -> dict[str, str]:
+def outputs(state: StackState) -> dict[str, str]:
     [stack] = client("cloudformation", state.endpoint).describe_stacks(StackName=state.stack)["Stacks"]
     return {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
 
 
-def jobs(state: State) -> dict[str, Any]:
+def jobs(state: StackState) -> dict[str, Any]:
     answer = urllib3.request("GET", f"{state.stand_ins['runpod']}/_stand_in/jobs").json()
     return {job["id"]: job for job in answer["jobs"]}
 
 
-def asked(state: State, task_type: str) -> list[Any]:
+def asked(state: StackState, task_type: str) -> list[Any]:
     """What RunPod was asked to compute."""
     inputs = (job["input"] for job in jobs(state).values())
     return [given for given in inputs if given and given["task_type"] == task_type]
@@ -94,12 +94,12 @@ def organization(db: psycopg.Connection, name: str, *columns: str) -> tuple[Any,
     return tuple(row[0][column] for column in columns)
 
 
-def objects(state: State, bucket: str) -> list[str]:
+def objects(state: StackState, bucket: str) -> list[str]:
     found = client("s3", state.endpoint).list_objects_v2(Bucket=bucket).get("Contents", [])
     return [one["Key"] for one in found]
 
 
-def invoke(state: State, function: str, payload: object) -> tuple[str | None, Any]:
+def invoke(state: StackState, function: str, payload: object) -> tuple[str | None, Any]:
     body = json.dumps(payload).encode()
     answer = client("lambda", state.endpoint).invoke(FunctionName=f"{state.stack}-{function}", Payload=body)
     return answer.get("FunctionError"), json.loads(answer["Payload"].read())

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from forecasts.calibration import INFINITE, Coefficients, Verdict, judge, largest_change, read_coefficients
+from forecasts.calibration import INFINITE, CalibrationVerdict, Coefficients, judge, largest_change, read_coefficients
 
 BOUND = Decimal("0.15")
 
@@ -89,31 +89,33 @@ def test_the_largest_relative_change_of_any_coefficient_counts(before: str, afte
 )
 def test_a_coefficient_that_comes_or_goes_or_leaves_zero_is_beyond_any_bound(before: str, after: str) -> None:
     assert change(before, after) == INFINITE
-    assert judge(given(after), change(before, after), Decimal(1)) is Verdict.WAITS
+    assert judge(given(after), change(before, after), Decimal(1)) is CalibrationVerdict.WAITS
 
 
 @pytest.mark.parametrize(
     ("after", "verdict"),
     [
-        ("1.1499999999999999999", Verdict.MISFILED),
-        ("1.15", Verdict.WAITS),
-        ("1.1500000000000000001", Verdict.WAITS),
-        ("0.8500000000000000001", Verdict.MISFILED),
-        ("0.85", Verdict.WAITS),
-        ("0.8499999999999999999", Verdict.WAITS),
+        ("1.1499999999999999999", CalibrationVerdict.MISFILED),
+        ("1.15", CalibrationVerdict.WAITS),
+        ("1.1500000000000000001", CalibrationVerdict.WAITS),
+        ("0.8500000000000000001", CalibrationVerdict.MISFILED),
+        ("0.85", CalibrationVerdict.WAITS),
+        ("0.8499999999999999999", CalibrationVerdict.WAITS),
     ],
 )
-def test_a_change_of_the_bound_itself_waits_and_the_least_bit_less_was_misfiled(after: str, verdict: Verdict) -> None:
+def test_a_change_of_the_bound_itself_waits_and_the_least_bit_less_was_misfiled(
+    after: str, verdict: CalibrationVerdict
+) -> None:
     proposed = given(f'{{"a": {after}}}')
     assert judge(proposed, largest_change(given('{"a": 1}'), proposed), BOUND) is verdict
 
 
 def test_the_first_coefficients_of_a_tile_wait() -> None:
-    assert judge(given('{"a": 1}'), None, BOUND) is Verdict.WAITS
+    assert judge(given('{"a": 1}'), None, BOUND) is CalibrationVerdict.WAITS
 
 
 def test_no_coefficients_are_invalid_whatever_there_was_before() -> None:
-    assert judge(None, None, BOUND) is Verdict.INVALID
+    assert judge(None, None, BOUND) is CalibrationVerdict.INVALID
 
 
 def test_a_change_from_next_to_nothing_to_the_largest_number_can_be_compared() -> None:

@@ -12,7 +12,7 @@ from forecasts.sources.gfs import KeyTemplate, find_cycles
 from forecasts.sources.index_mirror import IndexMirror, read_page
 from forecasts.sources.mirror import Entry, Mirror, Span, list_spans
 from forecasts.sources.s3_mirror import S3Mirror, connect
-from signalbox.http.client import Web
+from signalbox.http.client import HttpClient
 from tests.support.upstream import BucketListing, Files, IndexPages
 
 MIDNIGHT = datetime(2026, 3, 10, tzinfo=UTC)
@@ -42,7 +42,7 @@ def s3(server: BucketListing) -> Mirror:
 
 
 def index(server: IndexPages, path: str = "") -> Mirror:
-    return IndexMirror(Web(5), server.url + path)
+    return IndexMirror(HttpClient(5), server.url + path)
 
 
 @pytest.fixture(params=["bucket", "pages"])
@@ -133,7 +133,7 @@ def test_the_worker_is_told_a_bucket_at_aws_by_its_name_and_others_by_their_addr
     client = connect("http://127.0.0.1:9", 1)
     assert S3Mirror(client, "noaa").reference("a/b") == "s3://noaa/a/b"
     assert S3Mirror(client, "noaa", "https://storage.example/").reference("a") == "https://storage.example/noaa/a"
-    assert IndexMirror(Web(1), ROOT).reference("a/b") == f"{ROOT}a/b"
+    assert IndexMirror(HttpClient(1), ROOT).reference("a/b") == f"{ROOT}a/b"
 
 
 APACHE = """<html><head><title>Index of /data/gfs</title></head><body><pre>

@@ -12,9 +12,9 @@ import pytest
 from forecasts import runpod as client
 from forecasts.errors import RunPodDenied, RunPodRefused, RunPodUnavailable, TriggerUnconfirmed
 from forecasts.inference import InferencePayload
-from forecasts.runpod import JobState, RunPod
+from forecasts.runpod import RunPod, RunPodState
 from signalbox.budget import Budget
-from signalbox.http.client import Web
+from signalbox.http.client import HttpClient
 from signalbox.runtime.log import make_logger
 from signalbox_laptop.lambda_api.http_server import HttpServer, Response
 from signalbox_laptop.stand_ins.faults import Fault
@@ -39,7 +39,7 @@ class Asked:
 
     def __init__(self, url: str, *, key: str = KEY, seconds: float = 100, read_seconds: float = 5) -> None:
         self.waits: list[float] = []
-        self.runpod = RunPod(Web(read_seconds), url, key, Budget.of(seconds), make_logger("tests"))
+        self.runpod = RunPod(HttpClient(read_seconds), url, key, Budget.of(seconds), make_logger("tests"))
         self.runpod.sleep = self.waits.append
 
 
@@ -154,19 +154,19 @@ def test_a_server_that_is_not_there_has_taken_nothing(stand_in: RunPodStandIn) -
 @pytest.mark.parametrize(
     ("told", "state"),
     [
-        ("IN_QUEUE", JobState.UNFINISHED),
-        ("IN_PROGRESS", JobState.UNFINISHED),
-        ("RUNNING", JobState.UNFINISHED),
-        ("A_NEW_ONE", JobState.UNFINISHED),
-        ("LOST_AND_FOUND", JobState.UNFINISHED),
-        ("COMPLETED", JobState.COMPLETED),
-        ("FAILED", JobState.FAILED),
-        ("CANCELLED", JobState.CANCELLED),
-        ("TIMED_OUT", JobState.TIMED_OUT),
+        ("IN_QUEUE", RunPodState.UNFINISHED),
+        ("IN_PROGRESS", RunPodState.UNFINISHED),
+        ("RUNNING", RunPodState.UNFINISHED),
+        ("A_NEW_ONE", RunPodState.UNFINISHED),
+        ("LOST_AND_FOUND", RunPodState.UNFINISHED),
+        ("COMPLETED", RunPodState.COMPLETED),
+        ("FAILED", RunPodState.FAILED),
+        ("CANCELLED", RunPodState.CANCELLED),
+        ("TIMED_OUT", RunPodState.TIMED_OUT),
     ],
 )
 def test_states_are_those_that_runpod_tells_and_unknown_ones_are_not_final(
-    stand_in: RunPodStandIn, told: str, state: JobState
+    stand_in: RunPodStandIn, told: str, state: RunPodState
 ) -> None:
     assert asked(stand_in).runpod.status(stand_in.add(told)).state is state
 
@@ -178,7 +178,7 @@ def test_a_failed_jobs_error_is_told_and_cut(stand_in: RunPodStandIn) -> None:
 
 
 def test_a_job_that_runpod_does_not_know_is_lost(stand_in: RunPodStandIn) -> None:
-    assert asked(stand_in).runpod.status("gone/../health").state is JobState.LOST
+    assert asked(stand_in).runpod.status("gone/../health").state is RunPodState.LOST
 
 
 def test_asking_and_cancelling_are_repeated_whatever_happened(stand_in: RunPodStandIn) -> None:
@@ -186,7 +186,7 @@ def test_asking_and_cancelling_are_repeated_whatever_happened(stand_in: RunPodSt
     stand_in.faults.add(Fault(matching="/status", times=1, lost=True))
     stand_in.faults.add(Fault(matching="/cancel", times=1, lost=True))
     one = asked(stand_in)
-    assert one.runpod.status(job).state is JobState.UNFINISHED
+    assert one.runpod.status(job).state is RunPodState.UNFINISHED
     one.runpod.cancel(job)
     one.runpod.cancel("gone")
     assert stand_in.jobs[job]["status"] == "CANCELLED"
@@ -214,14 +214,14 @@ def test_the_stand_in_forgets_a_job_when_its_time_to_live_is_over() -> None:
     runpod = asked(stand_in).runpod
     job = runpod.trigger(PAYLOAD, TIME_OUT)
     now[0] = (TIME_OUT + client.GRACE).total_seconds()
-    assert runpod.status(job).state is JobState.UNFINISHED
+    assert runpod.status(job).state is RunPodState.UNFINISHED
     now[0] += 1
-    assert runpod.status(job).state is JobState.LOST
+    assert runpod.status(job).state is RunPodState.LOST
     stand_in.stop()
 
 
 def test_the_stand_in_is_told_from_outside_what_becomes_of_jobs(stand_in: RunPodStandIn) -> None:
-    web, root = Web(5), stand_in.url.removesuffix("/v2")
+    web, root = HttpClient(5), stand_in.url.removesuffix("/v2")
     web.send("PUT", f"{root}/_stand_in/jobs/j", b'{"status": "FAILED", "error": "no luck"}')
     assert asked(stand_in).runpod.status("j").error == "no luck"
     health = web.send("GET", f"{stand_in.url}/laptop/health", headers={"Authorization": f"Bearer {KEY}"})

@@ -17,8 +17,8 @@ from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model
 
 from signalbox.job_types.tables.allowed_bucket import find_bucket
 from signalbox.job_types.tables.allowed_table import ColumnName, Table, TableName, find_table, prepare
-from signalbox.job_types.tables.multipart_upload import Stored, Upload
-from signalbox.job_types.tables.s3_errors import s3_faults
+from signalbox.job_types.tables.multipart_upload import Upload, UploadedFile
+from signalbox.job_types.tables.s3_errors import s3_errors
 from signalbox.packs.job_payload import JobPayload
 from signalbox.packs.outcome import Completed, More, Outcome, Permanent
 from signalbox.postgres.queries import load_queries
@@ -74,7 +74,7 @@ class File:
 
 
 @dataclass(slots=True)
-class Progress:
+class ExportCursor:
     """The files so far, and the primary key of the last row in them: the job's cursor."""
 
     after: list[str] | None = None
@@ -158,7 +158,7 @@ def export_table(context: JobContext) -> Outcome:
         prepare(context.reading, context.budget)
         export = _begin(context)
         if export.payload.rows_per_file is not None:
-            return _write_next(export, Progress(**(context.cursor or {})))
+            return _write_next(export, ExportCursor(**(context.cursor or {})))
         key = export.payload.key or f"{export.folder}{export.payload.ending}"
         file = export.write(key, _where(export.conditions()))
     return Completed(asdict(file) | {"bucket": export.bucket}, [f"s3://{export.bucket}/{key}"])
@@ -166,15 +166,17 @@ def export_table(context: JobContext) -> Outcome:
 
 def _begin(context: JobContext) -> Export:
     payload: ExportTable = context.payload
-    bucket = find_bucket(context.tools.settings, payload.bucket)
-    table = find_table(context.reading, payload.table, context.tools.settings.file_transfers.export_tables, "export")
+    bucket = find_bucket(context.resources.settings, payload.bucket)
+    table = find_table(
+        context.reading, payload.table, context.resources.settings.file_transfers.export_tables, "export"
+    )
     table.check_columns([*(payload.columns or ()), *payload.where])
     if payload.rows_per_file is not None and not table.key:
         raise Permanent(f"{payload.table} has no primary key to make files of so many rows by: leave rows_per_file out")
     return Export(context, table, bucket)
 
 
-def _write_next(export: Export, progress: Progress) -> Outcome:
+def _write_next(export: Export, progress: ExportCursor) -> Outcome:
     """One file more; after the last one, the manifest."""
     last = _last_key(export, progress.after)
     conditions = export.conditions()
@@ -207,11 +209,11 @@ def _last_key(export: Export, after: list[str] | None) -> list[str] | None:
     return list(rows[0]) if len(rows) == 2 else None
 
 
-def _complete(export: Export, progress: Progress) -> Completed:
+def _complete(export: Export, progress: ExportCursor) -> Completed:
     totals = {name: sum(file[name] for file in progress.files) for name in ("rows", "bytes", "parts")}
     manifest = {"table": export.payload.table, "bucket": export.bucket, **totals, "files": progress.files}
     key = f"{export.folder}/manifest.json"
-    with s3_faults(f"s3://{export.bucket}/{key} can't be written"):
+    with s3_errors(f"s3://{export.bucket}/{key} can't be written"):
         export.context.clients.s3.put_object(
             Bucket=export.bucket, Key=key, Body=json.dumps(manifest).encode(), ContentType="application/json"
         )
@@ -230,5 +232,5 @@ def _where(conditions: Sequence[sql.Composable]) -> sql.Composable:
     return sql.SQL("WHERE {}").format(sql.SQL(" AND ").join(conditions)) if conditions else sql.SQL("")
 
 
-def _file(key: str, rows: int, stored: Stored) -> File:
+def _file(key: str, rows: int, stored: UploadedFile) -> File:
     return File(key, rows, stored.bytes, stored.parts, stored.sha256)

@@ -18,8 +18,8 @@ from signalbox.job_types.tables.allowed_table import ColumnName, Table, TableNam
 from signalbox.job_types.tables.copy_rows import Column, CsvForm, Form, JsonForm, read_header
 from signalbox.job_types.tables.gunzip import skip, unzip
 from signalbox.job_types.tables.pinned_object import PinnedObject
-from signalbox.job_types.tables.split_records import LONGEST, Record, Splitter
-from signalbox.job_types.tables.staging import BadRows, OnConflict, Staging, Target
+from signalbox.job_types.tables.split_records import LONGEST, SourceRecord, Splitter
+from signalbox.job_types.tables.staging import BadRows, ImportTarget, OnConflict, Staging
 from signalbox.packs.job_payload import JobPayload
 from signalbox.packs.outcome import Completed, More, Outcome, Permanent
 from signalbox.packs.suggest import nearest
@@ -82,7 +82,7 @@ class ImportTable(JobPayload):
 
 
 @dataclass(slots=True)
-class Progress:
+class ImportCursor:
     """What the chunks so far have come to: the job's cursor."""
 
     etag: str
@@ -101,7 +101,7 @@ def import_table(context: JobContext) -> Outcome:
     payload: ImportTable = context.payload
     db = context.db
     prepare(db, context.budget)
-    table = find_table(db, payload.table, context.tools.settings.file_transfers.import_tables, "import")
+    table = find_table(db, payload.table, context.resources.settings.file_transfers.import_tables, "import")
     source, progress = _find_source(context)
     chunk = _Chunk(context, source, progress)
     records = chunk.records()
@@ -114,7 +114,7 @@ def import_table(context: JobContext) -> Outcome:
     return More(asdict(progress), chunk.percent, f"{progress.rows} rows")
 
 
-def _bring_in(db: Connection, chunk: _Chunk, records: Iterator[Record], target: Target) -> None:
+def _bring_in(db: Connection, chunk: _Chunk, records: Iterator[SourceRecord], target: ImportTarget) -> None:
     payload, progress = chunk.payload, chunk.progress
     bad = BadRows(payload.max_bad_rows, progress.bad, progress.bad_rows)
     staging = Staging.create(db, chunk.context.job.id, _form_of(payload, progress), target, bad)
@@ -131,7 +131,7 @@ class _Chunk:
 
     context: JobContext
     source: PinnedObject
-    progress: Progress
+    progress: ImportCursor
     is_last: bool = True  # until a record is left for the next
     packed: int = 0  # bytes read of a packed file, which alone tell how far it is
 
@@ -149,12 +149,12 @@ class _Chunk:
         done = self.packed if self.payload.gzip else self.progress.offset
         return min(99, 100 * done // max(1, self.source.size))
 
-    def records(self) -> Iterator[Record]:
+    def records(self) -> Iterator[SourceRecord]:
         """From where the last chunk ended to the end of the file."""
         splitter = Splitter(self.progress.offset, self.progress.line, quotes=self.payload.format == "csv")
         return splitter.split(self._blocks())
 
-    def contents(self, records: Iterator[Record], bad: BadRows) -> Iterator[tuple[int, bytes]]:
+    def contents(self, records: Iterator[SourceRecord], bad: BadRows) -> Iterator[tuple[int, bytes]]:
         """Line and content of each record of the chunk, moving the progress along."""
         progress, budget = self.progress, self.context.budget
         end, reserve = progress.offset + self.size, budget.seconds_left * (1 - READING_SHARE)
@@ -187,19 +187,19 @@ class _Chunk:
             yield block
 
 
-def _find_source(context: JobContext) -> tuple[PinnedObject, Progress]:
+def _find_source(context: JobContext) -> tuple[PinnedObject, ImportCursor]:
     payload: ImportTable = context.payload
-    bucket = find_bucket(context.tools.settings, payload.bucket)
+    bucket = find_bucket(context.resources.settings, payload.bucket)
     if context.cursor is not None:
-        progress = Progress(**context.cursor)
+        progress = ImportCursor(**context.cursor)
         return PinnedObject(bucket, payload.key, progress.etag, progress.size), progress
     source = PinnedObject.find(context.clients.s3, bucket, payload.key)
     if payload.gzip and source.size > MOST_PACKED:
         raise Permanent(f"{source.url} is packed and larger than {MOST_PACKED} bytes: unpack it first")
-    return source, Progress(source.etag, source.size)
+    return source, ImportCursor(source.etag, source.size)
 
 
-def _read_header(payload: ImportTable, records: Iterator[Record]) -> list[str] | None:
+def _read_header(payload: ImportTable, records: Iterator[SourceRecord]) -> list[str] | None:
     """The fields' names; None where the file is empty."""
     if not payload.header:
         return list(payload.fields.values())
@@ -209,7 +209,7 @@ def _read_header(payload: ImportTable, records: Iterator[Record]) -> list[str] |
     return None
 
 
-def _target(payload: ImportTable, table: Table, header: list[str] | None) -> Target:
+def _target(payload: ImportTable, table: Table, header: list[str] | None) -> ImportTarget:
     fields = payload.fields or {name: name for name in header or ()}
     table.check_columns([*fields, *payload.keys])
     for name in fields.values() if header is not None else ():
@@ -217,16 +217,16 @@ def _target(payload: ImportTable, table: Table, header: list[str] | None) -> Tar
             times = "no" if not found else f"{found} times the"
             raise Permanent(f"the header of {payload.key} has {times} field '{name}'{nearest(name, header or [])}")
     columns = tuple(Column(name, table.types[name], source) for name, source in fields.items())
-    return Target(table, columns, payload.on_conflict, payload.keys)
+    return ImportTarget(table, columns, payload.on_conflict, payload.keys)
 
 
-def _form_of(payload: ImportTable, progress: Progress) -> Form:
+def _form_of(payload: ImportTable, progress: ImportCursor) -> Form:
     if payload.format == "jsonl":
         return JsonForm()
     return CsvForm(tuple(progress.header or ()), payload.delimiter, payload.null)
 
 
-def _completed(source: PinnedObject, progress: Progress) -> Completed:
+def _completed(source: PinnedObject, progress: ImportCursor) -> Completed:
     return Completed(
         {
             "source": source.url,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from signalbox.job_types.tables.s3_errors import s3_faults
+from signalbox.job_types.tables.s3_errors import s3_errors
 from signalbox.packs.outcome import JobFailed
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _GZIP = 31
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class UploadedFile:
     """What has been written."""
 
     bytes: int
@@ -32,7 +32,7 @@ class Stored:
 class Upload:
     """Owns an upload between the beginning and the end of a `with` block; `stored` is there after it."""
 
-    stored: Stored
+    stored: UploadedFile
 
     def __init__(self, s3: S3Client, bucket: str, key: str, *, gzip: bool = False, part: int = PART) -> None:
         self._s3, self._part = s3, part
@@ -77,29 +77,29 @@ class Upload:
         return content
 
     def _send_part(self) -> None:
-        with s3_faults(self._what):
+        with s3_errors(self._what):
             if self._id is None:
                 self._id = self._s3.create_multipart_upload(**self._where)["UploadId"]
             number = len(self._parts) + 1
             answer = self._s3.upload_part(**self._where, UploadId=self._id, PartNumber=number, Body=self._take())
         self._parts.append({"PartNumber": number, "ETag": answer["ETag"]})
 
-    def _finish(self) -> Stored:
+    def _finish(self) -> UploadedFile:
         self._pack()
         if self._packer is not None:
             self._ready += self._packer.flush()
         if self._id is None:
-            with s3_faults(self._what):
+            with s3_errors(self._what):
                 self._s3.put_object(**self._where, Body=self._take())
-            return Stored(self._bytes, 1, self._hash.hexdigest())
+            return UploadedFile(self._bytes, 1, self._hash.hexdigest())
         if self._ready:
             self._send_part()
-        with s3_faults(self._what):
+        with s3_errors(self._what):
             self._s3.complete_multipart_upload(**self._where, UploadId=self._id, MultipartUpload={"Parts": self._parts})
-        return Stored(self._bytes, len(self._parts), self._hash.hexdigest())
+        return UploadedFile(self._bytes, len(self._parts), self._hash.hexdigest())
 
     def _abort(self) -> None:
         """What can't be taken back now, the bucket's lifecycle rule takes back."""
         if self._id is not None:
-            with suppress(JobFailed), s3_faults(self._what):
+            with suppress(JobFailed), s3_errors(self._what):
                 self._s3.abort_multipart_upload(**self._where, UploadId=self._id)

@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from signalbox.job_types.tables.s3_errors import s3_faults
+from signalbox.job_types.tables.s3_errors import s3_errors
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -31,7 +31,7 @@ class PinnedObject:
 
     @staticmethod
     def find(s3: S3Client, bucket: str, key: str) -> PinnedObject:
-        with s3_faults(f"s3://{bucket}/{key} can't be read"):
+        with s3_errors(f"s3://{bucket}/{key} can't be read"):
             head = s3.head_object(Bucket=bucket, Key=key)
         return PinnedObject(bucket, key, head["ETag"], head["ContentLength"])
 
@@ -48,7 +48,7 @@ class PinnedObject:
             offset, length = end, NEXT_RANGE
 
     def _read_range(self, s3: S3Client, offset: int, end: int) -> Iterator[bytes]:
-        with s3_faults(f"{self.url} can't be read"):
+        with s3_errors(f"{self.url} can't be read"):
             answer = s3.get_object(
                 Bucket=self.bucket, Key=self.key, IfMatch=self.etag, Range=f"bytes={offset}-{end - 1}"
             )

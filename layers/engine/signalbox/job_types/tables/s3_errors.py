@@ -13,7 +13,7 @@ _PASSING = {"ExpiredToken", "ExpiredTokenException", "RequestTimeTooSkewed", "Re
 
 
 @contextmanager
-def s3_faults(what: str) -> Iterator[None]:
+def s3_errors(what: str) -> Iterator[None]:
     """Raises what a job raises in the place of what the client does."""
     from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 

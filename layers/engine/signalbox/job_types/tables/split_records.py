@@ -15,7 +15,7 @@ LONGEST = 1 << 20  # bytes of a record
 BOM = b"\xef\xbb\xbf"
 
 
-class Record(NamedTuple):
+class SourceRecord(NamedTuple):
     """One record, and where the next begins."""
 
     line: int  # of the file, from 1
@@ -37,7 +37,7 @@ class Splitter:
     _newlines: int = 0  # within the record
     _open: bool = False
 
-    def split(self, blocks: Iterable[bytes]) -> Iterator[Record]:
+    def split(self, blocks: Iterable[bytes]) -> Iterator[SourceRecord]:
         """Its records, the last one also where no newline follows it."""
         for block in blocks:
             *ended, rest = block.split(b"\n")
@@ -67,12 +67,12 @@ class Splitter:
                 "still open: one is missing or one too many"
             )
 
-    def _take(self, newline: int) -> Record:
+    def _take(self, newline: int) -> SourceRecord:
         content = bytes(self._held).removesuffix(b"\r") if self._size <= self.longest else None
         if content is not None and self.offset == 0:
             content = content.removeprefix(BOM)
         self.offset += self._size + newline
-        record = Record(self.line, content, self.offset, self.line + self._newlines + 1)
+        record = SourceRecord(self.line, content, self.offset, self.line + self._newlines + 1)
         self.line = record.next_line
         self._held.clear()
         self._size = self._newlines = 0

@@ -68,7 +68,7 @@ class BadRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ImportTarget:
     """Where rows go, and what becomes of one that is there already."""
 
     table: Table
@@ -84,11 +84,11 @@ class Staging:
     db: Connection
     table: sql.Identifier
     form: Form
-    target: Target
+    target: ImportTarget
     bad: BadRows
 
     @staticmethod
-    def create(db: Connection, job_id: str, form: Form, target: Target, bad: BadRows) -> Staging:
+    def create(db: Connection, job_id: str, form: Form, target: ImportTarget, bad: BadRows) -> Staging:
         table = sql.Identifier("signalbox_staging", f"import_{job_id.replace('-', '')}")
         columns = [sql.SQL("{} text").format(sql.Identifier(name)) for name in form.staged]
         create = sql.SQL("CREATE UNLOGGED TABLE {} (line bigint, {})")

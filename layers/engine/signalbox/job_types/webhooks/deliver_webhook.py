@@ -19,8 +19,8 @@ from pydantic import Field, JsonValue, ValidationInfo, field_validator
 
 from signalbox.errors import Refused, Unavailable
 from signalbox.http.dns import addresses_of
-from signalbox.http.pinned_exchange import Answer, send
-from signalbox.http.url import Target, read_url, require_allowed
+from signalbox.http.pinned_exchange import WebhookResponse, send
+from signalbox.http.url import Receiver, read_url, require_allowed
 from signalbox.job_types.webhooks.breaker import Breaker
 from signalbox.job_types.webhooks.signature import sign
 from signalbox.job_types.webhooks.signing_key import read_signing_keys
@@ -112,13 +112,13 @@ def cap_key(payload: DeliverWebhook) -> str:
 def deliver_webhook(context: JobContext) -> Completed | Snooze:
     """Answers what the receiver said."""
     target = read_url(context.payload.url)
-    require_allowed(target, context.tools.settings)
+    require_allowed(target, context.resources.settings)
     receiver = (context.job.tenant, target.host, target.port)
     if wait := BREAKER.wait_for(receiver):
         # Not all at the same moment.
         delay = timedelta(seconds=wait + random.uniform(0, 10))  # noqa: S311
         return Snooze(delay, f"{target.host} has failed several times in a row: one delivery probes it")
-    keys = read_signing_keys(context.clients, context.tools.settings.stack, context.payload.secret)
+    keys = read_signing_keys(context.clients, context.resources.settings.stack, context.payload.secret)
     try:
         done = _deliver(context, target, keys)
     except (Permanent, RateLimited):  # it is there, and says so
@@ -131,9 +131,9 @@ def deliver_webhook(context: JobContext) -> Completed | Snooze:
     return done
 
 
-def _deliver(context: JobContext, target: Target, keys: Sequence[bytes]) -> Completed:
+def _deliver(context: JobContext, target: Receiver, keys: Sequence[bytes]) -> Completed:
     payload: DeliverWebhook = context.payload
-    settings = context.tools.settings
+    settings = context.resources.settings
     began = time.monotonic()
     ends_at = min(began + payload.timeout_seconds, context.budget.ends_at)
     addresses = addresses_of(target, settings, ends_at)
@@ -162,7 +162,7 @@ def _headers(payload: DeliverWebhook, job_key: str, keys: Sequence[bytes], body:
     }
 
 
-def _result(answer: Answer, seconds: float) -> dict[str, Any]:
+def _result(answer: WebhookResponse, seconds: float) -> dict[str, Any]:
     text = answer.body.decode("utf-8", "replace").replace("\0", "\ufffd")
     return {
         "status": answer.status,
@@ -173,7 +173,7 @@ def _result(answer: Answer, seconds: float) -> dict[str, Any]:
     }
 
 
-def _failure(host: str, answer: Answer, execution: int) -> JobFailed:
+def _failure(host: str, answer: WebhookResponse, execution: int) -> JobFailed:
     """What a status other than 2xx means. Of the answer's words nothing: they may repeat what was sent."""
     said = f"{host} answered {answer.status}"
     wait = _retry_after(answer.headers.get("retry-after"))

@@ -12,7 +12,7 @@ from base64 import b64decode
 from contextlib import suppress
 
 from signalbox.aws.clients import Clients
-from signalbox.aws.errors import failure_of
+from signalbox.aws.errors import classify
 from signalbox.errors import Refused
 
 KEPT_SECONDS = 300.0  # so that a key that was changed is used soon, and most deliveries ask nobody
@@ -72,7 +72,7 @@ def _read(clients: Clients, secret: str, stage: str) -> str | None:
             if stage != "AWSCURRENT":
                 return None
             raise SigningKeyRefused(_missing(secret)) from None
-        raise failure_of(error, f"secret '{secret}'") from None
+        raise classify(error, f"secret '{secret}'") from None
 
 
 def _missing(secret: str) -> str:
