@@ -222,7 +222,7 @@ def test_a_key_is_paused_capped_and_resumed(signalbox: Signalbox, tag: str) -> N
     )
     assert signalbox("resume", "key", tag).out == f"key {tag} is resumed: resumed 0 jobs\n"
     assert signalbox("caps", "clear", "key", tag).out == f"key {tag}: no cap\n"
-    assert f"ControlRefused: key '{tag}' is not paused" in refusal(signalbox, "resume", "key", tag)
+    assert f"CapRefused: key '{tag}' is not paused" in refusal(signalbox, "resume", "key", tag)
     assert "there is no lane 'fast'" in refusal(signalbox, "pause", "lane", "fast")
     assert "name one tenant" in refusal(signalbox, "pause", "tenant", code=2)
     assert "filters choose jobs" in refusal(signalbox, "pause", "tenant", "acme", "--tag", "x", code=2)

@@ -95,8 +95,8 @@ def test_a_template_that_is_refused_is_told_and_nothing_stays(options: StackOpti
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_an_attached_stack_ends_with_the_one_who_brought_it_up(options: StackOptions, number: signal.Signals) -> None:
     script = f"""
-from signalbox_laptop.up import Options, up_attached
-up_attached(Options.from_json({options.to_json()!r}), lambda _: None, lambda state: print("ready", flush=True))
+from signalbox_laptop.up import StackOptions, up_attached
+up_attached(StackOptions.from_json({options.to_json()!r}), lambda _: None, lambda state: print("ready", flush=True))
 """
     person = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=ROOT)
     with person:
@@ -122,8 +122,8 @@ def test_a_stack_whose_stand_in_dies_stops_and_says_so(options: StackOptions) ->
 @pytest.mark.parametrize("step", ["starting PostgreSQL", "deploying", "Migrations: asking"])
 def test_a_stack_that_is_interrupted_on_its_way_up_leaves_nothing(options: StackOptions, step: str) -> None:
     script = f"""
-from signalbox_laptop.up import Options, up_attached
-up_attached(Options.from_json({options.to_json()!r}), lambda step: print(step, flush=True), lambda _: None)
+from signalbox_laptop.up import StackOptions, up_attached
+up_attached(StackOptions.from_json({options.to_json()!r}), lambda step: print(step, flush=True), lambda _: None)
 """
     person = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=ROOT)
     with person:

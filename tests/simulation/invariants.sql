@@ -57,7 +57,7 @@ WHERE (g.total, g.completed, g.failed, g.cancelled) <> (n.total, n.completed, n.
     OR (g.finished_at IS NOT NULL) <> (g.sealed AND n.completed + n.failed + n.cancelled = n.total)
 UNION ALL
 SELECT 'has begun ' || b.begun || ' jobs in ' || t.seconds || ' s', c.kind || ':' || c.key
-FROM signalbox.job_controls AS c
+FROM signalbox.job_caps AS c
 CROSS JOIN LATERAL (SELECT least(60, extract(epoch FROM now() - c.changed_at)) AS seconds) AS t
 CROSS JOIN LATERAL (
     SELECT count(*) AS begun FROM signalbox.attempts AS x JOIN signalbox.jobs AS j ON j.id = x.job_id
@@ -81,7 +81,7 @@ FROM (
     WHERE j.status = 'running' OR j.held_by IS NOT NULL OR (j.status = 'pending' AND j.held_since IS NOT NULL)
     GROUP BY c.name
 ) AS n
-LEFT JOIN signalbox.job_controls AS k ON k.kind || ':' || k.key = n.name
+LEFT JOIN signalbox.job_caps AS k ON k.kind || ':' || k.key = n.name
 ORDER BY n.name;
 
 -- list_states: of the jobs that a later transaction has written: where each is, whether its last worker died with it, its lease

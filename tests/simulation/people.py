@@ -156,12 +156,12 @@ class Operator:
 
     def _pause(self) -> None:
         world = self.world
-        caps.pause_control(world.session, world.job_types, world.chance.choice(CONTROLS), by=BY)
+        caps.pause_target(world.session, world.job_types, world.chance.choice(CONTROLS), by=BY)
 
     def _resume(self, what: CapTarget | None = None) -> None:
         world = self.world
         what = what or world.chance.choice(CONTROLS)
-        done = caps.resume_control(world.session, world.job_types, what, self._terms)
+        done = caps.resume_target(world.session, world.job_types, what, self._terms)
         world.resources.publisher.send(caps.next_held(world.session, [what.name]))
         world.resources.publisher.send_due(world.session, done.due)
 

@@ -75,10 +75,10 @@ class OrderDesk:
         return retry_now.retry_now(self.db, self.job_types, _selection(ids, given), self.terms)
 
     def pause_all(self, kind: Kind, key: str) -> None:
-        caps.pause_control(self.db, self.job_types, CapTarget(kind, key), by=JO)
+        caps.pause_target(self.db, self.job_types, CapTarget(kind, key), by=JO)
 
     def resume_all(self, kind: Kind, key: str) -> BulkResult:
-        return caps.resume_control(self.db, self.job_types, CapTarget(kind, key), self.terms)
+        return caps.resume_target(self.db, self.job_types, CapTarget(kind, key), self.terms)
 
     def cap(self, kind: Kind, key: str, **cap: int | None) -> None:
         caps.set_cap(self.db, self.job_types, CapTarget(kind, key), Cap(**cap), by=JO)

@@ -49,7 +49,7 @@ def job(attempt: int = 1, max_attempts: int = 3) -> ClaimedJob:
 )
 def test_what_may_work_the_next_time_is_tried_again(error: Exception) -> None:
     verdict = of_error(TYPE, job(), error, 0.5, NOW)
-    assert (verdict.status, verdict.execution, verdict.counts) == ("pending", "failed", None)
+    assert (verdict.status, verdict.execution, verdict.charge) == ("pending", "failed", None)
     assert verdict.delay == timedelta(seconds=10)
 
 
@@ -82,7 +82,7 @@ def test_a_time_out_is_told_apart(attempt: int, reason: str | None) -> None:
 
 def test_throttling_spends_no_attempt() -> None:
     verdict = of_error(TYPE, job(99), RateLimited("slow down", timedelta(seconds=77)), 0.5, NOW)
-    assert (verdict.status, verdict.counts, verdict.delay) == ("pending", "not", timedelta(seconds=77))
+    assert (verdict.status, verdict.charge, verdict.delay) == ("pending", "refund", timedelta(seconds=77))
 
 
 @pytest.mark.parametrize(("throttles", "seconds"), [(0, 30), (1, 60), (4, 480), (5, 900), (900, 900)])

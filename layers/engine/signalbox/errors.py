@@ -88,7 +88,7 @@ class TransitionRefused(Refused):
     """What was asked for is not possible in the job's state."""
 
 
-class ControlRefused(Refused):
+class CapRefused(Refused):
     """A pause or cap of something that there is not."""
 
 

@@ -175,13 +175,13 @@ def hold_in_lanes(workshop: Workshop, **lanes: int) -> dict[str, list[str]]:
     set_cap(workshop, max_running=0)
     ids = {lane: submit(workshop, number, lane=lane) for lane, number in lanes.items()}
     workshop.work(*(id_ for some in ids.values() for id_ in some))
-    workshop.db.execute("UPDATE signalbox.job_controls SET max_running = 1")
+    workshop.db.execute("UPDATE signalbox.job_caps SET max_running = 1")
     return ids
 
 
 def test_heavy_worker_begins_held_jobs_of_its_lane_one_by_one(workshop: Workshop, gauge: Gauge) -> None:
     ids = hold_in_lanes(workshop, normal=3, heavy=3)
-    workshop.db.execute("UPDATE signalbox.job_controls SET max_running = 3")
+    workshop.db.execute("UPDATE signalbox.job_caps SET max_running = 3")
     workshop.work(ids["heavy"][0], lane="heavy")
     assert sorted(id_ for _, id_ in gauge.begun) == ids["heavy"]
     assert gauge.most == 1
@@ -196,7 +196,7 @@ def test_heavy_worker_tells_others_of_a_held_light_job(workshop: Workshop, gauge
 
 def test_worker_tells_of_a_held_heavy_job_while_it_works(workshop: Workshop, gauge: Gauge, lanes: LaneStandIn) -> None:
     ids = hold_in_lanes(workshop, normal=1, heavy=1)
-    workshop.db.execute("UPDATE signalbox.job_controls SET max_running = 2")
+    workshop.db.execute("UPDATE signalbox.job_caps SET max_running = 2")
     [long] = submit(workshop, 1, payload={"name": "long"})
     until = time.monotonic() + 20
     seen: list[str] = []
@@ -224,7 +224,7 @@ def test_sweep_begins_a_chain_that_broke(workshop: Workshop, gauge: Gauge, sweep
     set_cap(workshop, max_running=0)
     ids = submit(workshop, 3)
     workshop.work(*ids)
-    workshop.db.execute("UPDATE signalbox.job_controls SET max_running = 1")
+    workshop.db.execute("UPDATE signalbox.job_caps SET max_running = 1")
     sweeps.invoke("dispatch_jobs", force=True)
     assert [notice["job_id"] for notice in lanes.take()] == ids[:1]
 

@@ -64,39 +64,39 @@ def test_of_many_claims_of_the_same_jobs_each_job_goes_to_one(dsn: str, db: psyc
 def test_a_cap_holds_exactly_however_many_take_from_it_at_once(dsn: str, db: psycopg.Connection, kind: str) -> None:
     ids = jobs(db, 24, tenant="acme", cap_key="mail")
     key = {"type": "do_nothing", "tenant": "acme", "key": "mail", "lane": "normal"}[kind]
-    db.execute("INSERT INTO signalbox.job_controls (kind, key, max_running) VALUES (%s, %s, 5)", (kind, key))
+    db.execute("INSERT INTO signalbox.job_caps (kind, key, max_running) VALUES (%s, %s, 5)", (kind, key))
     got = at_once(dsn, [ids[start::8] for start in range(8)])
     assert sum(map(len, got)) == count_running(db) == 5
 
 
 def test_a_rate_holds_exactly_however_many_take_from_it_at_once(dsn: str, db: psycopg.Connection) -> None:
     ids = jobs(db, 24, cap_key="mail")
-    db.execute("INSERT INTO signalbox.job_controls (kind, key, rate, per_seconds) VALUES ('key', 'mail', 7, 3600)")
+    db.execute("INSERT INTO signalbox.job_caps (kind, key, rate, per_seconds) VALUES ('key', 'mail', 7, 3600)")
     got = at_once(dsn, [ids[start::6] for start in range(6)])
     assert sum(map(len, got)) == count_running(db) == 1
-    db.execute("UPDATE signalbox.job_controls SET next_at = now()")
+    db.execute("UPDATE signalbox.job_caps SET next_at = now()")
     got = at_once(dsn, [ids[start::6] for start in range(6)])
     assert (sum(map(len, got)), count_running(db)) == (1, 2)
 
 
 def test_a_cap_that_is_changed_counts_from_the_next_claim_on(dsn: str, db: psycopg.Connection) -> None:
     first, second = jobs(db, 4, cap_key="mail"), jobs(db, 4, cap_key="mail")
-    db.execute("INSERT INTO signalbox.job_controls (kind, key, max_running) VALUES ('key', 'mail', 1)")
+    db.execute("INSERT INTO signalbox.job_caps (kind, key, max_running) VALUES ('key', 'mail', 1)")
     assert len(claim(db, first)) == 1
-    db.execute("UPDATE signalbox.job_controls SET max_running = 3")
+    db.execute("UPDATE signalbox.job_caps SET max_running = 3")
     assert len(claim(db, second)) == 2
 
 
 def test_two_caps_of_one_job_both_hold(db: psycopg.Connection) -> None:
     ids = jobs(db, 6, tenant="acme", cap_key="mail")
     for kind, key, most in (("tenant", "acme", 4), ("key", "mail", 2)):
-        db.execute("INSERT INTO signalbox.job_controls (kind, key, max_running) VALUES (%s, %s, %s)", (kind, key, most))
+        db.execute("INSERT INTO signalbox.job_caps (kind, key, max_running) VALUES (%s, %s, %s)", (kind, key, most))
     assert len(claim(db, ids)) == 2
 
 
 def test_an_ended_job_makes_room(db: psycopg.Connection) -> None:
     ids = jobs(db, 2, cap_key="mail")
-    db.execute("INSERT INTO signalbox.job_controls (kind, key, max_running) VALUES ('key', 'mail', 1)")
+    db.execute("INSERT INTO signalbox.job_caps (kind, key, max_running) VALUES ('key', 'mail', 1)")
     token = uuid4()
     [(first,)] = db.execute(CLAIM, (ids, token)).fetchall()
     verdict = f'[{{"id": "{first}", "token": "{token}", "status": "completed", "execution": "completed"}}]'

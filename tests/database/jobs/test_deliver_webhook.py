@@ -211,10 +211,10 @@ def test_receiver_that_fails_in_a_row_is_left_alone(post: Post) -> None:
 def test_only_so_many_deliveries_to_a_receiver_are_at_work(post: Post, db: psycopg.Connection) -> None:
     with WebhookReceiver() as receiver:
         job = post.deliver(receiver.url())
-        [cap] = db.execute("SELECT kind, key, max_running, by_default FROM signalbox.job_controls").fetchall()
+        [cap] = db.execute("SELECT kind, key, max_running, by_default FROM signalbox.job_caps").fetchall()
         assert cap == ("key", f"deliver_webhook - 127.0.0.1:{receiver.port}", 50, True)
         assert (job["status"], job["cap_key"]) == ("completed", cap[1])
-        db.execute("UPDATE signalbox.job_controls SET max_running = 0")
+        db.execute("UPDATE signalbox.job_caps SET max_running = 0")
         assert post.deliver(receiver.url())["held_by"] == f"key:{cap[1]}"
 
 

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from signalbox.errors import (
-    ControlRefused,
+    CapRefused,
     IdRefused,
     JobRefused,
     JobTypeUnknown,
@@ -264,14 +264,14 @@ def test_unknown_type_among_many_jobs_is_named_with_its_place(jobs_stage: JobsSt
     ("operation", "params", "error", "words"),
     [
         ("pause", {"kind": "type", "key": "do_nothin"}, JobTypeUnknown, "did you mean 'do_nothing'"),
-        ("pause", {"kind": "lane", "key": "fast"}, ControlRefused, "the lanes are high, normal, low, heavy"),
-        ("pause", {"kind": "tenant"}, ControlRefused, "needs both"),
-        ("pause", {"kind": "tenant", "key": ""}, ControlRefused, "1 to 200 characters"),
-        ("pause", {"kind": "tenant", "key": "a", "tag": "b"}, ControlRefused, "not both"),
+        ("pause", {"kind": "lane", "key": "fast"}, CapRefused, "the lanes are high, normal, low, heavy"),
+        ("pause", {"kind": "tenant"}, CapRefused, "needs both"),
+        ("pause", {"kind": "tenant", "key": ""}, CapRefused, "1 to 200 characters"),
+        ("pause", {"kind": "tenant", "key": "a", "tag": "b"}, CapRefused, "not both"),
         ("pause", {}, JobRefused, "every job"),
-        ("resume", {"kind": "tenant", "key": "acme"}, ControlRefused, "tenant 'acme' is not paused"),
-        ("set_cap", {"kind": "lane", "key": "fast", "max_running": 1}, ControlRefused, "no lane 'fast'"),
-        ("set_cap", {"kind": "tenant", "key": "a", "rate": 5}, ControlRefused, "give both"),
+        ("resume", {"kind": "tenant", "key": "acme"}, CapRefused, "tenant 'acme' is not paused"),
+        ("set_cap", {"kind": "lane", "key": "fast", "max_running": 1}, CapRefused, "no lane 'fast'"),
+        ("set_cap", {"kind": "tenant", "key": "a", "rate": 5}, CapRefused, "give both"),
         ("set_cap", {"kind": "tenant", "key": "a", "max_running": -1}, PayloadRefused, "'max_running'"),
         ("cancel_jobs", {"ids": []}, PayloadRefused, "'ids'"),
         ("cancel_jobs", {"tenantt": "a"}, PayloadRefused, "did you mean 'tenant'"),
@@ -295,7 +295,7 @@ def test_a_cap_is_set_changed_and_lifted(jobs_stage: JobsStage, db: psycopg.Conn
     assert (changed["max_running"], changed["rate"], changed["per_seconds"]) == (None, 10, 60)
     assert jobs_stage.operate("set_cap", **cap)["control"] is None
     actions = db.execute("SELECT action, entity_type, entity_id FROM signalbox.audit_log").fetchall()
-    assert actions == [("control.cap", "tenant", "acme")] * 3
+    assert actions == [("tenant.cap", "tenant", "acme")] * 3
 
 
 def test_new_rate_begins_at_once_and_the_same_rate_goes_on(jobs_stage: JobsStage, db: psycopg.Connection) -> None:
@@ -303,7 +303,7 @@ def test_new_rate_begins_at_once_and_the_same_rate_goes_on(jobs_stage: JobsStage
     jobs_stage.operate("set_cap", **cap, rate=2)
     jobs_stage.work(sqs_event(map(Named, ids_of(submit(jobs_stage, {}, {})))))
     jobs_stage.operate("set_cap", **cap, rate=2, max_running=5)
-    waits = "SELECT next_at - now() FROM signalbox.job_controls"
+    waits = "SELECT next_at - now() FROM signalbox.job_caps"
     [(wait,)] = db.execute(waits).fetchall()
     assert wait > timedelta(minutes=29)
     jobs_stage.operate("set_cap", **cap, rate=3)

@@ -130,7 +130,7 @@ def test_first_submit_of_a_capped_type_keeps_no_other_waiting(
         submit(db, job_types, [job], NOW)
         submit(others, job_types, [job], NOW)
     assert count(db, JOBS) == 2
-    assert count(db, "signalbox.job_controls") == 1
+    assert count(db, "signalbox.job_caps") == 1
 
 
 def test_submits_of_the_same_keys_in_another_order_never_deadlock(dsn: str, db: psycopg.Connection) -> None:

@@ -383,7 +383,7 @@ def test_lanes_that_are_away_change_nothing_about_the_jobs(workshop: Workshop, l
 def control(db: psycopg.Connection, kind: str, key: str, **columns: object) -> None:
     names = ", ".join(columns)
     marks = ", ".join(["%s"] * len(columns))
-    statement = f"INSERT INTO signalbox.job_controls (kind, key, {names}) VALUES (%s, %s, {marks})"
+    statement = f"INSERT INTO signalbox.job_caps (kind, key, {names}) VALUES (%s, %s, {marks})"
     db.execute(statement.encode(), (kind, key, *columns.values()))
 
 

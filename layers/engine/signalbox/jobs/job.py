@@ -37,7 +37,7 @@ class ClaimedJob(NamedTuple):
     token: str = ""  # of its lease
 
     @property
-    def controls(self) -> Iterator[str]:
+    def cap_names(self) -> Iterator[str]:
         """Those that may count it, as held_by names them."""
         for kind, key in (("type", self.job_type), ("lane", self.lane), ("tenant", self.tenant), ("key", self.cap_key)):
             if key is not None:

@@ -48,7 +48,7 @@ class Verdict:
 
     status: str  # of the job: completed, pending, failed or cancelled
     execution: str  # of the attempt
-    counts: str | None = None  # 'not': no attempt was spent; 'anew': all attempts are before it again
+    charge: str | None = None  # 'refund': no attempt is spent; 'reset': all attempts are free again
     delay: timedelta = timedelta(0)
     result: Any = None
     output_files: tuple[str, ...] | None = None
@@ -64,7 +64,7 @@ class Verdict:
 COMPLETED = Verdict("completed", "completed")
 CANCELLED = Verdict("cancelled", "cancelled")
 # The worker's time was over before the job's own. Not at once: another with as little time would break it off, too.
-BROKEN_OFF = Verdict("pending", "released", counts="not", delay=timedelta(seconds=10))
+BROKEN_OFF = Verdict("pending", "released", charge="refund", delay=timedelta(seconds=10))
 
 
 def of_answer(answer: Any) -> Verdict:
@@ -77,10 +77,12 @@ def of_answer(answer: Any) -> Verdict:
             return Verdict("completed", "completed", result=_json("result", answer.result),
                            output_files=_files(answer.output_files))  # fmt: skip
         case More():
-            return Verdict("pending", "continued", counts="anew", cursor=_json("cursor", answer.cursor),
+            return Verdict("pending", "continued", charge="reset", cursor=_json("cursor", answer.cursor),
                            percent=_share(answer.percent), message=_text(answer.message))  # fmt: skip
         case Snooze():
-            return Verdict("pending", "snoozed", counts="not", delay=_delay(answer.delay), message=_text(answer.reason))
+            return Verdict(
+                "pending", "snoozed", charge="refund", delay=_delay(answer.delay), message=_text(answer.reason)
+            )
         case Cancelled():
             return Verdict("cancelled", "cancelled", error={"type": "Cancelled", "message": _text(answer.reason)})
     kind = type(answer).__name__
@@ -163,7 +165,7 @@ def _throttled(job_type: JobType, job: ClaimedJob, error: RateLimited, told: dic
         return _failed(job_type, told | {"message": words}, "exhausted", "throttled")
     asked = _wait(error.retry_after)
     delay = throttle_delay(job.throttles) if asked is None else asked
-    return Verdict("pending", "throttled", counts="not", delay=delay, error=told)
+    return Verdict("pending", "throttled", charge="refund", delay=delay, error=told)
 
 
 def _spoken(time: timedelta) -> str:
@@ -180,7 +182,7 @@ def _wait(asked: Any) -> timedelta | None:
 def parked(error: BaseException) -> Verdict:
     """A job that newer code has submitted, or whose pack is not here: it waits for code that knows it."""
     return Verdict(
-        "pending", "snoozed", counts="not", delay=PARK, error=describe(error), message="parked: " + str(error)
+        "pending", "snoozed", charge="refund", delay=PARK, error=describe(error), message="parked: " + str(error)
     )
 
 
@@ -204,7 +206,7 @@ def as_json(verdict: Verdict) -> str:
     record: dict[str, Any] = {"status": verdict.status, "execution": verdict.execution}
     if verdict.status == "pending":
         record["delay_ms"] = round(verdict.delay.total_seconds() * 1000)
-    for name in ("counts", "result", "output_files", "cursor", "error", "reason", "fingerprint", "severity", "percent",
+    for name in ("charge", "result", "output_files", "cursor", "error", "reason", "fingerprint", "severity", "percent",
                  "message"):  # fmt: skip
         value = getattr(verdict, name)
         if value is not None:

@@ -1,5 +1,5 @@
 -- serves: 1
--- The job plane: jobs and their attempts, what they wait for, schedules, controls, and what failed for good.
+-- The job plane: jobs and their attempts, what they wait for, schedules, caps, and what failed for good.
 
 -- As Python makes them: ids sort by time, and a job's id leads to the partition of its attempts.
 CREATE FUNCTION signalbox.new_id() RETURNS uuid LANGUAGE sql VOLATILE AS $$
@@ -302,7 +302,7 @@ COMMENT ON COLUMN signalbox.job_schedules.error IS 'Why the instant in next_run_
 CREATE INDEX schedules_due ON signalbox.job_schedules (next_run_at, id) WHERE enabled AND next_run_at IS NOT NULL;
 
 -- What is paused and capped, changed while jobs run. Few rows, read by each claim.
-CREATE TABLE signalbox.job_controls (
+CREATE TABLE signalbox.job_caps (
     kind text NOT NULL,
     key text NOT NULL,
     paused boolean NOT NULL DEFAULT false,
@@ -315,13 +315,13 @@ CREATE TABLE signalbox.job_controls (
     changed_by text,
     changed_at timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (kind, key),
-    CONSTRAINT control_kind_known CHECK (kind IN ('type', 'lane', 'tenant', 'key')),
+    CONSTRAINT cap_kind_known CHECK (kind IN ('type', 'lane', 'tenant', 'key')),
     CONSTRAINT cap_not_negative CHECK (max_running >= 0),
     CONSTRAINT rate_per_time CHECK ((rate IS NULL) = (per_seconds IS NULL) AND rate >= 1 AND per_seconds >= 1)
 );
-COMMENT ON COLUMN signalbox.job_controls.by_default IS 'Made for the cap that a job type declares; nobody has set another.';
-COMMENT ON COLUMN signalbox.job_controls.next_at IS 'When the next job may begin, by the rate.';
-COMMENT ON TABLE signalbox.job_controls IS
+COMMENT ON COLUMN signalbox.job_caps.by_default IS 'Made for the cap that a job type declares; nobody has set another.';
+COMMENT ON COLUMN signalbox.job_caps.next_at IS 'When the next job may begin, by the rate.';
+COMMENT ON TABLE signalbox.job_caps IS
     'A job type, lane, tenant or a submitter''s key (cap_key) that is paused, or of which only so many may run or begin.';
 
 CREATE TABLE signalbox.dead_letter_jobs (
@@ -493,30 +493,30 @@ CREATE TABLE signalbox.audit_log (
     entity_id text NOT NULL,
     detail jsonb
 );
-COMMENT ON TABLE signalbox.audit_log IS 'Who did what to jobs, schedules, controls and dead letters; and dead letters that were archived.';
+COMMENT ON TABLE signalbox.audit_log IS 'Who did what to jobs, schedules, caps and dead letters; and dead letters that were archived.';
 CREATE INDEX audit_of_entity ON signalbox.audit_log (entity_type, entity_id);
 
 -- Functions for the same reasons as in 0001: steps that see what the one before had to wait for, in one round trip.
 
--- How many more jobs of a control its cap lets run, beside those that are kept for suspects; NULL without a cap.
-CREATE FUNCTION signalbox.room_under_cap(control signalbox.job_controls) RETURNS integer LANGUAGE sql STABLE AS $$
-    SELECT CASE WHEN control.max_running IS NOT NULL THEN greatest(0, control.max_running - (
+-- How many more jobs of a cap its cap lets run, beside those that are kept for suspects; NULL without a cap.
+CREATE FUNCTION signalbox.room_under_cap(cap signalbox.job_caps) RETURNS integer LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN cap.max_running IS NOT NULL THEN greatest(0, cap.max_running - (
         SELECT count(*) FROM signalbox.jobs AS j
-        WHERE j.status = 'running' AND control.key = CASE control.kind
+        WHERE j.status = 'running' AND cap.key = CASE cap.kind
             WHEN 'type' THEN j.job_type WHEN 'lane' THEN j.lane WHEN 'tenant' THEN j.tenant ELSE j.cap_key END
     ) - (
         SELECT count(*) FROM signalbox.jobs AS j
-        WHERE j.status = 'pending' AND j.held_since IS NOT NULL AND j.held_by IS NULL AND control.key = CASE control.kind
+        WHERE j.status = 'pending' AND j.held_since IS NOT NULL AND j.held_by IS NULL AND cap.key = CASE cap.kind
             WHEN 'type' THEN j.job_type WHEN 'lane' THEN j.lane WHEN 'tenant' THEN j.tenant ELSE j.cap_key END
     ))::integer END
 $$;
 
 -- How many of them may begin now, by cap and rate; NULL where nothing limits them. A rate has one place each interval; a
 -- worker that looks a moment late may use those of the last quarter of a second.
-CREATE FUNCTION signalbox.room_of(control signalbox.job_controls) RETURNS integer LANGUAGE sql STABLE AS $$
-    SELECT least(signalbox.room_under_cap(control), CASE WHEN control.rate IS NOT NULL THEN greatest(0, 1 + floor(
-        extract(epoch FROM clock_timestamp() - greatest(control.next_at, clock_timestamp() - interval '250 ms'))
-        * control.rate / control.per_seconds
+CREATE FUNCTION signalbox.room_of(cap signalbox.job_caps) RETURNS integer LANGUAGE sql STABLE AS $$
+    SELECT least(signalbox.room_under_cap(cap), CASE WHEN cap.rate IS NOT NULL THEN greatest(0, 1 + floor(
+        extract(epoch FROM clock_timestamp() - greatest(cap.next_at, clock_timestamp() - interval '250 ms'))
+        * cap.rate / cap.per_seconds
     ))::integer END)
 $$;
 
@@ -541,15 +541,15 @@ $$;
 -- Of these jobs, queued ones that a pause, a cap or a rate holds back change their state; the rest may be claimed.
 CREATE FUNCTION signalbox.hold_jobs(wanted uuid[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-    found signalbox.job_controls[];
-    control signalbox.job_controls;
+    found signalbox.job_caps[];
+    cap signalbox.job_caps;
     room integer;
     begun integer;
 BEGIN
     -- Locked in one order, so that two workers can't wait for each other; whoever counts holds the row, so that what
     -- they counted stays true until they have claimed.
     found := ARRAY(
-        SELECT c FROM signalbox.job_controls AS c
+        SELECT c FROM signalbox.job_caps AS c
         WHERE (c.kind, c.key) IN (
             SELECT k.kind, k.key FROM signalbox.jobs AS j
             CROSS JOIN LATERAL (
@@ -561,14 +561,14 @@ BEGIN
         FOR UPDATE
     );
     -- Rates last: a place in time is not spent on a job that a cap holds.
-    FOR control IN SELECT (c).* FROM unnest(found) AS c ORDER BY (c).rate IS NOT NULL, (c).kind, (c).key LOOP
-        IF control.paused THEN
+    FOR cap IN SELECT (c).* FROM unnest(found) AS c ORDER BY (c).rate IS NOT NULL, (c).kind, (c).key LOOP
+        IF cap.paused THEN
             UPDATE signalbox.jobs AS j SET status = 'paused', paused_by = NULL, send_at = NULL, updated_at = now()
-            WHERE j.id = ANY (wanted) AND j.status = 'queued' AND control.key = CASE control.kind
+            WHERE j.id = ANY (wanted) AND j.status = 'queued' AND cap.key = CASE cap.kind
                 WHEN 'type' THEN j.job_type WHEN 'lane' THEN j.lane WHEN 'tenant' THEN j.tenant ELSE j.cap_key END;
             CONTINUE;
         END IF;
-        room := signalbox.room_of(control);
+        room := signalbox.room_of(cap);
         CONTINUE WHEN room IS NULL;
         -- Those beyond the room wait, the less urgent and the later ones first; no attempt is spent.
         WITH matching AS (
@@ -577,36 +577,36 @@ BEGIN
                 -- held, but looks again, and the next place is kept for it (room_under_cap).
                 CASE WHEN j.error_details ->> 'type' = 'WorkerLost' THEN now() + interval '5 s' END AS again
             FROM signalbox.jobs AS j
-            WHERE j.id = ANY (wanted) AND j.status = 'queued' AND control.key = CASE control.kind
+            WHERE j.id = ANY (wanted) AND j.status = 'queued' AND cap.key = CASE cap.kind
                 WHEN 'type' THEN j.job_type WHEN 'lane' THEN j.lane WHEN 'tenant' THEN j.tenant ELSE j.cap_key END
         ), held AS (
             UPDATE signalbox.jobs AS j
             SET status = 'pending', updated_at = now(), send_at = again, scheduled_for = coalesce(again, j.scheduled_for),
-                held_by = CASE WHEN again IS NULL THEN control.kind || ':' || control.key END,
+                held_by = CASE WHEN again IS NULL THEN cap.kind || ':' || cap.key END,
                 held_since = coalesce(j.held_since, now())
             FROM matching WHERE j.id = matching.id AND matching.place > room
         )
         SELECT least(count(*), room) INTO begun FROM matching;
-        IF control.rate IS NOT NULL AND begun > 0 THEN
-            UPDATE signalbox.job_controls AS c
+        IF cap.rate IS NOT NULL AND begun > 0 THEN
+            UPDATE signalbox.job_caps AS c
             SET next_at = greatest(c.next_at, clock_timestamp() - interval '250 ms')
                 + begun * c.per_seconds * interval '1 s' / c.rate
-            WHERE c.kind = control.kind AND c.key = control.key;
+            WHERE c.kind = cap.kind AND c.key = cap.key;
         END IF;
     END LOOP;
 END $$;
 
--- Of these controls those that hold jobs, with the seconds until one may begin, and whether it is short enough. No seconds where
+-- Of these caps those that hold jobs, with the seconds until one may begin, and whether it is short enough. No seconds where
 -- all places are taken; NULL where all of these jobs are of other lanes. In the order of jobs_held, whatever the planner
 -- believes of a table that has just filled: one look at the index for each, however many it holds.
-CREATE FUNCTION signalbox.find_held(controls text[], lanes text[], longest_ms integer)
-RETURNS TABLE (control text, seconds float8, fits boolean) LANGUAGE sql STABLE
+CREATE FUNCTION signalbox.find_held(caps text[], lanes text[], longest_ms integer)
+RETURNS TABLE (cap text, seconds float8, fits boolean) LANGUAGE sql STABLE
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
     SELECT w.name, CASE WHEN NOT c.paused IS TRUE AND coalesce(signalbox.room_under_cap(c), 1) > 0
         THEN greatest(0, coalesce(extract(epoch FROM c.next_at - clock_timestamp()), 0))::float8 END,
         held.timeout_ms <= longest_ms
-    FROM unnest(controls) AS w (name)
-    LEFT JOIN signalbox.job_controls AS c
+    FROM unnest(caps) AS w (name)
+    LEFT JOIN signalbox.job_caps AS c
         ON c.kind = split_part(w.name, ':', 1) AND c.key = substr(w.name, strpos(w.name, ':') + 1)
     LEFT JOIN LATERAL (
         SELECT j.timeout_ms FROM signalbox.jobs AS j WHERE j.held_by = w.name AND j.lane = ANY (lanes)
@@ -619,10 +619,10 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
     WHERE held.timeout_ms IS NOT NULL OR elsewhere.some;
 $$;
 
--- The next held jobs of these controls (as held_by has them) are queued, as many as there is room for; answers which. Not
--- under the controls' locks, which a claim takes for what it begins: those beyond the room are held again by it.
+-- The next held jobs of these caps (as held_by has them) are queued, as many as there is room for; answers which. Not
+-- under the caps' locks, which a claim takes for what it begins: those beyond the room are held again by it.
 CREATE FUNCTION signalbox.release_held(
-    controls text[], places integer, lanes text[], longest_ms integer, suspects boolean
+    caps text[], places integer, lanes text[], longest_ms integer, suspects boolean
 ) RETURNS uuid[] LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
 DECLARE
@@ -631,8 +631,8 @@ DECLARE
     released uuid[] := '{}';
     found uuid[];
 BEGIN
-    FOREACH name IN ARRAY controls LOOP
-        SELECT signalbox.room_of(c) INTO room FROM signalbox.job_controls AS c
+    FOREACH name IN ARRAY caps LOOP
+        SELECT signalbox.room_of(c) INTO room FROM signalbox.job_caps AS c
         WHERE c.kind = split_part(name, ':', 1) AND c.key = substr(name, strpos(name, ':') + 1);
         WITH next AS (
             SELECT j.id FROM signalbox.jobs AS j WHERE j.held_by = name AND j.lane = ANY (lanes) AND j.timeout_ms <= longest_ms
@@ -654,7 +654,7 @@ END $$;
 CREATE FUNCTION signalbox.claim_jobs(
     wanted uuid[], token uuid, by_worker text, node text, lease interval,
     longest_ms integer DEFAULT 2147483647, suspects boolean DEFAULT true,
-    controls text[] DEFAULT '{}', places integer DEFAULT 1, lanes text[] DEFAULT '{high,normal,low}'
+    caps text[] DEFAULT '{}', places integer DEFAULT 1, lanes text[] DEFAULT '{high,normal,low}'
 ) RETURNS TABLE (
     id uuid, job_type text, lane text, priority smallint, payload jsonb, payload_version smallint, config jsonb,
     cursor jsonb, tenant text, job_group text, correlation_id text, attempt smallint, execution integer, max_attempts smallint,
@@ -666,7 +666,7 @@ SET lock_timeout = '2s'  -- as for end_attempts
 AS $$
 #variable_conflict use_column
 DECLARE
-    has_controls boolean := EXISTS (SELECT FROM signalbox.job_controls);
+    has_caps boolean := EXISTS (SELECT FROM signalbox.job_caps);
     looked_at text[];
     released uuid[] := '{}';
 BEGIN
@@ -680,14 +680,14 @@ BEGIN
     SELECT array_agg(j.held_by) INTO looked_at FROM signalbox.jobs AS j
     WHERE j.id = ANY (wanted) AND j.status = 'pending' AND j.held_by IS NOT NULL;
     LOOP
-        IF looked_at IS NOT NULL OR controls <> '{}' THEN
+        IF looked_at IS NOT NULL OR caps <> '{}' THEN
             released := signalbox.release_held(
-                ARRAY(SELECT DISTINCT unnest(controls || looked_at)), greatest(places, cardinality(looked_at)), lanes,
+                ARRAY(SELECT DISTINCT unnest(caps || looked_at)), greatest(places, cardinality(looked_at)), lanes,
                 longest_ms, suspects
             );
             wanted := wanted || released;
         END IF;
-        IF has_controls THEN
+        IF has_caps THEN
             wanted := ARRAY(
                 SELECT j.id FROM signalbox.jobs AS j
                 WHERE j.id = ANY (wanted) AND j.status = 'queued' AND j.timeout_ms <= longest_ms
@@ -695,8 +695,8 @@ BEGIN
             );
             PERFORM signalbox.hold_jobs(wanted);
         END IF;
-        -- Where another control holds all of these now, those behind them may begin.
-        EXIT WHEN released = '{}' OR NOT has_controls
+        -- Where another cap holds all of these now, those behind them may begin.
+        EXIT WHEN released = '{}' OR NOT has_caps
             OR EXISTS (SELECT FROM signalbox.jobs AS j WHERE j.id = ANY (wanted) AND j.status = 'queued');
     END LOOP;
     RETURN QUERY
@@ -710,11 +710,11 @@ BEGIN
     RETURNING j.id, j.job_type, j.lane, j.priority, j.payload, j.payload_version, j.config, j.cursor, j.tenant, j.job_group,
         j.correlation_id, j.attempts, j.executions, j.max_attempts, j.timeout_ms, j.queued_at, j.created_at,
         j.cancel_requested_at, j.throttles, j.throttled_since, j.pieces, j.first_started_at, j.cap_key,
-        has_controls AND EXISTS (
+        has_caps AND EXISTS (
             SELECT FROM (
                 VALUES ('type', j.job_type), ('lane', j.lane), ('tenant', j.tenant), ('key', j.cap_key)
             ) AS k (kind, key)
-            JOIN signalbox.job_controls AS l ON l.kind = k.kind AND l.key = k.key
+            JOIN signalbox.job_caps AS l ON l.kind = k.kind AND l.key = k.key
             WHERE l.max_running IS NOT NULL OR l.rate IS NOT NULL
         );
 END $$;
@@ -724,7 +724,7 @@ COMMENT ON FUNCTION signalbox.claim_jobs IS
 -- What has ended, the jobs that wait for it, and theirs in turn: released, cancelled, or failed as well, wave by wave.
 -- Answers all of these: pending are the released ones, which may be sent. `counted`: the groups of what has ended know of
 -- it already.
-CREATE FUNCTION signalbox.settle_jobs(ended uuid[], counted boolean DEFAULT false) RETURNS uuid[] LANGUAGE plpgsql
+CREATE FUNCTION signalbox.resolve_dependents(ended uuid[], counted boolean DEFAULT false) RETURNS uuid[] LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off  -- as for end_attempts
 AS $$
 DECLARE
@@ -738,7 +738,7 @@ DECLARE
     dropped uuid[];
     moment timestamptz;
 BEGIN
-    PERFORM signalbox.hold_dependents(ended, news);
+    PERFORM signalbox.lock_dependents(ended, news);
     -- Only now: what others did while this one waited for their locks was not later than it.
     moment := clock_timestamp();
     LOOP
@@ -793,7 +793,7 @@ $$;
 -- All that settling will change: first jobs, then groups, each in the order of their ids, as submitting holds them, too.
 -- Else two workers, or a worker and a submit, could wait for each other. What may have to fail is held to its last
 -- descendant, and its groups with it.
-CREATE FUNCTION signalbox.hold_dependents(ended uuid[], news uuid[]) RETURNS void LANGUAGE plpgsql
+CREATE FUNCTION signalbox.lock_dependents(ended uuid[], news uuid[]) RETURNS void LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off  -- as for end_attempts
 AS $$
 DECLARE
@@ -838,7 +838,7 @@ BEGIN
     UPDATE signalbox.jobs SET status = 'failed', lease_token = NULL, lease_expires_at = NULL, error_details = why,
         completed_at = moment, updated_at = moment
     WHERE id = ANY (doomed);
-    PERFORM signalbox.bury_jobs((
+    PERFORM signalbox.add_dead_letters((
         SELECT jsonb_agg(jsonb_build_object(
             'id', id, 'status', 'failed', 'reason', 'dependency', 'error', why,
             'fingerprint', md5(job_type || ' DependencyFailed')
@@ -894,7 +894,7 @@ BEGIN
 END $$;
 
 -- What submits leave for their commit, so that a long transaction holds neither the rows of parents nor those of groups and
--- controls: else whoever ends such a job would wait for it. Only the transaction that wrote a row ever sees it.
+-- caps: else whoever ends such a job would wait for it. Only the transaction that wrote a row ever sees it.
 CREATE TABLE signalbox.job_submits (
     tx xid8 NOT NULL DEFAULT pg_current_xact_id(),
     parents uuid[] NOT NULL,
@@ -923,7 +923,7 @@ BEGIN
         (SELECT jsonb_agg(c) FROM mine AS m, jsonb_array_elements(m.caps) AS c)
     INTO parents, joins, caps;
     -- Unless there is one already, whoever set it.
-    INSERT INTO signalbox.job_controls (kind, key, max_running, rate, per_seconds, by_default)
+    INSERT INTO signalbox.job_caps (kind, key, max_running, rate, per_seconds, by_default)
     SELECT r.kind, r.key, r.max_running, r.rate, r.per_seconds, true FROM jsonb_to_recordset(caps) AS r (
         kind text, key text, max_running integer, rate integer, per_seconds integer
     )
@@ -943,7 +943,7 @@ BEGIN
         RAISE EXCEPTION 'group ''%'' is sealed: it takes no further jobs', closed
             USING ERRCODE = 'check_violation', CONSTRAINT = 'group_takes_jobs';
     END IF;
-    PERFORM signalbox.settle_jobs(ARRAY(
+    PERFORM signalbox.resolve_dependents(ARRAY(
         SELECT id FROM signalbox.jobs WHERE id = ANY (parents) AND completed_at IS NOT NULL
     ), counted => true);
 END $$;
@@ -978,9 +978,9 @@ BEGIN
     WITH changed AS (
         UPDATE signalbox.jobs AS j
         SET status = e.status,
-            attempts = CASE e.counts WHEN 'not' THEN j.attempts - 1 WHEN 'anew' THEN 0 ELSE j.attempts END,
-            throttles = CASE WHEN e.counts = 'anew' THEN 0 ELSE j.throttles + (e.execution = 'throttled')::integer END,
-            throttled_since = CASE WHEN e.counts = 'anew' THEN NULL
+            attempts = CASE e.charge WHEN 'refund' THEN j.attempts - 1 WHEN 'reset' THEN 0 ELSE j.attempts END,
+            throttles = CASE WHEN e.charge = 'reset' THEN 0 ELSE j.throttles + (e.execution = 'throttled')::integer END,
+            throttled_since = CASE WHEN e.charge = 'reset' THEN NULL
                 WHEN e.execution = 'throttled' THEN coalesce(j.throttled_since, moment) ELSE j.throttled_since END,
             pieces = j.pieces + (e.execution = 'continued')::integer,
             lease_token = NULL, lease_expires_at = NULL, heartbeat_at = NULL, health_status = NULL,
@@ -1006,7 +1006,7 @@ BEGIN
             updated_at = greatest(moment, j.started_at + e.ended_ms * interval '1 ms')
         FROM (
             SELECT * FROM jsonb_to_recordset(ends) AS r (
-                id uuid, token uuid, status text, execution text, counts text, result jsonb, output_files text[], error jsonb, delay_ms bigint,
+                id uuid, token uuid, status text, execution text, charge text, result jsonb, output_files text[], error jsonb, delay_ms bigint,
                 cursor jsonb, began_ms float8, ended_ms float8, cpu_ms float8, memory_mb integer, percent smallint,
                 message text, metadata jsonb
             )
@@ -1046,15 +1046,15 @@ BEGIN
         WHERE j.id = ANY (unwanted);
     END IF;
     IF failures THEN
-        PERFORM signalbox.bury_jobs(ends, ended);
+        PERFORM signalbox.add_dead_letters(ends, ended);
     END IF;
     IF finals IS NOT NULL AND (grouped OR EXISTS (
         SELECT FROM signalbox.job_dependencies WHERE depends_on_job_id = ANY (finals) AND NOT satisfied
     )) THEN
-        followers := signalbox.settle_jobs(finals);
+        followers := signalbox.resolve_dependents(finals);
     END IF;
     RETURN QUERY SELECT e.id, e.status, false FROM unnest(ended, became) AS e (id, status);
-    IF EXISTS (SELECT FROM signalbox.job_controls) THEN
+    IF EXISTS (SELECT FROM signalbox.job_caps) THEN
         RETURN QUERY SELECT NULL::uuid, 'capped', false;  -- maybe: what was held by one of these may begin
     END IF;
     IF followers IS NOT NULL THEN
@@ -1107,7 +1107,7 @@ BEGIN
     IF grouped OR EXISTS (
         SELECT FROM signalbox.job_dependencies WHERE depends_on_job_id = job AND NOT satisfied
     ) THEN
-        RETURN coalesce(signalbox.settle_jobs(ARRAY[job]), '{}');
+        RETURN coalesce(signalbox.resolve_dependents(ARRAY[job]), '{}');
     END IF;
     RETURN '{}';
 END $$;
@@ -1134,7 +1134,7 @@ BEGIN
 END $$;
 
 -- In the transaction that fails the job, so that neither is ever without the other.
-CREATE FUNCTION signalbox.bury_jobs(ends jsonb, ended uuid[]) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION signalbox.add_dead_letters(ends jsonb, ended uuid[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     moment timestamptz := clock_timestamp();
 BEGIN

@@ -8,7 +8,7 @@ FROM (SELECT clock_timestamp() AS now OFFSET 0) AS t
 WHERE j.id = ANY (%(ids)s::uuid[]);
 
 -- settle: what waited for them; answers what was released, cancelled or failed by that
-SELECT id::text FROM unnest(signalbox.settle_jobs(%(ids)s::uuid[])) AS id WHERE id IS NOT NULL;
+SELECT id::text FROM unnest(signalbox.resolve_dependents(%(ids)s::uuid[])) AS id WHERE id IS NOT NULL;
 
 -- find_released: of those, the ones that may be sent
 -- A statement of its own: one sees nothing of what a function that it calls has changed.

@@ -1,6 +1,6 @@
-"""Controls: a job type, lane, tenant or key that is paused, or of which only so many may run or begin.
+"""Caps: a job type, lane, tenant or key that is paused, or of which only so many may run or begin.
 
-They take effect at the next claim, which holds the control's row while it counts: so a cap is kept exactly.
+They take effect at the next claim, which holds the cap's row while it counts: so a cap is kept exactly.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from psycopg.rows import dict_row
 
-from signalbox.errors import ControlRefused
+from signalbox.errors import CapRefused
 from signalbox.jobs.job_message import JobMessage
 from signalbox.jobs.status import JobStatus
 from signalbox.operate import audit
@@ -35,7 +35,7 @@ MOST_SENT = 1000
 
 @dataclass(frozen=True, slots=True)
 class CapTarget:
-    """What a control is about."""
+    """What a cap is about."""
 
     kind: Kind
     key: str
@@ -58,9 +58,9 @@ class CapTarget:
         if self.kind == "type" and self.key not in job_types.by_name and not list_jobs(db, self.job_filter, 1):
             job_types.find(self.key)
         if self.kind == "lane" and self.key not in list(Lane):
-            raise ControlRefused(f"there is no lane '{self.key}'; the lanes are {', '.join(Lane)}")
+            raise CapRefused(f"there is no lane '{self.key}'; the lanes are {', '.join(Lane)}")
         if not 0 < len(self.key) <= LONGEST_KEY:
-            raise ControlRefused(f"the name of a {self.kind} has 1 to {LONGEST_KEY} characters, not {len(self.key)}")
+            raise CapRefused(f"the name of a {self.kind} has 1 to {LONGEST_KEY} characters, not {len(self.key)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,41 +73,41 @@ class Cap:
 
     def __post_init__(self) -> None:
         if (self.rate is None) != (self.per_seconds is None):
-            raise ControlRefused("a rate is so many jobs in so many seconds: give both, or neither")
+            raise CapRefused("a rate is so many jobs in so many seconds: give both, or neither")
         if self.max_running is not None and self.max_running < 0:
-            raise ControlRefused(f"max_running is {self.max_running}: at least 0 jobs may run at once")
+            raise CapRefused(f"max_running is {self.max_running}: at least 0 jobs may run at once")
         if self.rate is not None and min(self.rate, self.per_seconds or 0) < 1:
-            raise ControlRefused(f"a rate of {self.rate} in {self.per_seconds} s: both are whole numbers from 1")
+            raise CapRefused(f"a rate of {self.rate} in {self.per_seconds} s: both are whole numbers from 1")
 
 
-def list_controls(db: Connection) -> list[dict[str, Any]]:
+def list_caps(db: Connection) -> list[dict[str, Any]]:
     """Everything that is paused or capped."""
     with db.cursor(row_factory=dict_row) as cursor:
-        return [json_row(row) for row in cursor.execute(SQL["list_controls"]).fetchall()]
+        return [json_row(row) for row in cursor.execute(SQL["list_caps"]).fetchall()]
 
 
-def pause_control(db: Connection, job_types: JobTypeRegistry, what: CapTarget, *, by: Actor) -> None:
+def pause_target(db: Connection, job_types: JobTypeRegistry, what: CapTarget, *, by: Actor) -> None:
     """No claim takes a job of it from now on; those on their way become paused when a worker looks at them."""
     what.require_known(db, job_types)
     with db.transaction():
         db.execute(SQL["pause"], _values(what, by))
-        audit.note(db, by, "control.pause", kind=what.kind, id_=what.key)
+        audit.note(db, by, f"{what.kind}.pause", kind=what.kind, id_=what.key)
 
 
-def resume_control(db: Connection, job_types: JobTypeRegistry, what: CapTarget, context: BulkContext) -> BulkResult:
-    """First the control, then its jobs: a claim that is holding some back is waited for by the first."""
+def resume_target(db: Connection, job_types: JobTypeRegistry, what: CapTarget, context: BulkContext) -> BulkResult:
+    """First the cap, then its jobs: a claim that is holding some back is waited for by the first."""
     what.require_known(db, job_types)
     by = context.by
     with db.transaction():
         was_paused = db.execute(SQL["resume"], _values(what, by)).fetchone() is not None
         db.execute(SQL["forget"], _values(what, by))
         if was_paused:
-            audit.note(db, by, "control.resume", kind=what.kind, id_=what.key)
+            audit.note(db, by, f"{what.kind}.resume", kind=what.kind, id_=what.key)
     order = BulkAction(db, bound(db, what.job_filter), context, "job.resume", Counter(resumed=0))
     done = order.run(BulkStep((JobStatus.PAUSED,), Resuming(db, own=False).step))
     done = finish_resuming(order, done)
     if not was_paused and not done.counts["resumed"]:
-        raise ControlRefused(f"{what} is not paused; `signalbox caps` lists what is")
+        raise CapRefused(f"{what} is not paused; `signalbox caps` lists what is")
     return done
 
 
@@ -118,14 +118,14 @@ def set_cap(db: Connection, job_types: JobTypeRegistry, what: CapTarget, cap: Ca
     with db.transaction():
         db.execute(SQL["cap"], _values(what, by) | values)
         db.execute(SQL["forget"], _values(what, by))
-        audit.note(db, by, "control.cap", kind=what.kind, id_=what.key, detail=values)
+        audit.note(db, by, f"{what.kind}.cap", kind=what.kind, id_=what.key, detail=values)
     released = release_held(db, what.name)
     return read_due_messages(db, released) if released else next_held(db, [what.name])
 
 
-def next_held(db: Connection, controls: Sequence[str], most: int = MOST_SENT) -> list[JobMessage]:
+def next_held(db: Connection, caps: Sequence[str], most: int = MOST_SENT) -> list[JobMessage]:
     """Return what is to be sent of the jobs that these caps and rates hold."""
-    rows = db.execute(SQL["next_held"], {"controls": list(controls), "most": most}).fetchall()
+    rows = db.execute(SQL["next_held"], {"caps": list(caps), "most": most}).fetchall()
     return [JobMessage(*row) for row in rows]
 
 
@@ -134,9 +134,9 @@ def list_holding(db: Connection) -> list[str]:
     return [name for (name,) in db.execute(SQL["list_holding"])]
 
 
-def release_held(db: Connection, control: str, batch: int = MOST_SENT) -> list[str]:
+def release_held(db: Connection, cap: str, batch: int = MOST_SENT) -> list[str]:
     """Return a batch of jobs that are held no longer, since their cap and rate are gone. dispatch_jobs sends them."""
-    return [id_ for (id_,) in db.execute(SQL["release"], {"control": control, "batch": batch})]
+    return [id_ for (id_,) in db.execute(SQL["release"], {"cap": cap, "batch": batch})]
 
 
 def _values(what: CapTarget, by: Actor) -> dict[str, Any]:

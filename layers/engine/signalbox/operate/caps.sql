@@ -1,9 +1,9 @@
--- list_controls: everything that is paused or capped, with how much of it runs and how much is held
+-- list_caps: everything that is paused or capped, with how much of it runs and how much is held
 SELECT c.kind, c.key, c.paused, c.max_running, c.rate, c.per_seconds, c.reason, c.changed_by, c.changed_at,
     coalesce(n.running, 0) AS running, coalesce(n.paused, 0) + (
         SELECT count(*) FROM signalbox.jobs AS j WHERE j.held_by = c.kind || ':' || c.key
     ) AS held
-FROM signalbox.job_controls AS c
+FROM signalbox.job_caps AS c
 LEFT JOIN LATERAL (
     SELECT count(*) FILTER (WHERE j.status = 'running') AS running,
         count(*) FILTER (WHERE j.status = 'paused') AS paused
@@ -16,21 +16,21 @@ WHERE NOT c.by_default OR EXISTS (SELECT FROM signalbox.jobs AS j WHERE j.held_b
 ORDER BY c.kind, c.key;
 
 -- find: one of them
-SELECT paused, max_running, rate, per_seconds FROM signalbox.job_controls WHERE kind = %(kind)s AND key = %(key)s;
+SELECT paused, max_running, rate, per_seconds FROM signalbox.job_caps WHERE kind = %(kind)s AND key = %(key)s;
 
 -- pause: no claim takes a job of it from now on
-INSERT INTO signalbox.job_controls AS c (kind, key, paused, reason, changed_by, changed_at)
+INSERT INTO signalbox.job_caps AS c (kind, key, paused, reason, changed_by, changed_at)
 VALUES (%(kind)s, %(key)s, true, %(reason)s, %(by)s, clock_timestamp())
 ON CONFLICT (kind, key) DO UPDATE
 SET paused = true, reason = excluded.reason, changed_by = excluded.changed_by, changed_at = excluded.changed_at;
 
 -- resume: claims take its jobs again
-UPDATE signalbox.job_controls SET paused = false, reason = %(reason)s, changed_by = %(by)s, changed_at = clock_timestamp()
+UPDATE signalbox.job_caps SET paused = false, reason = %(reason)s, changed_by = %(by)s, changed_at = clock_timestamp()
 WHERE kind = %(kind)s AND key = %(key)s AND paused
 RETURNING key;
 
 -- cap: at most so many at once, at most so many begun in a time; NULL lifts
-INSERT INTO signalbox.job_controls AS c (kind, key, max_running, rate, per_seconds, reason, changed_by, changed_at)
+INSERT INTO signalbox.job_caps AS c (kind, key, max_running, rate, per_seconds, reason, changed_by, changed_at)
 VALUES (%(kind)s, %(key)s, %(max_running)s, %(rate)s, %(per_seconds)s, %(reason)s, %(by)s, clock_timestamp())
 ON CONFLICT (kind, key) DO UPDATE
 SET max_running = excluded.max_running, rate = excluded.rate, per_seconds = excluded.per_seconds, by_default = false,
@@ -39,7 +39,7 @@ SET max_running = excluded.max_running, rate = excluded.rate, per_seconds = excl
     reason = excluded.reason, changed_by = excluded.changed_by, changed_at = excluded.changed_at;
 
 -- forget: what neither pauses nor caps anything is none; each claim reads them all
-DELETE FROM signalbox.job_controls
+DELETE FROM signalbox.job_caps
 WHERE kind = %(kind)s AND key = %(key)s AND NOT paused AND max_running IS NULL AND rate IS NULL;
 
 -- next_held: the jobs that these caps and rates hold and that may begin, with the seconds until then
@@ -49,8 +49,8 @@ FROM (
     SELECT n.name, greatest(0, coalesce(extract(epoch FROM c.next_at - clock_timestamp()), 0)) AS wait,
         CASE WHEN c.paused THEN 0 WHEN c.rate IS NULL THEN signalbox.room_of(c)
             ELSE least(signalbox.room_under_cap(c), greatest(1, signalbox.room_of(c))) END AS room
-    FROM unnest(%(controls)s::text[]) AS n (name)
-    LEFT JOIN signalbox.job_controls AS c
+    FROM unnest(%(caps)s::text[]) AS n (name)
+    LEFT JOIN signalbox.job_caps AS c
         ON c.kind = split_part(n.name, ':', 1) AND c.key = substr(n.name, strpos(n.name, ':') + 1)
     OFFSET 0
 ) AS w
@@ -71,9 +71,9 @@ SELECT name FROM holding WHERE name IS NOT NULL;
 -- release: a batch of the jobs of what neither caps nor limits them any more
 WITH free AS (
     SELECT id FROM signalbox.jobs AS j
-    WHERE held_by = %(control)s AND NOT EXISTS (
-        SELECT FROM signalbox.job_controls AS c
-        WHERE c.kind = split_part(%(control)s, ':', 1) AND c.key = substr(%(control)s, strpos(%(control)s, ':') + 1)
+    WHERE held_by = %(cap)s AND NOT EXISTS (
+        SELECT FROM signalbox.job_caps AS c
+        WHERE c.kind = split_part(%(cap)s, ':', 1) AND c.key = substr(%(cap)s, strpos(%(cap)s, ':') + 1)
             AND (c.max_running IS NOT NULL OR c.rate IS NOT NULL)
     )
     ORDER BY priority, id LIMIT %(batch)s FOR NO KEY UPDATE SKIP LOCKED

@@ -47,7 +47,7 @@ SELECT c.kind, c.key, c.paused, c.max_running, c.rate, c.per_seconds, c.next_at,
         WHERE h.held_by = j.held_by AND (h.priority, h.id) < (j.priority, j.id)
     ) AS before
 FROM signalbox.jobs AS j
-JOIN signalbox.job_controls AS c ON c.key = CASE c.kind
+JOIN signalbox.job_caps AS c ON c.key = CASE c.kind
     WHEN 'type' THEN j.job_type WHEN 'lane' THEN j.lane WHEN 'tenant' THEN j.tenant ELSE j.cap_key END
 WHERE j.id = %(id)s
     AND (j.held_by = c.kind || ':' || c.key OR (j.status = 'paused' AND j.paused_by IS NULL AND c.paused)

@@ -10,7 +10,7 @@ SET status = CASE WHEN judged.held THEN 'paused' ELSE 'pending' END, paused_by =
     updated_at = judged.now
 FROM (
     SELECT p.id, clock_timestamp() AS now, EXISTS (
-        SELECT FROM signalbox.job_controls AS c WHERE c.paused AND c.key = CASE c.kind
+        SELECT FROM signalbox.job_caps AS c WHERE c.paused AND c.key = CASE c.kind
             WHEN 'type' THEN p.job_type WHEN 'lane' THEN p.lane WHEN 'tenant' THEN p.tenant ELSE p.cap_key END
     ) AS held
     FROM signalbox.jobs AS p WHERE p.id = ANY (%(ids)s::uuid[]) OFFSET 0

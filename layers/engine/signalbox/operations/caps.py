@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from signalbox.errors import ControlRefused
+from signalbox.errors import CapRefused
 from signalbox.invocation import Invocation, Resources
 from signalbox.operate import caps
 from signalbox.operate import pause as pausing
@@ -24,13 +24,13 @@ class _PauseParams(BulkJobParams):
     key: str | None = None
 
     @property
-    def controlled(self) -> CapTarget | None:
+    def target(self) -> CapTarget | None:
         if self.kind is None and self.key is None:
             return None
         if self.kind is None or self.key is None:
-            raise ControlRefused("a pause of many jobs needs both: kind (type, lane, tenant or key) and key, its name")
+            raise CapRefused("a pause of many jobs needs both: kind (type, lane, tenant or key) and key, its name")
         if self.job_filter.given:
-            raise ControlRefused(f"name {self.kind} '{self.key}', or jobs by ids and filters: not both in one order")
+            raise CapRefused(f"name {self.kind} '{self.key}', or jobs by ids and filters: not both in one order")
         return CapTarget(self.kind, self.key)
 
 
@@ -59,14 +59,14 @@ class SetCap(Payload):
 
 
 def pause(resources: Resources, params: Pause, invocation: Invocation) -> dict[str, Any]:
-    what = params.controlled
+    what = params.target
     if what is None:
         return run_bulk_action(resources, params, invocation, pausing.pause)
     db, job_types = resources.database.connection(), resources.job_types
     if params.dry_run:
         what.require_known(db, job_types)
         return {"dry_run": preview_of(resources, what.job_filter)}
-    caps.pause_control(db, job_types, what, by=params.actor)
+    caps.pause_target(db, job_types, what, by=params.actor)
     return {
         **_shown(resources, what),
         "known": what.kind in ("type", "lane") or bool(list_jobs(db, what.job_filter, 1)),
@@ -74,20 +74,20 @@ def pause(resources: Resources, params: Pause, invocation: Invocation) -> dict[s
 
 
 def resume(resources: Resources, params: Resume, invocation: Invocation) -> dict[str, Any]:
-    what = params.controlled
+    what = params.target
     if what is None:
         return run_bulk_action(resources, params, invocation, pausing.resume)
     db, job_types = resources.database.connection(), resources.job_types
     if params.dry_run:
         what.require_known(db, job_types)
         return {"dry_run": preview_of(resources, what.job_filter)}
-    done = caps.resume_control(db, job_types, what, bulk_context(resources, params.actor, invocation))
+    done = caps.resume_target(db, job_types, what, bulk_context(resources, params.actor, invocation))
     resources.publisher.send(caps.next_held(db, [what.name]))
     return {**_shown(resources, what), **answer_of(resources, done)}
 
 
 def list_controls(resources: Resources, _: ListControls, __: Invocation) -> dict[str, Any]:
-    return {"controls": caps.list_controls(resources.database.connection())}
+    return {"controls": caps.list_caps(resources.database.connection())}
 
 
 def set_cap(resources: Resources, params: SetCap, _: Invocation) -> dict[str, Any]:
@@ -100,5 +100,5 @@ def set_cap(resources: Resources, params: SetCap, _: Invocation) -> dict[str, An
 
 def _shown(resources: Resources, what: CapTarget) -> dict[str, Any]:
     """The control as it is now; None where nothing is paused or capped any more."""
-    found = caps.list_controls(resources.database.connection())
+    found = caps.list_caps(resources.database.connection())
     return {"control": next((one for one in found if (one["kind"], one["key"]) == (what.kind, what.key)), None)}

@@ -38,4 +38,4 @@ INSERT INTO signalbox.job_submits (parents, groups, caps) VALUES (%(parents)s::u
 
 -- find_undeclared: those of these caps of types that are no rows yet
 SELECT kind, key FROM jsonb_to_recordset(%(caps)s::jsonb) AS r (kind text, key text)
-WHERE NOT EXISTS (SELECT FROM signalbox.job_controls AS c WHERE c.kind = r.kind AND c.key = r.key);
+WHERE NOT EXISTS (SELECT FROM signalbox.job_caps AS c WHERE c.kind = r.kind AND c.key = r.key);

@@ -67,10 +67,10 @@ class Dispatch:
         """Those that caps and rates hold are begun by whoever ends the ones before them. Where nobody did, as when a
         worker died, the next ones are sent; and all whose cap is gone."""
         db = self.context.db
-        for control in caps.list_holding(db):
-            while not self.context.budget.spent and caps.release_held(db, control, BATCH):
+        for cap in caps.list_holding(db):
+            while not self.context.budget.spent and caps.release_held(db, cap, BATCH):
                 pass
-            self._send(caps.next_held(db, [control]))
+            self._send(caps.next_held(db, [cap]))
 
     def wake_quiet_lanes(self) -> None:
         """Jobs wait, and no message of their lane is to be had: those who have them may be dead, or have no room. A few

@@ -38,7 +38,7 @@ class Claim:
     ids: Sequence[str]
     longest_seconds: float | None = None  # longer ones are left
     suspects: bool = False  # also those whose last worker died with them
-    controls: Sequence[str] = ()  # begin the next jobs that these hold, too
+    caps: Sequence[str] = ()  # begin the next jobs that these hold, too
     places: int = 1  # so many of them
 
 
@@ -74,7 +74,7 @@ class FindDue:
 class FindHeld:
     """Sent: those of these caps and rates that hold jobs, and in how many seconds one may begin; None: none may."""
 
-    controls: Sequence[str]
+    caps: Sequence[str]
     longest_seconds: float
 
 
@@ -181,7 +181,7 @@ class Core:
     @property
     def _may_begin(self) -> bool:
         """Whether jobs wait, or may be found, that there is time for."""
-        return self._has_time and bool(self.hand or self.suspects or self._next_control() or self._may_take_up)
+        return self._has_time and bool(self.hand or self.suspects or self._next_cap() or self._may_take_up)
 
     @property
     def _may_begin_soon(self) -> bool:
@@ -197,8 +197,8 @@ class Core:
             yield from step
 
     def _next_step(self) -> Generator[Want, Any, None] | None:
-        if (control := self._next_control()) is not None:
-            return self._begin_held(control)
+        if (cap := self._next_cap()) is not None:
+            return self._begin_held(cap)
         if self.hand:
             wanted = self._choose()
             return self._claim(wanted) if wanted else None
@@ -236,32 +236,32 @@ class Core:
                 del self.hand[job_type]
         return wanted
 
-    def _next_control(self) -> str | None:
+    def _next_cap(self) -> str | None:
         """One whose next job may begin, if there is a place for it."""
         now = self.clock()
-        due = (control for control, at in self.held.items() if at <= now and self._places_for(control) > 0)
+        due = (cap for cap, at in self.held.items() if at <= now and self._places_for(cap) > 0)
         return next(due, None)
 
-    def _places_for(self, control: str) -> int:
+    def _places_for(self, cap: str) -> int:
         free = self.slots - len(self.at_work)
-        kind, _, key = control.partition(":")
+        kind, _, key = cap.partition(":")
         return min(free, self.group_of(key).room) if kind == "type" else min(free, HELD_AT_ONCE)
 
-    def _begin_held(self, control: str) -> Generator[Want, Any, None]:
-        del self.held[control]
-        jobs = yield Claim((), self._longest, controls=(control,), places=self._places_for(control))
+    def _begin_held(self, cap: str) -> Generator[Want, Any, None]:
+        del self.held[cap]
+        jobs = yield Claim((), self._longest, caps=(cap,), places=self._places_for(cap))
         yield from self._run(jobs)
         # None: others were quicker, or the next one is too long for the time that is left.
-        yield from self._look_for_held((control,), after=0.0 if jobs else LOOK_AGAIN_SECONDS)
+        yield from self._look_for_held((cap,), after=0.0 if jobs else LOOK_AGAIN_SECONDS)
 
-    def _look_for_held(self, controls: Sequence[str], after: float = 0.0) -> Generator[Want, Any, None]:
-        found: list[Held] = yield FindHeld(controls, self._longest)
+    def _look_for_held(self, caps: Sequence[str], after: float = 0.0) -> Generator[Want, Any, None]:
+        found: list[Held] = yield FindHeld(caps, self._longest)
         now = self.clock()
         for one in found:
             if one.seconds is not None and one.fits:
-                self.held[one.control] = now + max(after, one.seconds)
+                self.held[one.cap] = now + max(after, one.seconds)
             elif one.seconds is not None:
-                self.for_others.add(one.control)
+                self.for_others.add(one.cap)
 
     def _claim(self, wanted: Sequence[str]) -> Generator[Want, Any, None]:
         jobs: list[ClaimedJob] = yield Claim(wanted, self._longest)
@@ -277,10 +277,10 @@ class Core:
         """Jobs that a claim did not begin: done, held, suspects, or too long for the time that is left. The first of an
         invocation begins in any case: a function with little time would else hand its jobs round for ever."""
         found: list[Left] = yield FindLeft(missing)
-        controls = {one.held_by for one in found if one.held_by is not None}
-        if controls:
-            yield from self._look_for_held(sorted(controls))
-            if not controls & self.held.keys():
+        caps = {one.held_by for one in found if one.held_by is not None}
+        if caps:
+            yield from self._look_for_held(sorted(caps))
+            if not caps & self.held.keys():
                 yield from self._hold_alike(missing[0])
         waiting = {one.id: one.suspect for one in found if one.held_by is None}
         self.suspects += [id_ for id_ in missing if waiting.get(id_)]
@@ -343,7 +343,7 @@ class Core:
     def _record(self) -> Generator[Want, Any, None]:
         ends, self.ends = self.ends, []
         if ends and (yield Record(ends)):
-            yield from self._look_for_held(sorted({control for one in ends for control in one.job.controls}))
+            yield from self._look_for_held(sorted({cap for one in ends for cap in one.job.cap_names}))
 
     def _next_instant(self) -> float:
         instants = [self.beat_at]
@@ -352,7 +352,7 @@ class Core:
         if self._has_time and not self.alone:
             if self.hand and self.clock() < self.claim_at:
                 instants.append(self.claim_at)
-            instants += [at for control, at in self.held.items() if self._places_for(control) > 0]
+            instants += [at for cap, at in self.held.items() if self._places_for(cap) > 0]
             if not (self.hand or self.suspects) and len(self.at_work) < self.slots:
                 instants.append(self.take_up_at)
         return min(instants)

@@ -144,17 +144,17 @@ class Driver:
             case FindLeft():
                 return lease.find_left(db, want.ids)
             case FindHeld():
-                found = lease.find_held(db, want.controls, self.lanes, int(want.longest_seconds * 1000))
-                self._tell_other_lanes(db, [one.control for one in found if one.fits is None])
+                found = lease.find_held(db, want.caps, self.lanes, int(want.longest_seconds * 1000))
+                self._tell_other_lanes(db, [one.cap for one in found if one.fits is None])
                 return [one for one in found if one.fits is not None]
             case FindDue():
                 return lease.find_due(db, self.lane, want.most) if self.lane else []
 
-    def _tell_other_lanes(self, db: Connection, controls: Sequence[str]) -> None:
-        """Their workers begin the next jobs that these controls hold. Each is sent once: it may be held again, by those
+    def _tell_other_lanes(self, db: Connection, caps: Sequence[str]) -> None:
+        """Their workers begin the next jobs that these caps hold. Each is sent once: it may be held again, by those
         that were quicker."""
-        if controls:
-            messages = [message for message in next_held(db, controls) if message.job_id not in self.told]
+        if caps:
+            messages = [message for message in next_held(db, caps) if message.job_id not in self.told]
             self.told.update(message.job_id for message in messages)
             self.outbox.send(messages)
 
@@ -172,7 +172,7 @@ class Driver:
                 claim.ids,
                 longest_ms=longest,
                 suspects=claim.suspects,
-                controls=claim.controls,
+                caps=claim.caps,
                 places=claim.places,
                 lanes=self.lanes,
             )
@@ -183,7 +183,7 @@ class Driver:
             jobs = self._patiently(begin)
         except psycopg.errors.LockNotAvailable:  # of one of them, which keeps nobody from the others
             free = self._patiently(lambda db: lease.find_free(db, claim.ids))
-            return self._begin(replace(claim, ids=free, controls=())) if 0 < len(free) < len(claim.ids) else []
+            return self._begin(replace(claim, ids=free, caps=())) if 0 < len(free) < len(claim.ids) else []
         self.claimed_at = time.monotonic()
         places = {id_: place for place, id_ in enumerate(claim.ids)}
         return sorted(jobs, key=lambda job: (job.priority, places.get(job.id, 0)))
@@ -336,10 +336,10 @@ class Driver:
 
     # ---- the end
 
-    def _leave(self, ids: Sequence[str], controls: Sequence[str]) -> None:
-        """Jobs that there was no time for: each once, with a delay; and the next ones that these controls hold."""
-        if controls:
-            self.outbox.send(self._patiently(lambda db: next_held(db, controls)))
+    def _leave(self, ids: Sequence[str], caps: Sequence[str]) -> None:
+        """Jobs that there was no time for: each once, with a delay; and the next ones that these caps hold."""
+        if caps:
+            self.outbox.send(self._patiently(lambda db: next_held(db, caps)))
         if ids:
             messages = self._patiently(lambda db: read_due_messages(db, ids))
             self.outbox.send([replace(message, delay_seconds=LEFT_DELAY_SECONDS) for message in messages])

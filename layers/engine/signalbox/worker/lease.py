@@ -68,18 +68,18 @@ class LeaseClaim:
         *,
         longest_ms: int = LONGEST_MS,
         suspects: bool = True,
-        controls: Sequence[str] = (),
+        caps: Sequence[str] = (),
         places: int = 1,
         lanes: Sequence[str] = LIGHT,
     ) -> list[ClaimedJob]:
-        """Begin those of these jobs that may begin, and the next ones that these controls hold, in so many places."""
+        """Begin those of these jobs that may begin, and the next ones that these caps hold, in so many places."""
         return self._jobs(
             db,
             "claim",
             job_ids,
             longest_ms=min(longest_ms, LONGEST_MS),
             suspects=suspects,
-            controls=list(controls),
+            caps=list(caps),
             places=places,
             lanes=list(lanes),
         )
@@ -133,16 +133,16 @@ def find_due(db: Connection, lane: str, most: int) -> list[Due]:
 
 
 class Held(NamedTuple):
-    """A control that holds jobs."""
+    """A cap that holds jobs."""
 
-    control: str
+    cap: str
     seconds: float | None  # until the next of them may begin; None: no place is free
     fits: bool | None  # whether that one's time-out is short enough; None: all are of other lanes
 
 
-def find_held(db: Connection, controls: Iterable[str], lanes: Sequence[str], longest_ms: int) -> list[Held]:
-    """Return those of these controls that hold jobs."""
-    values = {"controls": list(controls), "lanes": list(lanes), "longest_ms": min(longest_ms, LONGEST_MS)}
+def find_held(db: Connection, caps: Iterable[str], lanes: Sequence[str], longest_ms: int) -> list[Held]:
+    """Return those of these caps that hold jobs."""
+    values = {"caps": list(caps), "lanes": list(lanes), "longest_ms": min(longest_ms, LONGEST_MS)}
     return list(map(Held._make, db.execute(SQL["find_held"], values)))
 
 

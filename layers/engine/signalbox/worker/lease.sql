@@ -3,7 +3,7 @@ SELECT id::text, job_type, lane, priority, payload, payload_version, config, cur
     attempt, execution, max_attempts, timeout_ms, queued_at, created_at, cancel_requested_at, throttles, throttled_since,
     pieces, first_started_at, cap_key, capped
 FROM signalbox.claim_jobs(
-    %(ids)s::uuid[], %(token)s, %(worker_id)s, %(node)s, %(lease)s, %(longest_ms)s, %(suspects)s, %(controls)s, %(places)s,
+    %(ids)s::uuid[], %(token)s, %(worker_id)s, %(node)s, %(lease)s, %(longest_ms)s, %(suspects)s, %(caps)s, %(places)s,
     %(lanes)s
 );
 
@@ -31,8 +31,8 @@ FROM (
 ) AS due
 ORDER BY priority, turn, send_at LIMIT %(most)s;
 
--- find_held: of these controls those that hold jobs, with the seconds until one may begin, and whether it is short enough
-SELECT control, seconds, fits FROM signalbox.find_held(%(controls)s, %(lanes)s, %(longest_ms)s);
+-- find_held: of these caps those that hold jobs, with the seconds until one may begin, and whether it is short enough
+SELECT cap, seconds, fits FROM signalbox.find_held(%(caps)s, %(lanes)s, %(longest_ms)s);
 
 -- renew: leases and heartbeats of the jobs at work; answers which of them are still this worker's, and are to be cancelled
 -- A row that somebody has locked is left for the next time: waiting for it would let the other leases run out.
