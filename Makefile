@@ -103,10 +103,10 @@ bench: $(READY) $(PEERS_READY) ## print the benchmarks, as ratios in one run
 	@$(BIN)/python -m bench
 
 # The job queues that ours is measured beside, in a place of their own: they are no part of the project.
-$(PEERS_READY): $(READY) bench/peers.txt
+$(PEERS_READY): $(READY) bench/peers/peers.txt
 	@echo "setting up $(PEERS) (once)"
 	@$(PYTHON) -m venv $(PEERS)
-	@$(UV) sync -q --require-hashes --python $(PEERS)/bin/python bench/peers.txt
+	@$(UV) sync -q --require-hashes --python $(PEERS)/bin/python bench/peers/peers.txt
 	@touch $@
 
 build: $(READY) ## build functions and layers for Lambda, without Docker
@@ -116,7 +116,7 @@ requirements: $(READY) ## pin all requirements anew, with hashes
 	@$(PIN) requirements.in layers/*/requirements.in -o requirements.txt
 	@$(PIN) -c requirements.txt layers/*/requirements.in -o layers/dependencies/requirements.txt
 	@$(PIN) tests/support/lambda_runtime/requirements.in -o tests/support/lambda_runtime/requirements.txt
-	@$(PIN) bench/peers.in -o bench/peers.txt
+	@$(PIN) bench/peers/peers.in -o bench/peers/peers.txt
 	@$(PIN) checks/requirements.in -o checks/requirements.txt
 	@echo uv | $(PIN) -c requirements.txt - -o requirements-uv.txt
 

@@ -5,30 +5,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from bench import (
-    bytecode,
+from bench.of_jobs import (
     caps,
     cells,
-    deliveries,
     depth,
     footprint,
     jobs,
-    listing,
     mixed,
     old_snapshot,
-    purge,
     retention,
-    run,
     service,
-    start,
     submit,
     transactional,
-    usage,
     waiting,
-    watchpoints,
 )
-from bench.database import bench_database
+from bench.of_tasks import bytecode, deliveries, listing, purge, run, start, usage, watchpoints
 from bench.ratio import Ratio
+from bench.stage.database import bench_database
 
 BENCHMARKS: dict[str, Callable[[str], list[Ratio]]] = {
     "start": start.measure,

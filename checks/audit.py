@@ -104,7 +104,11 @@ def main() -> int:
     files = [ROOT / "requirements.txt", ROOT / "requirements-uv.txt", *sorted(ROOT.glob("layers/*/requirements.txt"))]
     files += [
         ROOT / name
-        for name in ("checks/requirements.txt", "tests/support/lambda_runtime/requirements.txt", "bench/peers.txt")
+        for name in (
+            "checks/requirements.txt",
+            "tests/support/lambda_runtime/requirements.txt",
+            "bench/peers/peers.txt",
+        )
     ]
     pins = sorted(pinned(files))
     index = index_of(os.environ)

@@ -57,7 +57,7 @@ FORECASTS = {
     "api_key": {"botocore.exceptions"},
     "sources.observations": {"botocore.exceptions"},
     "sources.s3_mirror": {"boto3", "botocore", "botocore.config", "botocore.exceptions", "botocore.parsers"},
-    "stripe_api": {"stripe"},  # only one task, once a day
+    "billing.stripe_api": {"stripe"},  # only one task, once a day
 }
 
 

@@ -134,7 +134,7 @@ WHERE: Mapping[tuple[str, str], Where] = {
     ("signalbox.job_types.deliver_notification", "sesv2"): identity,
     ("signalbox.job_types.tables.import_table", "s3"): told("SIGNALBOX_JOBS_BUCKET"),
     ("signalbox.job_types.tables.export_table", "s3"): told("SIGNALBOX_JOBS_BUCKET"),
-    ("forecasts.runpod", "secretsmanager"): secret_of_the_pack("forecasts", "runpod"),
+    ("forecasts.runs.runpod", "secretsmanager"): secret_of_the_pack("forecasts", "runpod"),
     ("forecasts.tasks.sync_stripe", "secretsmanager"): secret_of_the_pack("forecasts", "stripe"),
     ("forecasts.tasks.archive_watchpoints", "sqs"): named(QUEUE, "QueueName", "evaluations"),
     ("forecasts.tasks.requeue_deferred", "sqs"): named(QUEUE, "QueueName", "notifications"),

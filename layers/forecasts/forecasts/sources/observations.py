@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from forecasts.errors import MirrorFailed
-from forecasts.inference import TimeRange
+from forecasts.runs.inference_payload import TimeRange
 from forecasts.settings import ForecastSettings
 from forecasts.sources.s3_mirror import connect
 from signalbox.errors import SettingsRefused

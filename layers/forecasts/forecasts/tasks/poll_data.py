@@ -16,11 +16,11 @@ from datetime import UTC, datetime, timedelta
 from pydantic import Field
 
 from forecasts.errors import PollFailed
-from forecasts.forecast_runs import REFUSED, KnownRun
-from forecasts.inference import Model
-from forecasts.launches import Launches, PollResult
+from forecasts.runs.inference_payload import Model
+from forecasts.runs.poll_runs import PollResult, RunPoll
+from forecasts.runs.store import REFUSED, KnownRun
 from forecasts.settings import settings
-from forecasts.upstream import OFFERS, Window
+from forecasts.sources.candidates import OFFERS, Window
 from signalbox.errors import SignalboxError, Unavailable
 from signalbox.ledger.context import Context, Done
 from signalbox.packs.payload import Payload
@@ -45,7 +45,7 @@ class Params(Payload):
 
 def poll_data(context: Context) -> Done:
     """Items are the runs triggered."""
-    launches, faults = Launches(context, context.params.limit or None), dict[str, Exception]()
+    launches, faults = RunPoll(context, context.params.limit or None), dict[str, Exception]()
     tallies: dict[str, PollResult] = {}
     for model in OFFERS:
         tally = tallies[model] = PollResult()
@@ -69,7 +69,7 @@ def since_of(
     return max(min(starts), now - LONGEST)
 
 
-def _poll(context: Context, model: Model, launches: Launches, tally: PollResult) -> None:
+def _poll(context: Context, model: Model, launches: RunPoll, tally: PollResult) -> None:
     if context.budget.spent:
         raise Unavailable("no time was left to look")
     window, force = _window(context, model), context.params.force_retry
@@ -105,7 +105,7 @@ def _is_due_again(run: KnownRun, force: bool) -> bool:
 
 
 def _conclude(
-    context: Context, launches: Launches, tallies: Mapping[str, PollResult], faults: Mapping[str, Exception]
+    context: Context, launches: RunPoll, tallies: Mapping[str, PollResult], faults: Mapping[str, Exception]
 ) -> Done:
     """The poll's answer; or its error, now that all that could be done is done."""
     detail = {model: asdict(tally) for model, tally in tallies.items()}

@@ -16,14 +16,14 @@ from enum import Enum, auto
 from typing import Any
 from uuid import UUID
 
-from forecasts import forecast_runs
 from forecasts.errors import RunPodDenied, RunPodRefused, RunPodUnavailable, TriggerUnconfirmed
-from forecasts.forecast_runs import RunAttempt, RunCandidate
-from forecasts.inference import Model
-from forecasts.launching import launch
-from forecasts.runpod import RunPod, RunPodJob, RunPodState, open_runpod
+from forecasts.runs import store
+from forecasts.runs.inference_payload import Model
+from forecasts.runs.runpod import RunPod, RunPodJob, RunPodState, open_runpod
+from forecasts.runs.store import RunAttempt, RunCandidate
+from forecasts.runs.submit_run import submit_run
 from forecasts.settings import settings
-from forecasts.upstream import likely_references
+from forecasts.sources.candidates import likely_references
 from signalbox.batches.drain import drain
 from signalbox.ledger.context import Context, Done
 from signalbox.postgres.queries import load_queries
@@ -187,17 +187,17 @@ def _fail(context: Context, run: Overdue, reason: str, outcome: str) -> str:
 
 def _retry(context: Context, runpod: RunPod, run: Overdue, job: RunPodJob) -> str:
     """Counts the retry and asks RunPod; where that takes nothing, all is as it was."""
-    calibration = forecast_runs.read_calibration(context.db) if run.model == "nowcast" else {}
+    calibration = store.read_calibration(context.db) if run.model == "nowcast" else {}
     attempt = _begin_retry(context, run)
     if attempt is None:
         return "overtaken"
     context.log.warning("forecast.retried", extra={**run.ids, "reason": job.state, "retry": run.retry_count + 1})
     try:
-        launch(context, runpod, attempt, calibration)
+        submit_run(context, runpod, attempt, calibration)
     except TriggerUnconfirmed:
         return "in_doubt"
     except RunPodRefused as error:
-        forecast_runs.refuse(context.db, attempt)
+        store.refuse(context.db, attempt)
         context.log.error("forecast.refused", extra={**attempt.ids, "why": str(error)})
         context.metrics.count("ForecastsRefused")
         return "refused"

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from forecasts.digests.quiet_hours import resume_at
 from forecasts.errors import PreferencesRefused
 from forecasts.messages import Deliver
-from forecasts.quiet_hours import resume_at
 from forecasts.settings import settings
 from signalbox.aws.sqs import publish
 from signalbox.batches.keyset import Page, walk

@@ -16,10 +16,10 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from forecasts.api_key import read_api_key
-from forecasts.billing import PAID, Standing, standing_of
+from forecasts.billing.standing import PAID, Standing, standing_of
+from forecasts.billing.stripe_api import Stripe
 from forecasts.errors import OrganizationRefused, StripeUnavailable
 from forecasts.settings import settings
-from forecasts.stripe_api import Stripe
 from signalbox.ledger.context import Context, Done, Skipped
 from signalbox.postgres.queries import load_queries
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
-from forecasts.inference import Model
+from forecasts.runs.inference_payload import Model
 from forecasts.settings import settings
 from signalbox.aws.s3_folder import Folder, empty
 from signalbox.errors import FolderKept, FolderRefused, SignalboxError

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from forecasts.digest_times import DAY, next_digest
+from forecasts.digests.digest_times import DAY, next_digest
+from forecasts.digests.preferences import DigestWish, read_digest, zone_of
 from forecasts.errors import PreferencesRefused
 from forecasts.messages import GenerateDigest
-from forecasts.preferences import DigestWish, read_digest, zone_of
 from forecasts.settings import settings
 from signalbox.aws.sqs import publish
 from signalbox.batches.keyset import Page, walk

@@ -11,10 +11,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from forecasts.calibration_review import review
 from forecasts.errors import RunPodDenied, RunPodRefused, RunPodUnavailable, TriggerUnconfirmed
-from forecasts.inference import InferencePayload, Model, TimeRange
-from forecasts.runpod import RunPod, open_runpod
+from forecasts.quality.calibration_review import review
+from forecasts.runs.inference_payload import InferencePayload, Model, TimeRange
+from forecasts.runs.runpod import RunPod, open_runpod
 from forecasts.settings import settings
 from signalbox.ledger.context import Context, Done
 from signalbox.postgres.queries import load_queries

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from forecasts import verifications
-from forecasts.canaries import check_canaries
 from forecasts.errors import RunPodUnavailable
-from forecasts.runpod import open_runpod
+from forecasts.quality.canaries import check_canaries
+from forecasts.runs import verifications
+from forecasts.runs.runpod import open_runpod
 from forecasts.settings import settings
 from forecasts.sources.observations import Observations
 from signalbox.errors import SignalboxError

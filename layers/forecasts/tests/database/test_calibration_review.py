@@ -131,7 +131,7 @@ def test_a_candidate_that_somebody_looked_at_is_not_listed_nor_is_one_of_later(
 def test_of_many_candidates_all_are_counted_and_a_hundred_listed(
     stage: Stage, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("forecasts.calibration_review.PAGE", 7)
+    monkeypatch.setattr("forecasts.quality.calibration_review.PAGE", 7)
     for number in range(101):
         candidate(db, f"tile-{number}", '{"gain": 1}')
     detail = review(stage)
@@ -150,7 +150,7 @@ def test_a_hundred_candidates_are_all_listed(stage: Stage, db: psycopg.Connectio
 def test_tiles_with_rubbish_for_coefficients_are_named_and_keep_no_other(
     stage: Stage, db: psycopg.Connection, run: UUID, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("forecasts.calibration_review.PAGE", 2)
+    monkeypatch.setattr("forecasts.quality.calibration_review.PAGE", 2)
     for tile, text in {"a": '{"gain": 1}', "b": "{}", "c": '{"gain": null}', "d": '{"gain": 2}', "e": "[]"}.items():
         coefficients(db, tile, text)
     answer = stage.invoke(TASK)

@@ -14,9 +14,9 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
-from forecasts import forecast_runs
 from forecasts.errors import MirrorsFailed, PollFailed, RunPodDenied, RunPodUnavailable, TriggerUnconfirmed
-from forecasts.inference import InferencePayload
+from forecasts.runs import store
+from forecasts.runs.inference_payload import InferencePayload
 from forecasts.settings import settings
 from forecasts.sources.gfs import MOST_LISTED
 from forecasts.tasks.poll_data import LONGEST, since_of
@@ -90,7 +90,7 @@ class World:
 def world(
     stage: Stage, db: psycopg.Connection, runpod: RunPodStandIn, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[World]:
-    monkeypatch.setattr("forecasts.runpod.FIRST_BACKOFF", 0.01)
+    monkeypatch.setattr("forecasts.runs.runpod.FIRST_BACKOFF", 0.01)
     with BucketListing(Files()) as bucket:
         world = World(stage, db, runpod, bucket, monkeypatch)
         world.set(**{f"{source}_mirrors": [bucket.mirror()] for source in ("gfs", "goes", "mrms")})
@@ -513,7 +513,7 @@ def test_without_an_endpoint_nothing_is_written_and_the_settings_are_named(world
 
 def test_a_crash_before_the_call_leaves_a_row_that_reconciling_ends(world: World) -> None:
     world.files.add_cycle(SIX)
-    world.crash_at("forecasts.runpod.RunPod.trigger")
+    world.crash_at("forecasts.runs.runpod.RunPod.trigger")
     assert world.rows("status, external_id") == [("running", None)]
     assert world.poll()["items"] == 0
     age(world.db, 4 * HOUR)
@@ -525,7 +525,7 @@ def test_a_crash_before_the_call_leaves_a_row_that_reconciling_ends(world: World
 
 def test_a_crash_between_call_and_row_never_triggers_a_second_job(world: World) -> None:
     world.files.add_cycle(SIX)
-    world.crash_at("forecasts.forecast_runs.confirm")
+    world.crash_at("forecasts.runs.store.confirm")
     for _ in range(3):
         world.poll()
     age(world.db, 4 * HOUR)
@@ -548,9 +548,9 @@ def test_an_id_is_stored_though_the_runs_connection_breaks(world: World) -> None
 
 
 def test_an_id_may_be_stored_again_and_no_other_takes_its_place(world: World) -> None:
-    attempt = forecast_runs.open_run(world.db, forecast_runs.RunCandidate("medium_range", SIX, ()), NOON)
+    attempt = store.open_run(world.db, store.RunCandidate("medium_range", SIX, ()), NOON)
     assert attempt is not None
-    stored = [forecast_runs.confirm(world.db, attempt, external_id) for external_id in ("one", "one", "other")]
+    stored = [store.confirm(world.db, attempt, external_id) for external_id in ("one", "one", "other")]
     assert (stored, world.rows("external_id")) == ([True, True, False], ["one"])
 
 
@@ -590,8 +590,8 @@ def test_pollers_at_once_trigger_each_run_once(world: World, dsn: str) -> None:
 def test_a_poller_who_saw_other_radar_files_can_not_take_an_instant_that_is_used(world: World) -> None:
     first, second = NOON - 20 * MINUTE, NOON - 15 * MINUTE
     forecast_run(world.db, first, model="nowcast", radar_timestamp=second, external_id="x")
-    candidate = forecast_runs.RunCandidate("nowcast", second, ("a",), second)
-    assert forecast_runs.open_run(world.db, candidate, NOON) is None
+    candidate = store.RunCandidate("nowcast", second, ("a",), second)
+    assert store.open_run(world.db, candidate, NOON) is None
 
 
 def test_poll_by_hand_runs_though_its_slot_has_succeeded(world: World) -> None:

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
-from forecasts.runpod import RunPodState
+from forecasts.runs.runpod import RunPodState
 from forecasts.settings import settings
 from forecasts.tasks.reconcile_forecasts import NextStep, decide, reconcile_forecasts
 from signalbox_laptop.stand_ins.faults import Fault
@@ -69,7 +69,7 @@ class World:
 
 @pytest.fixture
 def world(stage: Stage, db: psycopg.Connection, runpod: RunPodStandIn, monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr("forecasts.runpod.FIRST_BACKOFF", 0.01)
+    monkeypatch.setattr("forecasts.runs.runpod.FIRST_BACKOFF", 0.01)
     return World(stage, db, runpod, monkeypatch)
 
 
@@ -331,7 +331,7 @@ def test_a_crash_between_a_retry_and_its_id_is_given_up_as_unconfirmed(world: Wo
         raise KeyboardInterrupt
 
     with world.monkeypatch.context() as broken:
-        broken.setattr("forecasts.forecast_runs.confirm", crash)
+        broken.setattr("forecasts.runs.store.confirm", crash)
         with pytest.raises(KeyboardInterrupt):
             world.reconcile()
     world.db.execute("DELETE FROM signalbox.job_locks")

@@ -11,8 +11,8 @@ import psycopg
 import pytest
 
 from forecasts.errors import RunPodDenied, RunPodRefused, RunPodUnavailable, TriggerUnconfirmed
-from forecasts.inference import InferencePayload
-from forecasts.runpod import RunPod, open_runpod
+from forecasts.runs.inference_payload import InferencePayload
+from forecasts.runs.runpod import RunPod, open_runpod
 from forecasts.settings import settings
 from forecasts.tasks.update_calibration import update_calibration
 from signalbox.errors import SettingsRefused
@@ -35,7 +35,7 @@ SLOT = datetime(2026, 3, 9, 4, 30, tzinfo=UTC)  # NOON is the day after
 @pytest.fixture(autouse=True)
 def quick(runpod: RunPodStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     """RunPod's stand-in for each test, and no waiting for it."""
-    monkeypatch.setattr("forecasts.runpod.FIRST_BACKOFF", 0.01)
+    monkeypatch.setattr("forecasts.runs.runpod.FIRST_BACKOFF", 0.01)
 
 
 @pytest.fixture

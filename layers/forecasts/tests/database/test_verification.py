@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from forecasts.errors import MirrorFailed, RunPodDenied, RunPodUnavailable, TriggerUnconfirmed
-from forecasts.inference import InferencePayload
+from forecasts.runs.inference_payload import InferencePayload
 from forecasts.settings import settings
 from signalbox.errors import SettingsRefused
 from signalbox_laptop.stand_ins.faults import Fault

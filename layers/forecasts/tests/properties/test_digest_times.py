@@ -11,8 +11,8 @@ from zoneinfo import ZoneInfo, available_timezones
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forecasts.digest_times import next_digest
-from forecasts.preferences import DigestWish
+from forecasts.digests.digest_times import next_digest
+from forecasts.digests.preferences import DigestWish
 
 DAY, HOUR, MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
 START, END = datetime(2026, 1, 1, tzinfo=UTC), datetime(2028, 1, 1, tzinfo=UTC)

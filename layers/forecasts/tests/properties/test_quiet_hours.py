@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forecasts.quiet_hours import resume_at
+from forecasts.digests.quiet_hours import resume_at
 
 ZONES = sorted(available_timezones() - {"localtime"})
 SECOND, DAY = timedelta(seconds=1), timedelta(days=1)

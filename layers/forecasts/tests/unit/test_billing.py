@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from forecasts.billing import Price, Standing, Subscription, standing_of
+from forecasts.billing.standing import Price, Standing, Subscription, standing_of
 
 PLANS = {"price_pro": "pro", "price_pro_yearly": "pro", "starter_monthly": "starter"}
 PRO, STARTER = Price("price_pro"), Price("price_17", "starter_monthly")

@@ -6,7 +6,14 @@ from decimal import Decimal
 
 import pytest
 
-from forecasts.calibration import INFINITE, CalibrationVerdict, Coefficients, judge, largest_change, read_coefficients
+from forecasts.quality.calibration import (
+    INFINITE,
+    CalibrationVerdict,
+    Coefficients,
+    judge,
+    largest_change,
+    read_coefficients,
+)
 
 BOUND = Decimal("0.15")
 

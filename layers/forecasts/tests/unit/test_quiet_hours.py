@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from forecasts.digests.quiet_hours import resume_at
 from forecasts.errors import PreferencesRefused
-from forecasts.quiet_hours import resume_at
 
 
 def quiet(start: str, end: str) -> dict[str, Any]:

@@ -9,10 +9,10 @@ from email.utils import format_datetime
 
 import pytest
 
-from forecasts import runpod as client
 from forecasts.errors import RunPodDenied, RunPodRefused, RunPodUnavailable, TriggerUnconfirmed
-from forecasts.inference import InferencePayload
-from forecasts.runpod import RunPod, RunPodState
+from forecasts.runs import runpod as client
+from forecasts.runs.inference_payload import InferencePayload
+from forecasts.runs.runpod import RunPod, RunPodState
 from signalbox.budget import Budget
 from signalbox.http.client import HttpClient
 from signalbox.runtime.log import make_logger

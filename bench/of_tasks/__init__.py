@@ -1,0 +1,1 @@
+"""What tasks and starts cost."""

@@ -1,0 +1,1 @@
+"""Other job queues, measured beside."""

@@ -1,0 +1,1 @@
+"""What Stripe says of an organisation."""

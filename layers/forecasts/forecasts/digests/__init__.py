@@ -1,0 +1,1 @@
+"""When a digest is due, and when nobody is to be disturbed."""

@@ -1,0 +1,1 @@
+"""Whether forecasts are as good as they should be."""

@@ -1,0 +1,1 @@
+"""Forecast runs: found, submitted to RunPod, and followed."""
