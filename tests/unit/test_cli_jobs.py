@@ -335,5 +335,5 @@ def test_an_order_is_given_again_while_there_is_more_and_adds_up() -> None:
 
 
 def test_an_order_that_makes_no_progress_is_not_given_for_ever() -> None:
-    with pytest.raises(CommandFailed, match="no progress"):
+    with pytest.raises(CommandFailed, match="no further progress"):
         carry_out(part(1000, more=True), *[part(0, more=True)] * 3)

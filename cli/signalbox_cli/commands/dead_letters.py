@@ -50,7 +50,7 @@ def configure(parser: CommandParser) -> None:
     add_filters(parser)
     listing = parser.add_argument_group("list")
     listing.add_argument("--kinds", action="store_true", help="the kinds of failure instead")
-    listing.add_argument("--everything", action="store_true", help="also what is settled")
+    listing.add_argument("--everything", action="store_true", help="also closed ones")
     listing.add_argument("--limit", type=positive, default=50, metavar="N", help="at most so many (default: 50)")
     listing.add_argument("--before", metavar="PLACE", help="the next page, as a list names it")
     add_consent(parser)

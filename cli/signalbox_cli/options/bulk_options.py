@@ -51,7 +51,7 @@ def give(order: BulkCommand, args: Namespace, ids: list[str]) -> int:
         target = choose_target(args)
         if args.dry_run:
             return _preview(order, args, target, {"ids": ids})
-        return _told(order, args, target.operate(order.operation, ids=ids, **orderer(args)))
+        return _told(order, args, carry_out(target, order.operation, {"ids": ids}, args))
     require_consent(args)
     target = choose_target(args)
     filters = JOBS.filters(args)
@@ -67,19 +67,22 @@ def give(order: BulkCommand, args: Namespace, ids: list[str]) -> int:
 
 
 def carry_out(target: Target, operation: str, params: Mapping[str, Any], args: Namespace) -> dict[str, Any]:
-    """One call after the other while there is more: a function has only so much time."""
+    """Ask again while there is more: a call makes one pass, and passes by what others hold."""
     counts: Counter[str] = Counter()
+    refused: dict[str, Any] | None = None  # by the first call: to a second one, what the first did would look refused
     in_vain = 0
     while True:
         answer = target.operate(operation, **params, **orderer(args))
+        if refused is None:
+            refused = {name: answer[name] for name in ("refused",) if name in answer}
         numbers = {name: value for name, value in answer.items() if type(value) is int}
         changed = sum(value for name, value in numbers.items() if name not in ("held", "sent"))
         in_vain = 0 if changed else in_vain + 1
         counts.update({name: value for name, value in numbers.items() if name != "held"})
         if not answer.get("more"):
-            return {**answer, **counts}
+            return {**answer, **counts, **refused}
         if in_vain == _ROUNDS_IN_VAIN:
-            raise CommandFailed(f"it makes no progress any more; done so far: {dict(counts)}")
+            raise CommandFailed(f"no further progress: other transactions hold the rest; done so far: {dict(counts)}")
         say(f"{sum(counts.values()):,} so far")
 
 

@@ -138,7 +138,7 @@ def triage(db: Connection, selection: DeadLetterFilter, status: str, *, by: str,
         raise TransitionRefused("a dead letter becomes redriven by a redrive: `signalbox redrive`")
     require_filter(selection)
     with db.transaction():
-        held = db.execute(SQL["hold"], selection.values).fetchall()
+        held = db.execute(SQL["lock"], selection.values).fetchall()
         ids = [id_ for id_, found in held if found in sources]
         if selection.ids is not None:
             _require_all(selection.ids, dict(held), {*sources, str(target)}, target)

@@ -4,15 +4,8 @@ SELECT id::text, source, original_job_id::text, job_type, failure_reason, error_
     resolution_notes, resolved_by, resolved_at, redriven_at, reopened_at, notified_at, first_failed_at, last_failed_at
 FROM signalbox.dead_letter_jobs
 WHERE (%(before_at)s::timestamptz IS NULL OR (last_failed_at, id) < (%(before_at)s, %(before_id)s::uuid))
-    AND (%(ids)s::uuid[] IS NULL OR id = ANY (%(ids)s::uuid[]))
-    AND (%(statuses)s::text[] IS NULL OR status = ANY (%(statuses)s))
-    AND (%(source)s::text IS NULL OR source = %(source)s)
-    AND (%(job_type)s::text IS NULL OR job_type = %(job_type)s)
-    AND (%(fingerprint)s::text IS NULL OR fingerprint = %(fingerprint)s)
-    AND (%(severity)s::text IS NULL OR severity = %(severity)s)
-    AND (%(tenant)s::text IS NULL OR tenant = %(tenant)s)
-    AND (%(since)s::timestamptz IS NULL OR last_failed_at >= %(since)s)
-    AND (%(until)s::timestamptz IS NULL OR last_failed_at <= %(until)s)
+    AND
+    -- include: dead_letter_filter.matches
 ORDER BY last_failed_at DESC, id DESC
 LIMIT %(limit)s;
 
@@ -48,30 +41,16 @@ SELECT fingerprint, max(job_type) AS job_type, count(*) AS total,
     (array_agg(id::text ORDER BY last_failed_at DESC))[1] AS newest_id,
     count(*) OVER () AS all_kinds  -- of which the page may show fewer
 FROM signalbox.dead_letter_jobs
-WHERE (%(ids)s::uuid[] IS NULL OR id = ANY (%(ids)s::uuid[]))
-    AND (%(statuses)s::text[] IS NULL OR status = ANY (%(statuses)s))
-    AND (%(source)s::text IS NULL OR source = %(source)s)
-    AND (%(job_type)s::text IS NULL OR job_type = %(job_type)s)
-    AND (%(fingerprint)s::text IS NULL OR fingerprint = %(fingerprint)s)
-    AND (%(severity)s::text IS NULL OR severity = %(severity)s)
-    AND (%(tenant)s::text IS NULL OR tenant = %(tenant)s)
-    AND (%(since)s::timestamptz IS NULL OR last_failed_at >= %(since)s)
-    AND (%(until)s::timestamptz IS NULL OR last_failed_at <= %(until)s)
+WHERE
+    -- include: dead_letter_filter.matches
 GROUP BY fingerprint
 ORDER BY max(last_failed_at) DESC, fingerprint
 LIMIT %(limit)s;
 
--- hold: those to be triaged; in one order, so that two operators, or one and a redrive, can't wait for each other
+-- lock: those to be triaged; in one order, so that two operators, or one and a redrive, can't wait for each other
 SELECT id::text, status FROM signalbox.dead_letter_jobs
-WHERE (%(ids)s::uuid[] IS NULL OR id = ANY (%(ids)s::uuid[]))
-    AND (%(statuses)s::text[] IS NULL OR status = ANY (%(statuses)s))
-    AND (%(source)s::text IS NULL OR source = %(source)s)
-    AND (%(job_type)s::text IS NULL OR job_type = %(job_type)s)
-    AND (%(fingerprint)s::text IS NULL OR fingerprint = %(fingerprint)s)
-    AND (%(severity)s::text IS NULL OR severity = %(severity)s)
-    AND (%(tenant)s::text IS NULL OR tenant = %(tenant)s)
-    AND (%(since)s::timestamptz IS NULL OR last_failed_at >= %(since)s)
-    AND (%(until)s::timestamptz IS NULL OR last_failed_at <= %(until)s)
+WHERE
+    -- include: dead_letter_filter.matches
 ORDER BY id
 FOR UPDATE;
 

@@ -27,7 +27,7 @@ from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
 BATCH = 500
-MOST = 10_000  # of one order: what is left is said, and asked for again
+MOST = 10_000  # of one request: what is left is said, and asked for again
 SAMPLE = 10
 MOST_INVOCATIONS = 60  # a minute, if no rate says otherwise: Lambda knows no delay
 
@@ -42,13 +42,13 @@ class RedriveRequest:
     rate_per_minute: int | None
 
     def at(self, place: int) -> datetime:
-        """When the so-manieth job begins."""
+        """Return when the nth job starts at this rate."""
         return self.now + timedelta(minutes=place / self.rate_per_minute) if self.rate_per_minute else self.now
 
 
 @dataclass(slots=True)
 class RedriveResult:
-    """What has become of an order so far."""
+    """What has become of an request so far."""
 
     redriven: int = 0
     invoked: int = 0
@@ -75,19 +75,19 @@ def redrive(
     A filter finds open ones unless it names a status. A dry run changes nothing and says what would happen.
     `announce` is told the jobs, batch by batch and committed.
     """
-    order = RedriveRequest(by, reason, now, _checked_rate(rate_per_minute))
+    request = RedriveRequest(by, reason, now, _checked_rate(rate_per_minute))
     selection = _bounded(selection, payload)
     total, ids = _pick(db, selection)
     if selection.ids is not None:
         require_found(selection.ids, dict.fromkeys(ids))
     edited = None if payload is None else _edited(db, job_types, ids[0], payload)
     if dry_run:
-        return _preview(db, invoker, ids, total, order)
-    tally = RedriveResult()
+        return _preview(db, invoker, ids, total, request)
+    result = RedriveResult()
     for batch in _batches(ids):
-        announce(_redrive_batch(db, invoker, batch, order, tally, strict=selection.ids is not None, edited=edited))
-    left = total - tally.redriven - len(tally.refused)
-    return {"redriven": tally.redriven, "left": left, "last_at": _text(tally.last), "refused": _told(tally.refused)}
+        announce(_redrive_batch(db, invoker, batch, request, result, strict=selection.ids is not None, edited=edited))
+    left = total - result.redriven - len(result.refused)
+    return {"redriven": result.redriven, "left": left, "last_at": _text(result.last), "refused": _told(result.refused)}
 
 
 def _bounded(selection: DeadLetterFilter, payload: Mapping[str, Any] | None) -> DeadLetterFilter:
@@ -112,7 +112,7 @@ def _pick(db: Connection, selection: DeadLetterFilter) -> tuple[int, list[str]]:
 
 
 def _preview(
-    db: Connection, invoker: FunctionInvoker, ids: Sequence[str], total: int, order: RedriveRequest
+    db: Connection, invoker: FunctionInvoker, ids: Sequence[str], total: int, request: RedriveRequest
 ) -> dict[str, Any]:
     candidates = [one for batch in _batches(ids) for one in _read(db, batch)]
     refused = refusals(candidates, invoker.stack)
@@ -121,7 +121,7 @@ def _preview(
         "dry_run": True,
         "count": len(going),
         "left": total - len(ids),
-        "last_at": _text(order.at(len(going) - 1)) if going else None,
+        "last_at": _text(request.at(len(going) - 1)) if going else None,
         "sample": [one.shown for one in going[:SAMPLE]],
         "refused": _told(refused),
     }
@@ -131,8 +131,8 @@ def _redrive_batch(
     db: Connection,
     invoker: FunctionInvoker,
     ids: Sequence[str],
-    order: RedriveRequest,
-    tally: RedriveResult,
+    request: RedriveRequest,
+    result: RedriveResult,
     *,
     strict: bool,
     edited: Mapping[str, Any] | None,
@@ -144,27 +144,27 @@ def _redrive_batch(
         if strict and refused:
             raise TransitionRefused(_why_none(refused))
         going = [one for one in candidates if one.id not in refused and one.source != "invocation"]
-        times = {one.id: order.at(tally.redriven + place) for place, one in enumerate(going)}
+        times = {one.id: request.at(result.redriven + place) for place, one in enumerate(going)}
         _restart(db, [one for one in going if one.source == "job"], times, edited)
         _send_again(db, [one for one in going if one.source == "message"], times)
-        _mark_redriven(db, going, times, order, edited is not None)
-    tally.redriven += len(going)
-    tally.refused |= refused
+        _mark_redriven(db, going, times, request, edited is not None)
+    result.redriven += len(going)
+    result.refused |= refused
     if times:
-        tally.last = max(times.values())
+        result.last = max(times.values())
     for one in candidates:
         if one.source == "invocation" and one.id not in refused:
-            _invoke_again(db, invoker, one.id, order, tally)
+            _invoke_again(db, invoker, one.id, request, result)
     return [one.job_id for one in going if one.source == "job" and one.job_id]
 
 
 def _lock(db: Connection, ids: Sequence[str]) -> list[Candidate]:
     """Nobody else changes them, their jobs, or what these depend on, until this transaction ends.
 
-    Jobs before dead letters, as the worker does that fails a job; each in the order of their ids.
+    Jobs before dead letters, as the worker does that fails a job; each in the request of their ids.
     """
-    db.execute(SQL["hold_jobs"], {"ids": list(ids)})
-    db.execute(SQL["hold_letters"], {"ids": list(ids)})
+    db.execute(SQL["lock_jobs"], {"ids": list(ids)})
+    db.execute(SQL["lock_letters"], {"ids": list(ids)})
     return _read(db, ids)
 
 
@@ -181,7 +181,7 @@ def _restart(
         return
     rows = [{"id": one.job_id, "at": times[one.id].isoformat(), **(edited or {})} for one in going]
     groups = {one.job_group for one in going if one.job_group}
-    db.execute(SQL["hold_groups"], {"groups": list(groups), "jobs": [one.job_id for one in going]})
+    db.execute(SQL["lock_groups"], {"groups": list(groups), "jobs": [one.job_id for one in going]})
     if groups:
         db.execute(SQL["uncount"], {"rows": json.dumps(rows)})
     db.execute(SQL["restart"], {"rows": json.dumps(rows)})
@@ -194,29 +194,29 @@ def _send_again(db: Connection, going: Sequence[Candidate], times: Mapping[str, 
 
 
 def _mark_redriven(
-    db: Connection, going: Sequence[Candidate], times: Mapping[str, datetime], order: RedriveRequest, was_edited: bool
+    db: Connection, going: Sequence[Candidate], times: Mapping[str, datetime], request: RedriveRequest, was_edited: bool
 ) -> None:
     rows = [{"id": one.id, "at": times[one.id].isoformat()} for one in going]
-    values = {"rows": json.dumps(rows), "by": order.by, "reason": order.reason, "edited": was_edited}
-    db.execute(SQL["settle"], values)
+    values = {"rows": json.dumps(rows), "by": request.by, "reason": request.reason, "edited": was_edited}
+    db.execute(SQL["mark_redriven"], values)
 
 
 def _invoke_again(
-    db: Connection, invoker: FunctionInvoker, id_: str, order: RedriveRequest, tally: RedriveResult
+    db: Connection, invoker: FunctionInvoker, id_: str, request: RedriveRequest, result: RedriveResult
 ) -> None:
     """In a transaction of its own, since it waits for Lambda. First the call: one made twice is skipped by its slot."""
-    if tally.invoked >= (order.rate_per_minute or MOST_INVOCATIONS):
+    if result.invoked >= (request.rate_per_minute or MOST_INVOCATIONS):
         return  # it is among those that are left
     with db.transaction():
         [one] = _lock(db, [id_])
         if why := refusals([one], invoker.stack).get(id_):
-            tally.refused[id_] = why
+            result.refused[id_] = why
             return
         _invoke(invoker, one)
-        _mark_redriven(db, [one], {id_: order.now}, order, was_edited=False)
-    tally.invoked += 1
-    tally.redriven += 1
-    tally.last = max(tally.last or order.now, order.now)
+        _mark_redriven(db, [one], {id_: request.now}, request, was_edited=False)
+    result.invoked += 1
+    result.redriven += 1
+    result.last = max(result.last or request.now, request.now)
 
 
 def _invoke(invoker: FunctionInvoker, one: Candidate) -> None:

@@ -1,18 +1,11 @@
 -- pick: the dead letters that match, the oldest failure first, each with how many there are
 SELECT id::text, count(*) OVER () FROM signalbox.dead_letter_jobs
-WHERE (%(ids)s::uuid[] IS NULL OR id = ANY (%(ids)s::uuid[]))
-    AND (%(statuses)s::text[] IS NULL OR status = ANY (%(statuses)s))
-    AND (%(source)s::text IS NULL OR source = %(source)s)
-    AND (%(job_type)s::text IS NULL OR job_type = %(job_type)s)
-    AND (%(fingerprint)s::text IS NULL OR fingerprint = %(fingerprint)s)
-    AND (%(severity)s::text IS NULL OR severity = %(severity)s)
-    AND (%(tenant)s::text IS NULL OR tenant = %(tenant)s)
-    AND (%(since)s::timestamptz IS NULL OR last_failed_at >= %(since)s)
-    AND (%(until)s::timestamptz IS NULL OR last_failed_at <= %(until)s)
+WHERE
+    -- include: dead_letter_filter.matches
 ORDER BY last_failed_at, id
 LIMIT %(limit)s;
 
--- hold_jobs: lock their jobs, and those that these still wait for, so that none of them ends in between
+-- lock_jobs: lock their jobs, and those that these still wait for, so that none of them ends in between
 SELECT FROM signalbox.jobs
 WHERE id IN (
     SELECT coalesce(l.original_job_id, (l.metadata ->> 'job_id')::uuid) FROM signalbox.dead_letter_jobs AS l
@@ -25,7 +18,7 @@ WHERE id IN (
 ORDER BY id
 FOR NO KEY UPDATE;
 
--- hold_letters: lock the dead letters; another redrive or a triage waits here
+-- lock_letters: lock the dead letters; another redrive or a triage waits here
 SELECT FROM signalbox.dead_letter_jobs WHERE id = ANY (%(ids)s::uuid[]) ORDER BY id FOR UPDATE;
 
 -- read: what decides whether each can be redriven
@@ -70,7 +63,7 @@ FROM (
 -- No word of the status, which is known by now: the planner would take it for the way in.
 WHERE j.id = r.id;
 
--- hold_groups: those of the jobs, and those that completion jobs wait for; in one order, after the jobs, as settling does
+-- lock_groups: those of the jobs, and those that completion jobs wait for; in one order, after the jobs, as settling does
 SELECT FROM signalbox.job_groups
 WHERE id = ANY (%(groups)s::text[]) OR completion_job_id = ANY (%(jobs)s::uuid[])
 ORDER BY id
@@ -90,7 +83,7 @@ UPDATE signalbox.jobs AS j SET send_at = greatest(r.at, j.scheduled_for), update
 FROM jsonb_to_recordset(%(rows)s::jsonb) AS r (id uuid, at timestamptz)
 WHERE j.id = r.id AND (j.status = 'queued' OR (j.status = 'pending' AND j.unmet_dependencies = 0));
 
--- settle: the dead letters are redriven; the audit log says by whom, why, and for when
+-- mark_redriven: the dead letters are redriven; the audit log says by whom, why, and for when
 WITH changed AS (
     UPDATE signalbox.dead_letter_jobs AS l
     SET status = 'redriven', redrives = l.redrives + 1, redriven_at = clock_timestamp(), resolved_at = NULL,

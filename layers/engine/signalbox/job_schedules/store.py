@@ -118,7 +118,7 @@ def pause_schedule(db: Connection, which: str, *, by: Actor, now: datetime) -> J
     The newest pause counts.
     """
     with db.transaction():
-        found = _hold(db, which)
+        found = _lock(db, which)
         pause: dict[str, Any] = {"paused_at": now, "paused_by": by.name, "paused_reason": by.reason}
         return _change(
             db, replace(found, enabled=False, next_run_at=None, updated_at=now, **pause), by, "schedule.pause"
@@ -128,7 +128,7 @@ def pause_schedule(db: Connection, which: str, *, by: Actor, now: datetime) -> J
 def resume_schedule(db: Connection, which: str, *, by: Actor, now: datetime) -> JobSchedule:
     """Goes on with the next instant. Something that was to happen once, and has not, happens now."""
     with db.transaction():
-        found = _hold(db, which)
+        found = _lock(db, which)
         if found.enabled:
             return found
         overdue = found.run_at is not None and found.run_count == 0 and found.catch_up != "skip"
@@ -142,7 +142,7 @@ def resume_schedule(db: Connection, which: str, *, by: Actor, now: datetime) -> 
 def delete_schedule(db: Connection, which: str, *, by: Actor) -> JobSchedule:
     """Its jobs stay, and so does what the audit log tells of it."""
     with db.transaction():
-        found = _hold(db, which)
+        found = _lock(db, which)
         db.execute(SQL["delete"], {"id": found.id})
         detail = {"name": found.name, "run_count": found.run_count}
         audit.note(db, by, "schedule.delete", kind="schedule", id_=found.id, detail=detail)
@@ -283,9 +283,9 @@ def _find(db: Connection, which: str, query: str = "find") -> JobSchedule | None
         return cursor.execute(SQL[query], {"name": which, "id": _as_id(which)}).fetchone()
 
 
-def _hold(db: Connection, which: str) -> JobSchedule:
+def _lock(db: Connection, which: str) -> JobSchedule:
     """Waits for a run that is at it."""
-    return _find(db, which, "hold") or show_schedule(db, which)
+    return _find(db, which, "lock") or show_schedule(db, which)
 
 
 def _change(db: Connection, schedule: JobSchedule, by: Actor, action: str) -> JobSchedule:

@@ -7,7 +7,7 @@ SELECT id::text, name, job_type, payload_template, options, schedule_type, cron_
     expires_at, error, tenant, created_by, created_at, updated_at, metadata
 FROM signalbox.job_schedules WHERE name = %(name)s OR id = %(id)s;
 
--- hold: the same, and nobody else changes it or runs it before this transaction ends
+-- lock: the same, and nobody else changes it or runs it before this transaction ends
 SELECT id::text, name, job_type, payload_template, options, schedule_type, cron_expression, interval_ms, run_at, starts_at,
     timezone, catch_up, enabled, paused_at, paused_by, paused_reason, last_run_at, next_run_at, run_count, missed_count, max_runs,
     expires_at, error, tenant, created_by, created_at, updated_at, metadata

@@ -50,7 +50,7 @@ class SlotStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
-_SETTLED = {
+_SLOT_STATUS = {
     RunStatus.SUCCEEDED: SlotStatus.SUCCEEDED,
     RunStatus.SKIPPED: SlotStatus.SKIPPED,
     RunStatus.FAILED: SlotStatus.FAILED,
@@ -204,10 +204,10 @@ def record_slot(connection: Connection, backfill_id: str, slot: Slot, claim: Run
     values = {
         "id": backfill_id,
         "slot": slot.instant,
-        "status": _SETTLED[ending.status],
+        "status": _SLOT_STATUS[ending.status],
         "run_id": claim.run_id,
     }
-    connection.execute(SQL["settle"], values)
+    connection.execute(SQL["record_slot"], values)
 
 
 def record_unclaimed_slot(connection: Connection, backfill_id: str, slot: Slot, claim: RunClaim) -> None:
@@ -217,7 +217,7 @@ def record_unclaimed_slot(connection: Connection, backfill_id: str, slot: Slot, 
     if claim.status is RunStatus.MISSED:
         put_back(connection, backfill_id, [slot.instant])
     else:
-        connection.execute(SQL["settle_if_done"], values)
+        connection.execute(SQL["record_if_done"], values)
 
 
 def put_back(connection: Connection, backfill_id: str, slots: Sequence[datetime]) -> None:

@@ -71,12 +71,12 @@ UPDATE signalbox.backfill_slots
 SET status = 'pending', dispatched_at = NULL, attempts = attempts - 1
 WHERE backfill_id = %(id)s::uuid AND slot = ANY (%(slots)s) AND status = 'dispatched';
 
--- settle: what a slot's run came to; a retry may still turn a failure into a success, never the other way
+-- record_slot: what a slot's run came to; a retry may still turn a failure into a success, never the other way
 UPDATE signalbox.backfill_slots
 SET status = %(status)s, run_id = %(run_id)s, finished_at = now()
 WHERE backfill_id = %(id)s::uuid AND slot = %(slot)s AND status IN ('pending', 'dispatched', 'failed');
 
--- settle_if_done: another run has done the slot: before this backfill was ordered, or since
+-- record_if_done: another run has done the slot: before this backfill was ordered, or since
 UPDATE signalbox.backfill_slots AS s
 SET status = CASE WHEN done.started_at >= b.created_at THEN 'succeeded' ELSE 'skipped' END, run_id = done.id,
     finished_at = now()

@@ -30,12 +30,12 @@ class Grants:
     apart: bool
     advice: str = ""
 
-    def settle(self, connection: Connection) -> None:
+    def apply(self, connection: Connection) -> None:
         """Inside the caller's transaction: what it has made gets its owner and its grants."""
         if not self.apart:
             return
         try:
-            connection.execute(SQL["settle"])
+            connection.execute(SQL["apply_grants"])
         except psycopg.errors.LockNotAvailable:
             raise MigratorBusy(
                 "a table that is to get its owner is in use, and nothing was changed: try again"

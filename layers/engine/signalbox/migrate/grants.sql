@@ -22,7 +22,7 @@ BEGIN
 END
 $$;
 
--- settle: each object of our schemas to its owner, and to each group what it may do with it; touches only what is not so yet
+-- apply_grants: each object of our schemas to its owner, and to each group what it may do with it; touches only what is not so yet
 DO $$
 DECLARE
     rooms constant oid[] := ARRAY(

@@ -212,7 +212,7 @@ def _record(connection: Connection, roles: Grants | None) -> None:
     if roles is not None:
         with connection.transaction():
             _lock(connection)
-            roles.settle(connection)
+            roles.apply(connection)
 
 
 def _apply_one(connection: Connection, pack: Pack, migration: Migration, applied_by: str, roles: Grants | None) -> bool:
@@ -238,7 +238,7 @@ def _apply_one(connection: Connection, pack: Pack, migration: Migration, applied
         )
         connection.execute(SQL["record"], record)
         if roles is not None:
-            roles.settle(connection)
+            roles.apply(connection)
         return True
 
 

@@ -1,7 +1,7 @@
-"""An operator's order about many jobs, carried out in batches, each a short transaction with its line in the audit log.
+"""A bulk action changes many jobs in batches, each a short transaction with its line in the audit log.
 
-A batch passes by what a worker is just at; the rounds after it wait a moment for those. An order that its function has
-no time left for says that there is more: given again it goes on.
+It makes one pass. What a worker holds at that moment, or what no time was left for, it leaves, and says that there is
+more: the caller asks again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 
 from signalbox.budget import Budget
-from signalbox.errors import TransitionRefused, Unavailable
+from signalbox.errors import TransitionRefused
 from signalbox.jobs.status import JobStatus
 from signalbox.operate import audit
 from signalbox.operate.audit import Actor
@@ -30,8 +30,7 @@ SQL = load_queries(__file__)
 WAITING = (JobStatus.PENDING, JobStatus.QUEUED, JobStatus.PAUSED)
 # So many due jobs an order sends itself; dispatch_jobs, each minute, sends the rest.
 SENT_AT_ONCE = 1000
-_BRIEFLY, _PATIENTLY = "250", "2000"  # milliseconds
-_ROUNDS_IN_VAIN = 5
+LOCK_TIMEOUT_MS = "2000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,67 +82,48 @@ class BulkAction:
     due: list[str] = field(default_factory=list)
     row: int | None = None  # of the audit log; jobs that are named one by one have a row each
 
-    def run(self, *stages: BulkStep) -> BulkResult:
-        """Round by round, since a job may pass from one stage's states to another's meanwhile."""
+    def run(self, *steps: BulkStep) -> BulkResult:
+        """Make one pass over the jobs. Where it left some, because others held them or time was up, there is more."""
         if self.job_filter.ids is None:
             self.row = audit.note(
                 self.db, self.context.by, self.action, kind="jobs", detail={"selection": self.job_filter.given}
             )
-        patient, in_vain = False, 0
-        while not self.context.budget.spent:
-            changed, missed = self._round(stages, patient=patient)
-            if not changed and not missed:
-                return self._done(more=False)
-            in_vain = 0 if changed else in_vain + 1
-            if in_vain > _ROUNDS_IN_VAIN:
-                raise Unavailable(
-                    f"{missed:,} of the jobs are held by other transactions; what was done is done "
-                    f"({self._told}), so give the same order again for the rest"
-                )
-            patient = True
-        return self._done(more=True)
+        missed = 0
+        for step in steps:
+            for ids in batches(self.db, self.job_filter, step.statuses, self.context.budget):
+                missed += len(ids) - self._batch(step, ids)
+        return BulkResult(dict(self.counts), self.due, more=missed > 0 or self.context.budget.spent)
 
-    def _round(self, stages: Sequence[BulkStep], *, patient: bool) -> tuple[int, int]:
-        changed = missed = 0
-        for stage in stages:
-            for ids in batches(self.db, self.job_filter, stage.statuses, self.context.budget):
-                step, held = self._batch(stage, ids, patient=patient)
-                missed += len(ids) - held
-                if step is not None:
-                    changed += len(step.changed)
-                    self.context.announce([*step.changed, *step.followers])
-                    self.counts.update(step.counts)
-                    self.due += step.due[: SENT_AT_ONCE - len(self.due)]
-        return changed, missed
-
-    def _batch(self, stage: BulkStep, ids: Sequence[str], *, patient: bool) -> tuple[BatchResult | None, int]:
-        """None where others held what it needs."""
-        query = SQL["hold_patiently" if patient else "hold"]
+    def _batch(self, step: BulkStep, ids: Sequence[str]) -> int:
+        """Return how many of these jobs the step was done to."""
         try:
             with refusals_in_words(), self.db.transaction():
-                self.db.execute(SQL["wait_briefly"], {"milliseconds": _PATIENTLY if patient else _BRIEFLY})
-                values = {"ids": list(ids), "statuses": [*map(str, stage.statuses)]}
-                held = [id_ for (id_,) in self.db.execute(query, values).fetchall()]
-                if not held:
-                    return None, 0
-                step = stage.act(held, LOST_AFTER if len(self.due) < SENT_AT_ONCE else timedelta(0))
-                self._note(step)
-            return step, len(held)
+                locked = self._lock(step, ids)
+                if not locked:
+                    return 0
+                result = step.act(locked, LOST_AFTER if len(self.due) < SENT_AT_ONCE else timedelta(0))
+                self._note(result)
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
-            return None, 0
+            return 0
+        self.context.announce([*result.changed, *result.followers])
+        self.counts.update(result.counts)
+        self.due += result.due[: SENT_AT_ONCE - len(self.due)]
+        return len(locked)
 
-    def _note(self, step: BatchResult) -> None:
+    def _lock(self, step: BulkStep, ids: Sequence[str]) -> list[str]:
+        """Pass by the jobs that other transactions hold, and wait only where they hold all of them."""
+        self.db.execute(SQL["limit_waiting"], {"milliseconds": LOCK_TIMEOUT_MS})
+        values = {"ids": list(ids), "statuses": [*map(str, step.statuses)]}
+        for query in ("lock", "lock_patiently"):
+            if locked := self.db.execute(SQL[query], values).fetchall():
+                return [id_ for (id_,) in locked]
+        return []
+
+    def _note(self, result: BatchResult) -> None:
         if self.row is None:
-            audit.note_each(self.db, self.context.by, self.action, kind="job", ids=step.changed)
-        elif step.changed:
-            audit.count_up(self.db, self.row, step.counts)
-
-    def _done(self, *, more: bool) -> BulkResult:
-        return BulkResult(dict(self.counts), self.due, more)
-
-    @property
-    def _told(self) -> str:
-        return ", ".join(f"{count:,} {name}" for name, count in self.counts.items() if count) or "nothing"
+            audit.note_each(self.db, self.context.by, self.action, kind="job", ids=result.changed)
+        elif result.changed:
+            audit.count_up(self.db, self.row, result.counts)
 
 
 @contextmanager
@@ -154,7 +134,7 @@ def refusals_in_words() -> Iterator[None]:
     except psycopg.errors.CheckViolation as error:
         if error.diag.constraint_name != "job_transition_known":
             raise
-        raise TransitionRefused(f"{error.diag.message_primary}; nothing of this step was changed") from None
+        raise TransitionRefused(f"{error.diag.message_primary}; nothing of this result was changed") from None
 
 
 def ids_of(rows: Sequence[Any]) -> list[str]:

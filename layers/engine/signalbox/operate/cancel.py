@@ -32,7 +32,7 @@ class _Cancelling:
     def waiting(self, ids: Sequence[str], _: timedelta) -> BatchResult:
         why = f"cancelled by {self.by.name}" + (f": {self.by.reason}" if self.by.reason else "")
         self.db.execute(SQL["cancel_waiting"], {"ids": list(ids), "why": why})
-        followers = ids_of(self.db.execute(SQL["settle"], {"ids": list(ids)}).fetchall())
+        followers = ids_of(self.db.execute(SQL["resolve_dependents"], {"ids": list(ids)}).fetchall())
         released = ids_of(self.db.execute(SQL["find_released"], {"ids": followers}).fetchall()) if followers else []
         return BatchResult({"cancelled": len(ids)}, ids, released, followers)
 

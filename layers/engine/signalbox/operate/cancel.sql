@@ -7,7 +7,7 @@ SET status = 'cancelled', completed_at = t.now, updated_at = t.now, send_at = NU
 FROM (SELECT clock_timestamp() AS now OFFSET 0) AS t
 WHERE j.id = ANY (%(ids)s::uuid[]);
 
--- settle: what waited for them; answers what was released, cancelled or failed by that
+-- resolve_dependents: what waited for them; answers what was released, cancelled or failed by that
 SELECT id::text FROM unnest(signalbox.resolve_dependents(%(ids)s::uuid[])) AS id WHERE id IS NOT NULL;
 
 -- find_released: of those, the ones that may be sent

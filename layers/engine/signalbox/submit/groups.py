@@ -84,7 +84,7 @@ def _submit_completion(
         raise JobRefused(f"the completion job of group '{id_}' can't be one of it: it would wait for itself")
     [submitted] = submit(db, job_types, [completion], now)
     if submitted.created:
-        db.execute(SQL["hold_completion"], {"job_id": submitted.id})
+        db.execute(SQL["wait_for_group"], {"job_id": submitted.id})
     return submitted
 
 

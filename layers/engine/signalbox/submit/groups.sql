@@ -5,7 +5,7 @@ FROM signalbox.job_groups WHERE id = %(id)s;
 -- join: count the jobs that this transaction has submitted
 SELECT signalbox.finish_submits();
 
--- hold_completion: the job waits for its group, beside what else it waits for
+-- wait_for_group: the job waits for its group, beside what else it waits for
 UPDATE signalbox.jobs
 SET status = CASE WHEN status = 'queued' THEN 'pending' ELSE status END, unmet_dependencies = unmet_dependencies + 1,
     send_at = NULL, held_by = NULL, queued_at = NULL

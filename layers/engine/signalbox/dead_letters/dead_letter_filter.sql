@@ -1,0 +1,10 @@
+-- matches: the dead letters that a DeadLetterFilter names
+(%(ids)s::uuid[] IS NULL OR id = ANY (%(ids)s::uuid[]))
+AND (%(statuses)s::text[] IS NULL OR status = ANY (%(statuses)s))
+AND (%(source)s::text IS NULL OR source = %(source)s)
+AND (%(job_type)s::text IS NULL OR job_type = %(job_type)s)
+AND (%(fingerprint)s::text IS NULL OR fingerprint = %(fingerprint)s)
+AND (%(severity)s::text IS NULL OR severity = %(severity)s)
+AND (%(tenant)s::text IS NULL OR tenant = %(tenant)s)
+AND (%(since)s::timestamptz IS NULL OR last_failed_at >= %(since)s)
+AND (%(until)s::timestamptz IS NULL OR last_failed_at <= %(until)s)
