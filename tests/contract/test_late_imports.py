@@ -15,11 +15,8 @@ from tests.support.template import ROOT
 
 # module: what it imports late, and so who pays for it
 ENGINE = {
-    "aws.errors": {"botocore.exceptions"},
     "http.client": {"urllib3", "urllib3.exceptions"},  # only who asks a service outside
     "aws.clients": {"boto3", "botocore.config"},  # only a task that calls AWS
-    "aws.cold_storage": {"botocore.exceptions"},
-    "job_types.deliver_notification": {"botocore.exceptions"},
     # Only an operator's question; only the function that each is for.
     "app": {
         *("signalbox.operations", "signalbox.worker.worker", "signalbox.dead_letters.consumer"),
@@ -30,31 +27,18 @@ ENGINE = {
             "signalbox.ledger.task_payload",
         ),
     },
-    "publish.status_events": {"botocore.exceptions"},
     # Only what changes or submits jobs.
     "ledger.context": {"signalbox.publish.publisher", "signalbox.submit.insert"},
     "invocation": {"signalbox.publish.publisher"},
-    "aws.invoke_async": {"botocore.exceptions"},
-    "publish.lanes": {"botocore.exceptions"},
-    "migrate.logins": {"botocore.exceptions"},
     "migrate.migrations": {"hashlib"},  # only the migrator compares checksums
-    "tasks.notify_dead_letters": {"botocore.exceptions"},
     "submit.dependencies": {"graphlib"},  # only jobs that wait for others of their own submit
-    "dead_letters.redrive": {"botocore.exceptions"},
     "packs.suggest": {"difflib"},  # only a misspelt name
     "ledger.run": {"signalbox.ledger.backfill"},  # only a backfill's run
-    "job_types.tables.s3_errors": {"botocore.exceptions"},
-    "aws.s3_folder": {"botocore.exceptions"},
     "packs.schedule": {"cronsim"},  # only a schedule that is not even
-    "aws.sqs": {"botocore.exceptions"},
-    "aws.database_secret": {"botocore.exceptions"},
-    "job_types.webhooks.signing_key": {"botocore.exceptions"},
     "worker.timeout": {"ctypes"},  # only a time-out in a thread
     "jobs.verdict": {"hashlib"},  # only a job that fails for good
-    "worker.visibility": {"botocore.exceptions"},
 }
 FORECASTS = {
-    "api_key": {"botocore.exceptions"},
     "sources.observations": {"botocore.exceptions"},
     "sources.s3_mirror": {"boto3", "botocore", "botocore.config", "botocore.exceptions", "botocore.parsers"},
     "billing.stripe_api": {"stripe"},  # only one task, once a day

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
+from signalbox.aws.clients import Clients
+from signalbox.aws.secrets import read_secret
 from signalbox.errors import SettingsRefused, Unavailable
 
-if TYPE_CHECKING:
-    from mypy_boto3_secretsmanager import SecretsManagerClient
 
-
-def read_api_key(secretsmanager: SecretsManagerClient, name: str) -> str:
+def read_api_key(clients: Clients, name: str) -> str:
     """Read anew for each run, so that a rotated key needs no deploy. It is never logged."""
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    try:
-        secret = secretsmanager.get_secret_value(SecretId=name).get("SecretString", "").strip()
-    except (BotoCoreError, ClientError) as error:
-        raise Unavailable(f"secret {name} can't be read: {error}") from None
+    secret = read_secret(clients, name)
+    if secret is None:
+        raise Unavailable(f"secret {name} can't be read: there is no such secret, or it has no value yet")
     key = _field(secret, name) if secret.startswith("{") else secret
     if not key:
         raise SettingsRefused(f"secret {name} holds no key: store it as text, or as JSON with api_key")

@@ -59,7 +59,7 @@ def test_a_delay_beyond_what_sqs_knows_is_cut_to_that(jobs_stage: JobsStage) -> 
 
 def test_a_lane_that_is_not_there_is_named(jobs_stage: JobsStage) -> None:
     elsewhere = Lanes(jobs_stage.engine.resources.clients, "nowhere")
-    with pytest.raises(Unavailable, match="lane 'normal' takes no messages"):
+    with pytest.raises(Unavailable, match="queue nowhere-normal takes no messages"):
         elsewhere.send([JobMessage("018f0000-0000-7000-8000-000000000000", "do_nothing", "normal")])
     with pytest.raises(Unavailable, match="lane 'high' does not say how deep it is"):
         elsewhere.depth("high")

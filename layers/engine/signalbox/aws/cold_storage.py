@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from signalbox.aws.errors import code_of, unavailable
 from signalbox.errors import ArchiveRefused, ArchiveUnavailable
 
 if TYPE_CHECKING:
@@ -63,9 +64,7 @@ class ColdStorage:
         return sent
 
     def _send(self, key: str, body: bytes, sent: StoredObject) -> None:
-        from botocore.exceptions import BotoCoreError, ClientError
-
-        try:
+        with unavailable(f"bucket {self.bucket} does not take object {key}", ArchiveUnavailable):
             self.s3.put_object(
                 Bucket=self.bucket,
                 Key=key,
@@ -77,20 +76,16 @@ class ColdStorage:
                 ChecksumSHA256=sent.sha256,
                 Metadata={LINES_SHA256: sent.lines_sha256},
             )
-        except (BotoCoreError, ClientError) as error:
-            raise ArchiveUnavailable(f"bucket {self.bucket} does not take object {key}: {error}") from None
 
     def _find(self, key: str) -> StoredObject | None:
-        from botocore.exceptions import BotoCoreError, ClientError
-
         try:
             head = self.s3.head_object(Bucket=self.bucket, Key=key, ChecksumMode="ENABLED")
-        except ClientError as error:
-            if error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") == 404:
+        except Exception as error:
+            if code_of(error) == "404":  # a HEAD has no body to say more
                 return None
-            raise ArchiveUnavailable(f"bucket {self.bucket} does not tell of object {key}: {error}") from None
-        except BotoCoreError as error:
-            raise ArchiveUnavailable(f"bucket {self.bucket} does not tell of object {key}: {error}") from None
+            with unavailable(f"bucket {self.bucket} does not tell of object {key}", ArchiveUnavailable):
+                raise
+            raise  # an error of another kind
         return StoredObject(
             head["ContentLength"], head.get("ChecksumSHA256", ""), head["Metadata"].get(LINES_SHA256, "")
         )

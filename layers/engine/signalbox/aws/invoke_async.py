@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from signalbox.aws.clients import Clients
-from signalbox.errors import Unavailable
+from signalbox.aws.errors import unavailable
 from signalbox.packs.task import Task
 
 
@@ -21,13 +21,9 @@ class FunctionInvoker:
 
     def send(self, task: Task, payload: dict[str, Any]) -> None:
         """Queues the payload for the task's function; once this returns, Lambda has it."""
-        from botocore.exceptions import BotoCoreError, ClientError
-
         function = f"{self.stack}-{task.function}"
-        try:
+        with unavailable(f"a run of '{task.name}' could not be handed to {function}"):
             self.invoke(function, payload)
-        except (BotoCoreError, ClientError) as error:
-            raise Unavailable(f"a run of '{task.name}' could not be handed to {function}: {error}") from None
 
     def invoke(self, function: str, payload: object) -> None:
         """Queues the payload for a function, by its name; raises what boto3 raises."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from signalbox.aws.errors import unavailable
 from signalbox.budget import Budget
 from signalbox.errors import FolderKept, FolderRefused
 
@@ -53,12 +54,8 @@ def empty(s3: S3Client, bucket: str, folder: Folder, budget: Budget) -> bool:
 
 def _list(s3: S3Client, bucket: str, folder: Folder) -> list[ObjectIdentifierTypeDef]:
     """One page of versions and delete markers. A bucket that was never versioned has one version of each object."""
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    try:
+    with unavailable(f"{folder.prefix} can't be listed", FolderKept):
         answer = s3.list_object_versions(Bucket=bucket, Prefix=folder.prefix, MaxKeys=PAGE)
-    except (BotoCoreError, ClientError) as error:
-        raise FolderKept(f"{folder.prefix} can't be listed: {error}") from None
     entries = [*answer.get("Versions", []), *answer.get("DeleteMarkers", [])]
     if strangers := [entry["Key"] for entry in entries if not entry["Key"].startswith(folder.prefix)]:
         raise FolderRefused(
@@ -68,12 +65,8 @@ def _list(s3: S3Client, bucket: str, folder: Folder) -> list[ObjectIdentifierTyp
 
 
 def _delete(s3: S3Client, bucket: str, folder: Folder, page: Sequence[ObjectIdentifierTypeDef]) -> None:
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    try:
+    with unavailable(f"nothing in {folder.prefix} can be deleted", FolderKept):
         answer = s3.delete_objects(Bucket=bucket, Delete={"Objects": page, "Quiet": True})
-    except (BotoCoreError, ClientError) as error:
-        raise FolderKept(f"nothing in {folder.prefix} can be deleted: {error}") from None
     if errors := answer.get("Errors", []):
         first = errors[0]
         raise FolderKept(

@@ -1,32 +1,28 @@
-"""Sends messages to a queue: ten a call where their size allows, a few calls at once, and what was refused for a moment
-once more.
-
-A message counts as sent only when SQS says so. Callers send before they commit: what could not be sent is an error,
-nothing is lost, and what did go out goes out again with the next run. So receivers see each message at least once.
-"""
+"""Calls of SQS in batches: ten entries a call where their size allows, and a few calls at once."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Literal, Protocol
 
 from signalbox.aws.clients import Clients
+from signalbox.aws.errors import unavailable
 from signalbox.errors import Unavailable
 
-if TYPE_CHECKING:
-    from mypy_boto3_sqs import SQSClient
-
-CALL = 10  # as many as SQS takes
-CALL_BYTES = 2**20  # as much as it takes in one call
-AT_ONCE = 4
+BATCH = 10  # entries that SQS takes in one call
+BATCH_BYTES = 2**20
+CALLS_AT_ONCE = 8
 TRIES = 4
+
+Entry = dict[str, Any]
+Call = Literal["send_message_batch", "change_message_visibility_batch"]
 
 
 class QueueMessage(Protocol):
-    """What is sent: a pydantic model that says in which of the queue's fair groups it is."""
+    """A pydantic model that says in which of the queue's fair groups it is."""
 
     def model_dump_json(self) -> str: ...
 
@@ -34,54 +30,68 @@ class QueueMessage(Protocol):
 
 
 def publish(clients: Clients, queue: str, messages: Sequence[QueueMessage]) -> int:
-    """Sends all of them to the queue of this name, or raises; answers how many that was."""
-    from botocore.exceptions import BotoCoreError, ClientError
+    """Send all of them to the queue, or raise; return how many that was.
 
-    if not messages:
-        return 0
-    try:
-        url = queue_url(clients, queue)
-    except (BotoCoreError, ClientError) as error:
-        raise Unavailable(f"queue {queue} can't be found: {error}") from None
-    with ThreadPoolExecutor(AT_ONCE) as threads:
-        left = sum(threads.map(lambda call: _send(clients.sqs, url, call), _calls(messages)))
-    if left:
+    Callers send before they commit: if some can't be sent, nothing is lost, and the others are sent again by the next
+    run. So receivers see each message at least once.
+    """
+    entries = [{"MessageBody": message.model_dump_json(), "MessageGroupId": message.group()} for message in messages]
+    if left := len(entries) - call_in_batches(clients, "send_message_batch", {queue: entries}, tries=TRIES):
         raise Unavailable(f"{left} of {len(messages)} messages could not be sent to queue '{queue}': they go out again")
     return len(messages)
 
 
+def call_in_batches(
+    clients: Clients,
+    call: Call,
+    entries: Mapping[str, Sequence[Entry]],
+    *,
+    tries: int = 1,
+    has_time: Callable[[], bool] = lambda: True,
+) -> int:
+    """Make a call with the entries of each queue, and return how many SQS took. Raise Unavailable where it can't be
+    reached. Entries that SQS refuses are tried again, if there is another try."""
+    batches = [(queue, batch) for queue, some in entries.items() for batch in _batches(some)]
+    sqs = clients.sqs  # made here, since the threads share it
+
+    def take(one: tuple[str, list[Entry]]) -> int:
+        queue, batch = one
+        with unavailable(f"queue {queue} takes no messages"):
+            return _take(getattr(sqs, call), queue_url(clients, queue), batch, tries) if has_time() else 0
+
+    if len(batches) == 1:
+        return take(batches[0])
+    with ThreadPoolExecutor(CALLS_AT_ONCE) as threads:
+        return sum(threads.map(take, batches))
+
+
+def _take(call: Callable[..., Any], url: str, batch: list[Entry], tries: int) -> int:
+    left = [{"Id": str(place), **entry} for place, entry in enumerate(batch)]
+    for attempt in range(tries):
+        if attempt:
+            time.sleep(0.1 * 2 ** (attempt - 1))
+        refused = {failed["Id"] for failed in call(QueueUrl=url, Entries=left).get("Failed", [])}
+        left = [entry for entry in left if entry["Id"] in refused]
+        if not left:
+            break
+    return len(batch) - len(left)
+
+
 @cache
 def queue_url(clients: Clients, name: str) -> str:
-    """Asked once an execution environment, so that the template needs no variable for each."""
+    """Return a queue's address, asked for once an environment, so that the template needs no variable for each."""
     return clients.sqs.get_queue_url(QueueName=name)["QueueUrl"]
 
 
-def _calls(messages: Sequence[QueueMessage]) -> Iterator[list[dict[str, Any]]]:
-    entries: list[dict[str, Any]] = []
+def _batches(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
+    batch: list[Entry] = []
     size = 0
-    for message in messages:
-        body = message.model_dump_json()
-        weight = len(body.encode())
-        if len(entries) == CALL or (entries and size + weight > CALL_BYTES):
-            yield entries
-            entries, size = [], 0
-        entries.append({"Id": str(len(entries)), "MessageBody": body, "MessageGroupId": message.group()})
+    for entry in entries:
+        weight = len(entry.get("MessageBody", "").encode())
+        if len(batch) == BATCH or (batch and size + weight > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(entry)
         size += weight
-    yield entries
-
-
-def _send(sqs: SQSClient, queue_url: str, entries: list[dict[str, Any]]) -> int:
-    """How many of the entries SQS did not take, after the last try."""
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    for attempt in range(TRIES):
-        try:
-            answer = sqs.send_message_batch(QueueUrl=queue_url, Entries=entries)  # type: ignore[arg-type]
-        except (BotoCoreError, ClientError) as error:
-            raise Unavailable(f"queue {queue_url} takes no messages: {error}") from None
-        refused = {failed["Id"] for failed in answer.get("Failed", [])}
-        entries = [entry for entry in entries if entry["Id"] in refused]
-        if not entries:
-            return 0
-        time.sleep(0.1 * 2**attempt)
-    return len(entries)
+    if batch:
+        yield batch

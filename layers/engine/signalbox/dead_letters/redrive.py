@@ -16,10 +16,11 @@ from typing import Any
 
 from psycopg.rows import class_row
 
+from signalbox.aws.errors import unavailable
 from signalbox.aws.invoke_async import FunctionInvoker
 from signalbox.dead_letters.letters import OPEN, DeadLetterFilter, require_filter, require_found
 from signalbox.dead_letters.redrive_checks import Candidate, refusals
-from signalbox.errors import JobRefused, PayloadRefused, TransitionRefused, Unavailable
+from signalbox.errors import JobRefused, PayloadRefused, TransitionRefused
 from signalbox.packs.job_payload import MOST_BYTES, check_payload
 from signalbox.packs.registries import JobTypeRegistry
 from signalbox.postgres.connection import Connection
@@ -220,13 +221,9 @@ def _invoke_again(
 
 
 def _invoke(invoker: FunctionInvoker, one: Candidate) -> None:
-    from botocore.exceptions import BotoCoreError, ClientError
-
     function = str(one.function)
-    try:
+    with unavailable(f"dead letter {one.id} was not redriven: {function} takes no invocation"):
         invoker.invoke(function, one.payload)
-    except (BotoCoreError, ClientError) as error:
-        raise Unavailable(f"dead letter {one.id} was not redriven: {function} takes no invocation: {error}") from None
 
 
 def _edited(db: Connection, job_types: JobTypeRegistry, id_: str, payload: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,10 +10,10 @@ import json
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+from signalbox.http.retry_after import seconds_to_wait
 
 if TYPE_CHECKING:
     from urllib3 import PoolManager
@@ -82,7 +82,7 @@ class HttpClient:
             f"status {response.status}",
             response.data,
             _number(response.headers.get("Content-Length")),
-            _seconds(response.headers.get("Retry-After")),
+            seconds_to_wait(response.headers.get("Retry-After")),
         )
         return replace(answer, doubtful=_is_doubtful(answer))
 
@@ -116,23 +116,6 @@ def _words(error: HTTPError) -> str:
         (exceptions.ProtocolError, "the connection broke"),
     )
     return next((words for kind, words in kinds if isinstance(error, kind)), type(error).__name__)
-
-
-def _seconds(given: str | None) -> float | None:
-    """Retry-After: so many seconds, or until a date."""
-    if given is None:
-        return None
-    try:
-        return max(0.0, float(given))
-    except ValueError:
-        return _until(given)
-
-
-def _until(given: str) -> float | None:
-    try:
-        return max(0.0, (parsedate_to_datetime(given).astimezone(UTC) - datetime.now(UTC)).total_seconds())
-    except ValueError:
-        return None
 
 
 def _number(given: str | None) -> int | None:

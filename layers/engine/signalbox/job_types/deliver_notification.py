@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from signalbox.aws.errors import classify
+from signalbox.aws.errors import classify, is_aws_error
 from signalbox.packs.job_payload import JobPayload
 from signalbox.packs.outcome import Completed, More, Permanent
 from signalbox.postgres.queries import load_queries
@@ -167,11 +167,11 @@ def _in_the_application(context: JobContext) -> Completed:
 
 
 def _call(service: str, call: Callable[..., Any], **asked: Any) -> Any:
-    from botocore.exceptions import BotoCoreError, ClientError
-
     try:
         return call(**asked)
-    except (BotoCoreError, ClientError) as error:
+    except Exception as error:
+        if not is_aws_error(error):
+            raise
         raise classify(error, service) from None
 
 

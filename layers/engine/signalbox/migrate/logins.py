@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from signalbox.aws.clients import Clients
-from signalbox.errors import SettingsRefused, Unavailable
+from signalbox.aws.secrets import read_secret
+from signalbox.errors import SettingsRefused
 
 Group = Literal["writer", "reader"]
 
@@ -40,16 +41,9 @@ def read_logins(clients: Clients, arn: str, group: Group) -> Iterator[LogIn]:
 
 
 def _read(clients: Clients, arn: str, stage: str, group: Group) -> LogIn | None:
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    try:
-        text = clients.secretsmanager.get_secret_value(SecretId=arn, VersionStage=stage)["SecretString"]
-    except KeyError:
-        raise SettingsRefused(f"secret {arn} holds bytes: store username and password as JSON") from None
-    except (BotoCoreError, ClientError) as error:
-        if isinstance(error, ClientError) and error.response["Error"]["Code"] == "ResourceNotFoundException":
-            return None  # as Secrets Manager says, too, of a version that there is not
-        raise Unavailable(f"secret {arn} can't be read: {error}") from None
+    text = read_secret(clients, arn, stage)
+    if text is None:
+        return None
     try:
         fields = json.loads(text)
         return LogIn(str(fields["username"]), str(fields["password"]), group)

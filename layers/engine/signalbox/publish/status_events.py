@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from signalbox.aws.clients import Clients
+from signalbox.aws.errors import is_aws_error
 from signalbox.runtime.log import Logger
 
 if TYPE_CHECKING:
@@ -50,15 +51,15 @@ def publish_events(clients: Clients, bus: str | None, changes: Sequence[StatusEv
 
 
 def _put(events: EventBridgeClient, bus: str, changes: Sequence[StatusEvent], log: Logger) -> int:
-    from botocore.exceptions import BotoCoreError, ClientError
-
     entries: list[PutEventsRequestEntryTypeDef] = [
         {"Source": SOURCE, "DetailType": DETAIL_TYPE, "Detail": json.dumps(asdict(change)), "EventBusName": bus}
         for change in changes
     ]
     try:
         answer = events.put_events(Entries=entries)
-    except (BotoCoreError, ClientError) as error:
+    except Exception as error:
+        if not is_aws_error(error):
+            raise
         log.warning("events.refused", extra={"bus": bus, "error": type(error).__name__})
         return 0
     return len(entries) - int(answer.get("FailedEntryCount", 0))

@@ -13,7 +13,7 @@ from typing import Any
 
 from psycopg.rows import class_row
 
-from signalbox.errors import Unavailable
+from signalbox.aws.errors import unavailable
 from signalbox.ledger.context import Context, Done
 from signalbox.postgres.queries import load_queries
 from signalbox.runtime.job_metrics import count_dead_letters
@@ -81,13 +81,9 @@ def _publish(context: Context, batch: Sequence[Kind], untold: int) -> None:
 
 
 def _send(context: Context, topic: str, subject: str, text: str, severity: str) -> None:
-    from botocore.exceptions import BotoCoreError, ClientError
-
     attributes: Any = {"severity": {"DataType": "String", "StringValue": severity}}  # to subscribe to some of it
-    try:
+    with unavailable("the operators' topic takes no message; they are told by the next run"):
         context.clients.sns.publish(TopicArn=topic, Subject=subject, Message=text, MessageAttributes=attributes)
-    except (BotoCoreError, ClientError) as error:
-        raise Unavailable(f"the operators' topic takes no message; they are told by the next run: {error}") from None
 
 
 def _subject(stack: str, batch: Sequence[Kind], number: int) -> str:

@@ -132,7 +132,7 @@ def open_runpod(context: Context) -> RunPod:
     given = settings()
     if not given.runpod_endpoint_id:
         raise SettingsRefused("the pack forecasts knows no RunPod endpoint: set FORECASTS_RUNPOD_ENDPOINT_ID")
-    key = read_api_key(context.clients.secretsmanager, given.runpod_secret)
+    key = read_api_key(context.clients, given.runpod_secret)
     url = f"{given.runpod_base_url.rstrip('/')}/{given.runpod_endpoint_id}"
     return RunPod(HttpClient(given.runpod_timeout_seconds), url, key, context.budget, context.log)
 

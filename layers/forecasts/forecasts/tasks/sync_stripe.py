@@ -85,7 +85,7 @@ def _stale(context: Context) -> list[SyncedOrganization]:
 
 def _connect(context: Context) -> Stripe:
     given = settings()
-    key = read_api_key(context.clients.secretsmanager, given.stripe_secret)
+    key = read_api_key(context.clients, given.stripe_secret)
     return Stripe.at(given.stripe_base_url, key, given.stripe_timeout_seconds)
 
 

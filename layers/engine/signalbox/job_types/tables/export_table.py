@@ -15,10 +15,10 @@ from typing import Annotated, Any, Literal, Self
 from psycopg import sql
 from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
 
+from signalbox.aws.errors import s3_errors
 from signalbox.job_types.tables.allowed_bucket import find_bucket
 from signalbox.job_types.tables.allowed_table import ColumnName, Table, TableName, find_table, prepare
 from signalbox.job_types.tables.multipart_upload import Upload, UploadedFile
-from signalbox.job_types.tables.s3_errors import s3_errors
 from signalbox.packs.job_payload import JobPayload
 from signalbox.packs.outcome import Completed, More, Outcome, Permanent
 from signalbox.postgres.queries import load_queries

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from signalbox.job_types.tables.s3_errors import s3_errors
+from signalbox.aws.errors import s3_errors
 from signalbox.packs.outcome import JobFailed
 
 if TYPE_CHECKING:

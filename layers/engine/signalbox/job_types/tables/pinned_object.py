@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from signalbox.job_types.tables.s3_errors import s3_errors
+from signalbox.aws.errors import s3_errors
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

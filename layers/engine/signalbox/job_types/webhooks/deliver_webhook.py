@@ -11,8 +11,7 @@ import random
 import re
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import timedelta
 from typing import Annotated, Any
 
 from pydantic import Field, JsonValue, ValidationInfo, field_validator
@@ -20,6 +19,7 @@ from pydantic import Field, JsonValue, ValidationInfo, field_validator
 from signalbox.errors import Refused, Unavailable
 from signalbox.http.dns import addresses_of
 from signalbox.http.pinned_exchange import WebhookResponse, send
+from signalbox.http.retry_after import seconds_to_wait
 from signalbox.http.url import Receiver, read_url, require_allowed
 from signalbox.job_types.webhooks.breaker import Breaker
 from signalbox.job_types.webhooks.signature import sign
@@ -187,13 +187,5 @@ def _failure(host: str, answer: WebhookResponse, execution: int) -> JobFailed:
 
 
 def _retry_after(given: str | None) -> timedelta | None:
-    """So many seconds, or until a date."""
-    if given is None:
-        return None
-    if given.isascii() and given.isdigit():
-        return min(max(timedelta(seconds=int(given[:9])), SHORTEST_WAIT), LONGEST_WAIT)
-    try:
-        wait = parsedate_to_datetime(given).astimezone(UTC) - datetime.now(UTC)
-    except ValueError:
-        return None
-    return min(max(wait, SHORTEST_WAIT), LONGEST_WAIT)
+    seconds = seconds_to_wait(given)
+    return None if seconds is None else min(max(timedelta(seconds=seconds), SHORTEST_WAIT), LONGEST_WAIT)

@@ -13,7 +13,8 @@ from contextlib import suppress
 
 from signalbox.aws.clients import Clients
 from signalbox.aws.errors import classify
-from signalbox.errors import Refused
+from signalbox.aws.secrets import read_secret
+from signalbox.errors import Refused, SettingsRefused, Unavailable
 
 KEPT_SECONDS = 300.0  # so that a key that was changed is used soon, and most deliveries ask nobody
 MOST_KEPT = 500
@@ -62,17 +63,16 @@ def _read_all(clients: Clients, secret: str) -> tuple[bytes, ...]:
 
 def _read(clients: Clients, secret: str, stage: str) -> str | None:
     """Return its text, or None where it has no version at a stage other than the current one."""
-    from botocore.exceptions import BotoCoreError, ClientError
-
     try:
-        found = clients.secretsmanager.get_secret_value(SecretId=secret, VersionStage=stage)
-        return found.get("SecretString", "").strip()
-    except (BotoCoreError, ClientError) as error:
-        if isinstance(error, ClientError) and error.response["Error"]["Code"] == "ResourceNotFoundException":
-            if stage != "AWSCURRENT":
-                return None
-            raise SigningKeyRefused(_missing(secret)) from None
-        raise classify(error, f"secret '{secret}'") from None
+        text = read_secret(clients, secret, stage)
+    except Unavailable as error:
+        cause = error.__cause__
+        raise classify(cause if isinstance(cause, Exception) else error, f"secret '{secret}'") from None
+    except SettingsRefused:  # bytes
+        return ""
+    if text is None and stage == "AWSCURRENT":
+        raise SigningKeyRefused(_missing(secret))
+    return text
 
 
 def _missing(secret: str) -> str:
