@@ -26,8 +26,8 @@ from tests.rights.plugin import (  # noqa: F401 - hooks, and a fixture for all t
     pytest_testnodedown,
 )
 from tests.support.build import Interpreter, runtime_version
+from tests.support.db_users import log_in
 from tests.support.invoke_recorder import InvokeRecorder
-from tests.support.log_ins import log_in
 from tests.support.schema import make_schema
 from tests.support.server_home import lies_in_memory, server_home
 from tests.support.stage import Stage

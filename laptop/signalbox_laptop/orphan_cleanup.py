@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 from signalbox_laptop.home import Home
-from signalbox_laptop.postgres.embedded import running_on, stop_leftover
+from signalbox_laptop.postgres.embedded import running_on, stop_orphan
 from signalbox_laptop.processes import end, runs
 
 # moto is given the first; each function's process has the second, and so have those that it starts.
@@ -21,18 +21,18 @@ HOME_VARIABLE = "SIGNALBOX_LAPTOP_HOME"
 _TASK_ROOT = "LAMBDA_TASK_ROOT"
 
 
-def find_leftovers(home: Home) -> list[psutil.Process]:
+def find_orphans(home: Home) -> list[psutil.Process]:
     """To be called when no supervisor runs: what it left running."""
     server = running_on(home.database)
     return [*_belonging_to(home.folder), *([server] if server else [])]
 
 
-def remove_leftovers(home: Home) -> bool:
+def remove_orphans(home: Home) -> bool:
     """To be called when no supervisor runs. Says whether there was anything to end."""
     processes = list(_belonging_to(home.folder))
     for process in processes:
         end(process)
-    server = stop_leftover(home.database)
+    server = stop_orphan(home.database)
     shutil.rmtree(home.folder / "tmp", ignore_errors=True)
     home.forget()
     return server or bool(processes)

@@ -26,7 +26,7 @@ from signalbox_laptop.errors import DatabaseUnfit, LaptopError, PortTaken, Resou
 from signalbox_laptop.home import Home, StackState
 from signalbox_laptop.interrupts import Interrupts
 from signalbox_laptop.moto.process import MotoProcess
-from signalbox_laptop.orphan_cleanup import remove_leftovers
+from signalbox_laptop.orphan_cleanup import remove_orphans
 from signalbox_laptop.postgres.embedded import EmbeddedPostgres
 from signalbox_laptop.processes import ProcessRecord
 from signalbox_laptop.up import LET_GO, StackOptions
@@ -62,7 +62,7 @@ def _supervise(options: StackOptions, stop: threading.Event, interrupts: Interru
         if not parts.enter_context(home.locked()):
             raise StackRunning(_running(home))
         home.clear_logs()
-        remove_leftovers(home)
+        remove_orphans(home)
         home.write_supervisor(ProcessRecord.of(os.getpid()))
         parts.callback(home.forget)
         moto = MotoProcess(home.folder)

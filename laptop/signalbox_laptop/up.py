@@ -24,7 +24,7 @@ import psutil
 
 from signalbox_laptop.errors import LaptopError
 from signalbox_laptop.home import Home, StackState
-from signalbox_laptop.orphan_cleanup import find_leftovers, remove_leftovers
+from signalbox_laptop.orphan_cleanup import find_orphans, remove_orphans
 from signalbox_laptop.processes import end, wait_for_end
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,7 +67,7 @@ class StackStatus:
     state: StackState | None = None
     detail: Mapping[str, Any] | None = None
     database_answers: bool = False
-    leftovers: Sequence[int] = ()  # where none runs: the processes of one that was killed
+    orphans: Sequence[int] = ()  # where none runs: the processes of one that was killed
 
 
 def up(options: StackOptions, report: Report) -> StackState:
@@ -99,14 +99,14 @@ def down(home_folder: Path, report: Report) -> bool:
         state = home.read_state()
         report(f"stopping {state.stack if state else 'the stack that is starting'} (process {supervisor.pid})")
         end(supervisor, patience_seconds=_STOP_PATIENCE_SECONDS)
-    return remove_leftovers(home) or supervisor is not None
+    return remove_orphans(home) or supervisor is not None
 
 
 def status(home_folder: Path) -> StackStatus:
     """How the stack there is, in its own words where it answers."""
     home = Home(home_folder)
     if home.supervisor() is None:
-        return StackStatus(False, leftovers=sorted(process.pid for process in find_leftovers(home)))
+        return StackStatus(False, orphans=sorted(process.pid for process in find_orphans(home)))
     state = home.read_state()
     return StackStatus(True, state, _ask(state), _database_answers(state)) if state else StackStatus(True)
 

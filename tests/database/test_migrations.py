@@ -17,7 +17,7 @@ from signalbox.invocation import Invocation
 from signalbox.migrate import migrations
 from signalbox.migrate.migrator import Migrator
 from signalbox.packs.pack import Pack
-from tests.support.catalogue import job_types
+from tests.support.schema_objects import schema_objects
 from tests.support.stage import NOON, as_url
 
 NUMBERS = "-- serves: 1\nCREATE TABLE numbers.numbers (n int);\n"
@@ -39,7 +39,7 @@ def empty(empty_dsn: str) -> Iterator[psycopg.Connection]:
 def test_a_plan_changes_nothing(empty: psycopg.Connection, numbers: Pack) -> None:
     planned = migrations.plan(empty, [ENGINE, numbers])
     assert [migration.label for migration in planned][-1] == "numbers/0001_numbers"
-    assert job_types(empty) == []
+    assert schema_objects(empty) == []
 
 
 def test_applying_twice_applies_once(empty: psycopg.Connection, numbers: Pack) -> None:

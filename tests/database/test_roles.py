@@ -19,7 +19,7 @@ from signalbox.migrate.grants import Grants, find_roles
 from signalbox.migrate.logins import LogIn
 from signalbox.packs.pack import Pack
 from tests.fixtures import new_database
-from tests.support.log_ins import log_in
+from tests.support.db_users import log_in
 from tests.support.schema import make_schema
 
 ROOMS = ("signalbox", "forecasts")
@@ -28,7 +28,7 @@ ALL = (*sorted(WRITES), "TRUNCATE", "REFERENCES", "TRIGGER")
 
 
 @pytest.fixture(scope="module")
-def settled(server: str) -> Iterator[psycopg.Connection]:
+def migrated(server: str) -> Iterator[psycopg.Connection]:
     """The engine and a pack, as the superuser sees them."""
     with new_database(server) as dsn:
         make_schema(dsn, [ENGINE, PACK])
@@ -49,18 +49,18 @@ def rights(db: psycopg.Connection, role: str, table: str) -> set[str]:
     return {row[0] for row in db.execute(query, (list(ALL), role, table)).fetchall()}
 
 
-def test_each_table_is_the_owners_the_writer_writes_it_and_the_reader_reads_it(settled: psycopg.Connection) -> None:
-    found = tables(settled)
+def test_each_table_is_the_owners_the_writer_writes_it_and_the_reader_reads_it(migrated: psycopg.Connection) -> None:
+    found = tables(migrated)
     assert len(found) > 40
     for table, kind, owner in found:
         only_read = kind in "vm" or table == "signalbox.schema_migrations"
         assert owner == "signalbox_owner", table
-        assert rights(settled, "signalbox_writer", table) == ({"SELECT"} if only_read else WRITES), table
-        assert rights(settled, "signalbox_reader", table) == {"SELECT"}, table
+        assert rights(migrated, "signalbox_writer", table) == ({"SELECT"} if only_read else WRITES), table
+        assert rights(migrated, "signalbox_reader", table) == {"SELECT"}, table
 
 
-def test_each_function_is_the_owners_and_only_the_writer_calls_it(settled: psycopg.Connection) -> None:
-    found = settled.execute(
+def test_each_function_is_the_owners_and_only_the_writer_calls_it(migrated: psycopg.Connection) -> None:
+    found = migrated.execute(
         "SELECT oid::regprocedure::text, pg_get_userbyid(proowner)::text, "
         "has_function_privilege('signalbox_writer', oid, 'EXECUTE'), "
         "has_function_privilege('signalbox_reader', oid, 'EXECUTE'), has_function_privilege('public', oid, 'EXECUTE') "
@@ -71,8 +71,8 @@ def test_each_function_is_the_owners_and_only_the_writer_calls_it(settled: psyco
     assert [row for row in found if row[1:] != ("signalbox_owner", True, False, False)] == []
 
 
-def test_a_function_with_the_owners_rights_says_where_it_looks_for_names(settled: psycopg.Connection) -> None:
-    found = settled.execute(
+def test_a_function_with_the_owners_rights_says_where_it_looks_for_names(migrated: psycopg.Connection) -> None:
+    found = migrated.execute(
         "SELECT oid::regprocedure::text FROM pg_proc WHERE prosecdef AND pronamespace::regnamespace::text = ANY (%s) "
         "AND NOT coalesce(array_to_string(proconfig, ','), '') LIKE '%%search_path=pg_catalog, pg_temp%%'",
         (list(ROOMS),),
@@ -81,10 +81,10 @@ def test_a_function_with_the_owners_rights_says_where_it_looks_for_names(settled
 
 
 @pytest.mark.parametrize("role", ["writer", "reader"])
-def test_nobody_but_the_owner_makes_anything_in_the_schemas(settled: psycopg.Connection, role: str) -> None:
+def test_nobody_but_the_owner_makes_anything_in_the_schemas(migrated: psycopg.Connection, role: str) -> None:
     query = "SELECT has_schema_privilege(%s, nspname, 'CREATE') FROM pg_namespace WHERE nspname::text = ANY (%s)"
-    assert settled.execute(query, (f"signalbox_{role}", list(ROOMS))).fetchall() == [(False,), (False,)]
-    staging = settled.execute(query, (f"signalbox_{role}", ["signalbox_staging"])).fetchone()
+    assert migrated.execute(query, (f"signalbox_{role}", list(ROOMS))).fetchall() == [(False,), (False,)]
+    staging = migrated.execute(query, (f"signalbox_{role}", ["signalbox_staging"])).fetchone()
     assert staging == (role == "writer",)
 
 

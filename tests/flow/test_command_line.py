@@ -451,7 +451,7 @@ def test_status_says_where_the_stack_is(signalbox: Signalbox, announced: dict[st
     assert {"stack", "endpoint", "database", "region", "api", "home"} <= answer.keys()
     assert {name: answer[name] for name in announced} == announced
     assert (answer["running"], answer["ready"], answer["detail"]["clock"]) == (True, True, False)
-    assert (answer["database_answers"], answer["leftovers"]) == (True, [])
+    assert (answer["database_answers"], answer["orphans"]) == (True, [])
     assert f"endpoint  {announced['endpoint']}" in signalbox("status").out
 
 

@@ -95,7 +95,7 @@ def test_what_a_killed_stack_left_over_is_told_and_ended_by_down(home: Path) -> 
     assert "`signalbox down` ends them" in text.out
     answer = json.loads(told.out)
     assert answer["running"] is False
-    assert server.pid in answer["leftovers"]
+    assert server.pid in answer["orphans"]
     (failure,) = [
         found for found in json.loads(signalbox("doctor", "--json").out)["findings"] if found["verdict"] == "fail"
     ]

@@ -69,7 +69,7 @@ class Load:
 
     def __init__(self, dsn: str, crowd: JobCrowd) -> None:
         self._dsn, self._crowd, self._chance = dsn, crowd, random.Random(11)
-        self._catalogue = JobTypeRegistry(ENDURE_TYPES)
+        self._job_types = JobTypeRegistry(ENDURE_TYPES)
 
     def turn(self) -> None:
         if self._crowd.waiting > 3 * WORKERS * BATCH:
@@ -84,7 +84,7 @@ class Load:
             for n in range(WORKERS * BATCH)
         ]
         with suppress(psycopg.Error), psycopg.connect(self._dsn, autocommit=True) as db:
-            jobs = submit(db, self._catalogue, new, datetime.now(UTC))
+            jobs = submit(db, self._job_types, new, datetime.now(UTC))
             self._crowd.types |= {job.id: job.job_type for job in jobs}
             self._crowd.put([job.id for job in jobs])
 

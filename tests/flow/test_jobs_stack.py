@@ -87,7 +87,7 @@ def test_each_light_lane_is_worked_on(laptop: JobsLaptop, priority: int, lane: L
 def test_the_heavy_lane_is_worked_on_by_a_function_of_its_own(laptop: JobsLaptop) -> None:
     (job,) = laptop.submit(note())
     laptop.lanes.send([JobMessage(job.id, job.job_type, Lane.HEAVY)])
-    laptop.settle()
+    laptop.wait_until_idle()
     (execution,) = laptop.executions(job)
     streams = client("logs", laptop.state.endpoint).describe_log_streams(
         logGroupName=f"/aws/lambda/{laptop.state.stack}-worker-heavy"
@@ -127,13 +127,13 @@ def test_a_job_that_fails_for_good_has_a_dead_letter(laptop: JobsLaptop) -> None
 def test_a_message_that_comes_three_times_changes_nothing(laptop: JobsLaptop) -> None:
     (job,) = laptop.submit(note())
     laptop.lanes.send([JobMessage(job.id, job.job_type, job.lane)] * 3)
-    laptop.settle()
+    laptop.wait_until_idle()
     assert [one["status"] for one in laptop.executions(job)] == ["completed"]
 
 
 def test_a_job_whose_message_got_lost_is_sent_again_by_dispatch_jobs(laptop: JobsLaptop) -> None:
     (job,) = laptop.submit(note(), ago=LOST_AFTER * 2)
-    laptop.settle()
+    laptop.wait_until_idle()
     assert laptop.column("status", [job]) == ["queued"]
     dispatch(laptop)
     assert laptop.column("status", [job]) == ["completed"]
@@ -167,7 +167,7 @@ def test_what_rules_and_invocations_lose_ends_among_the_dead_letters(laptop: Job
         InvocationType="Event",
         Payload=json.dumps(payload).encode(),
     )
-    laptop.settle()
+    laptop.wait_until_idle()
     (letter,) = laptop.dead_letters(source="invocation")
     assert letter["error_type"] == "ParamsRefused"
     assert laptop.hold("failed-invocations") == EMPTY
@@ -198,7 +198,7 @@ def test_an_urgent_job_is_begun_while_a_long_one_is_at_work(laptop: JobsLaptop) 
 def dispatch(laptop: JobsLaptop) -> None:
     """The task, once more for this minute, and all that follows."""
     assert laptop.archive(task="dispatch_jobs", force=True)["status"] == "succeeded"
-    laptop.settle()
+    laptop.wait_until_idle()
 
 
 def drained(sqs: Any, url: str) -> Iterator[str]:

@@ -187,13 +187,13 @@ def _work(laptop: JobsLaptop) -> None:
     sqs = client("sqs", laptop.state.endpoint)
     broken = '{"job_id": "' + PAYLOADS["what is no message"]
     sqs.send_message(QueueUrl=laptop.url_of("normal"), MessageBody=broken)
-    laptop.settle()
+    laptop.wait_until_idle()
     with WebhookReceiver(say(b"", then_wait=True)) as silent:
         laptop.begin(_call(silent.url()))
         while not silent.received:
             pass
         _kill_workers(laptop.state)
-    laptop.settle()
+    laptop.wait_until_idle()
 
 
 def _kill_workers(state: StackState) -> None:
@@ -225,7 +225,7 @@ def _fail_outside(laptop: JobsLaptop) -> None:
         _invoke(laptop.state, "archiver", payload)
     _invoke(laptop.state, "poller", {"force_retry": True})
     _invoke(laptop.state, "archiver", {"task": "prune_history", "params": {"password": marker}}, "Event")
-    laptop.settle()
+    laptop.wait_until_idle()
 
 
 def _invoke(state: StackState, function: str, payload: object, kind: str = "RequestResponse") -> None:

@@ -18,7 +18,7 @@ import psycopg
 import pytest
 
 from signalbox_laptop.errors import LaptopError
-from signalbox_laptop.postgres.embedded import EmbeddedPostgres, stop_leftover
+from signalbox_laptop.postgres.embedded import EmbeddedPostgres, stop_orphan
 from signalbox_laptop.processes import runs
 from tests.support.template import ROOT
 
@@ -134,9 +134,9 @@ def test_what_a_killed_owner_left_running_is_stopped_by_the_next_start(tmp_path:
 
 def test_what_a_killed_owner_left_running_can_be_stopped(tmp_path: Path) -> None:
     left = leave_running(tmp_path)
-    assert stop_leftover(tmp_path / "postgres")
+    assert stop_orphan(tmp_path / "postgres")
     assert not runs(left)
-    assert not stop_leftover(tmp_path / "postgres")
+    assert not stop_orphan(tmp_path / "postgres")
 
 
 def test_a_number_that_passed_to_another_process_is_left_alone(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_number_that_passed_to_another_process_is_left_alone(tmp_path: Path) -
         data = tmp_path / "postgres"
         data.mkdir()
         (data / "postmaster.pid").write_text(f"{bystander.pid}\n")
-        assert not stop_leftover(data)
+        assert not stop_orphan(data)
         assert bystander.poll() is None
     finally:
         bystander.communicate()

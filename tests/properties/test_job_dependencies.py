@@ -69,7 +69,7 @@ class Model:
     def may_go(self, edge: Edge) -> bool:
         return self.ended[edge.parent] == {"completed"} or edge.type == "completion" or edge.on_failure == "proceed"
 
-    def settle(self) -> None:
+    def resolve(self) -> None:
         """The jobs that will never be done end, in the order in which they were given."""
         for place in range(self.submitted):
             over = [edge for edge in self.graph.edges[place] if edge.parent in self.ended]
@@ -111,13 +111,13 @@ class Play:
         end = "pending" if self.retries[chosen] >= 0 else self.graph.ends[chosen]
         if end != "pending":
             self.model.ended[chosen] = {end}
-        self.model.settle()
+        self.model.resolve()
         assert self.bench.end({self.ids[chosen]: end, **others}) == {self.ids[p] for p in self.model.ready - before}
         self.compare()
         return True
 
     def compare(self) -> None:
-        self.model.settle()
+        self.model.resolve()
         for place in range(self.model.submitted):
             status = self.bench.status(self.ids[place])
             assert status in self.model.ended.get(place, {"pending", "queued"})

@@ -62,7 +62,7 @@ def failed_invocation(function: str = "signalbox-archiver", payload: Any = None,
     return message({name: value for name, value in (record | fields).items() if value is not None})
 
 
-def bury(engine: App, *records: dict[str, Any]) -> list[str]:
+def consume(engine: App, *records: dict[str, Any]) -> list[str]:
     """One invocation of the dead_letter function; answers the ids of the messages that come back."""
     answer = engine.consume_dead_letters({"Records": list(records)}, Stage.invocation())
     return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]

@@ -54,10 +54,10 @@ class JobsLaptop:
     def work_off(self, *jobs: NewJob) -> list[Submitted]:
         """Stored, sent, and waited for until nothing is under way."""
         submitted = self.begin(*jobs)
-        self.settle()
+        self.wait_until_idle()
         return submitted
 
-    def settle(self) -> None:
+    def wait_until_idle(self) -> None:
         """Wait until nothing is under way and no lane holds messages that could be read."""
         assert control(self.state, "GET", "idle?timeout=50")["idle"] is True
 
@@ -95,7 +95,7 @@ class JobsLaptop:
         deadline = time.monotonic() + seconds
         while (status := str(self.column("status", [job])[0])) not in FINAL:
             assert time.monotonic() < deadline, f"job {job.id} is still {status} after {seconds} s"
-            self.settle()
+            self.wait_until_idle()
             time.sleep(0.05)
         return status
 
@@ -104,7 +104,7 @@ class JobsLaptop:
         deadline = time.monotonic() + seconds
         while not (found := self.dead_letters(**columns)):
             assert time.monotonic() < deadline, f"no dead letter with {columns} after {seconds} s"
-            self.settle()
+            self.wait_until_idle()
             time.sleep(0.05)
         (letter,) = found
         return letter

@@ -40,8 +40,8 @@ PATIENCE = 20.0
 
 _MOTO = """
 import logging, sys
-from signalbox_laptop.moto.patches import teach_moto
-teach_moto()
+from signalbox_laptop.moto.patches import patch_moto
+patch_moto()
 from moto.server import ThreadedMotoServer
 logging.getLogger("werkzeug").setLevel(logging.ERROR)
 server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)

@@ -20,7 +20,7 @@ class Letters:
     def __init__(self, workshop: Workshop) -> None:
         self.workshop, self.db = workshop, workshop.db
 
-    def bury(self, word: str = "fail_for_good", **fields: Any) -> str:
+    def add(self, word: str = "fail_for_good", **fields: Any) -> str:
         """A job that has failed for good; answers the id of its dead letter."""
         return self.of(self.fail(word, **fields))
 

@@ -14,7 +14,7 @@ from importlib import import_module
 from types import FrameType
 from typing import Any
 
-from signalbox_laptop.moto.patch_queues import teach_queues
+from signalbox_laptop.moto.queues import patch_queues
 
 WALKS, CALLS = 20, 200
 
@@ -130,6 +130,6 @@ def _steps_of(call: Callable[[], object]) -> int:
 if __name__ == "__main__":
     lesson, what, *sizes = sys.argv[1:]
     if lesson == "taught":
-        teach_queues()
+        patch_queues()
     answer = [walk(seed) for seed in range(WALKS)] if what == "walk" else [steps(int(size)) for size in sizes]
     print(json.dumps(answer))

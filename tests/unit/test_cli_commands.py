@@ -106,7 +106,7 @@ def test_help_loads_nothing_that_takes_long() -> None:
         ("caps set tenant acme --max-running -1", "'-1' is not a whole number from 0"),
         ("pause person jo", "invalid choice: 'person'"),
         ("stats --window ever", "'ever' is not a length of time"),
-        ("dead-letters bury X", "invalid choice: 'bury'"),
+        ("dead-letters consume X", "invalid choice: 'consume'"),
         ("schedules create a b --cron '* * * * *' --every 5m", "not allowed with"),
         ("redrive X --payload []", "is not a JSON object"),
     ],

@@ -64,14 +64,14 @@ def _as_json(found: StackStatus, folder: Path) -> dict[str, object]:
         "home": str(folder),
         **(asdict(found.state) if found.state else {}),
         "database_answers": found.database_answers,
-        "leftovers": list(found.leftovers),
+        "orphans": list(found.orphans),
         "detail": found.detail,
     }
 
 
 def _lines(found: StackStatus, folder: Path) -> list[str]:
-    if found.leftovers:
-        pids = ", ".join(map(str, found.leftovers))
+    if found.orphans:
+        pids = ", ".join(map(str, found.orphans))
         return [
             f"no stack runs in {folder}, but processes of one that was killed are left over ({pids}); "
             "`signalbox down` ends them"

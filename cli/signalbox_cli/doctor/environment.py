@@ -34,8 +34,8 @@ def check_machine() -> list[Finding]:
 
 def check_laptop(home: Path) -> list[Finding]:
     found = status(home)
-    if found.leftovers:
-        left = f"none runs in {home}, and {len(found.leftovers)} processes of one that was killed are left over"
+    if found.orphans:
+        left = f"none runs in {home}, and {len(found.orphans)} processes of one that was killed are left over"
         return [fail("stack", left, "`signalbox down` ends them")]
     if not found.running:
         return [fail("stack", f"none runs in {home}", "start one with `signalbox up`")]

@@ -43,7 +43,7 @@ class Decided:
     def resources(self) -> dict[str, Any]:
         """Those that are made, as they are made."""
         return {
-            name: self._settle(resource)
+            name: self._substitute(resource)
             for name, resource in self._template["Resources"].items()
             if "Condition" not in resource or self.holds(resource["Condition"])
         }
@@ -65,14 +65,14 @@ class Decided:
         [(function, argument)] = given.items()
         return self._functions[function](argument)
 
-    def _settle(self, value: Any) -> Any:
+    def _substitute(self, value: Any) -> Any:
         """The value with each Fn::If replaced by its branch, and without what comes to no value."""
         if isinstance(value, dict):
             if "Fn::If" in value:
                 condition, true, false = value["Fn::If"]
-                return self._settle(true if self.holds(condition) else false)
-            settled = {name: self._settle(part) for name, part in value.items()}
-            return {name: part for name, part in settled.items() if part != _NO_VALUE}
+                return self._substitute(true if self.holds(condition) else false)
+            found = {name: self._substitute(part) for name, part in value.items()}
+            return {name: part for name, part in found.items() if part != _NO_VALUE}
         if isinstance(value, list):
-            return [part for part in map(self._settle, value) if part != _NO_VALUE]
+            return [part for part in map(self._substitute, value) if part != _NO_VALUE]
         return value

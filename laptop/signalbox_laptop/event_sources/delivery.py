@@ -93,13 +93,13 @@ class Deliveries:
 
     def _retry(self, delivery: Delivery, failure: DeliveryFailed) -> None:
         try:
-            self._retry_until_settled(delivery, failure)
+            self._retry_until_delivered(delivery, failure)
         finally:
             with self._changed:
                 self._pending -= 1
                 self._changed.notify_all()
 
-    def _retry_until_settled(self, delivery: Delivery, failure: DeliveryFailed) -> None:
+    def _retry_until_delivered(self, delivery: Delivery, failure: DeliveryFailed) -> None:
         first_at = time.monotonic()
         for number in range(1, delivery.target.retries + 1):
             if time.monotonic() - first_at > delivery.target.maximum_age_seconds:

@@ -92,14 +92,14 @@ class Poller:
             return False
         if not visible and invisible:
             # A receive that is under way may carry some of them, and they are in nobody's count yet.
-            self._settle()
+            self._wait_for_receives()
         return bool(visible)
 
     def _backlog(self) -> tuple[int, int]:
         answer = self._sqs.get_queue_attributes(QueueUrl=self._url(), AttributeNames=["All"])["Attributes"]
         return int(answer["ApproximateNumberOfMessages"]), int(answer["ApproximateNumberOfMessagesNotVisible"])
 
-    def _settle(self) -> None:
+    def _wait_for_receives(self) -> None:
         with self._received:
             begun = self._receives_begun
             self._received.wait_for(lambda: self._receives_ended >= begun, _LONG_POLL_SECONDS * 2)

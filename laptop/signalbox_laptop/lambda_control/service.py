@@ -39,7 +39,7 @@ class LambdaService:
     def __init__(self, settings: ServiceSettings) -> None:
         self._clients = clients = connect(settings)
         self._activity = Activity()
-        self._catalogue = Functions(clients, settings)
+        self._functions = Functions(clients, settings)
         self._concurrency = Concurrency(settings.account_concurrency)
         self._log = LogWriter(clients.logs)
         self._fleet = Fleet(Artefacts(clients, settings.home), settings, self._log)
@@ -66,18 +66,18 @@ class LambdaService:
 
     def function(self, name: str) -> Function:
         """What is deployed under a name, partial ARN or ARN; raises FunctionUnknown."""
-        return self._catalogue.function(name)
+        return self._functions.function(name)
 
     def invoke(self, name: str, payload: bytes) -> Result:
         """Run a function and wait for it; raises a LambdaFault where Lambda would refuse the call."""
         with self._activity.one():
-            function = self._catalogue.function(name)
+            function = self._functions.function(name)
             content = checked_payload(payload, LARGEST_SYNCHRONOUS)
             return self._run(function, LambdaInvocation(payload=content))
 
     def enqueue(self, name: str, payload: bytes) -> str:
         """Accept an event for a function, and answer its request id; raises a LambdaFault as `invoke` does."""
-        self._catalogue.function(name)
+        self._functions.function(name)
         content = checked_payload(payload, LARGEST_ASYNCHRONOUS)
         invocation = LambdaInvocation(payload=content)
         self._events.put(Event(function_name=name, invocation=invocation, accepted_at=time.monotonic()))
@@ -85,7 +85,7 @@ class LambdaService:
 
     def refresh(self) -> None:
         """Something was deployed: trust nothing that was read before."""
-        self._catalogue.forget()
+        self._functions.forget()
         self._mappings.ask()
 
     def idle(self, timeout: float) -> bool:

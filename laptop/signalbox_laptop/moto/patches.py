@@ -11,15 +11,15 @@ from typing import Any
 
 from signalbox_laptop.moto.patch_functions import complete_motos_functions
 from signalbox_laptop.moto.patch_mappings import silence_motos_own_mappings
-from signalbox_laptop.moto.patch_queues import teach_queues
+from signalbox_laptop.moto.queues import patch_queues
 
 
-def teach_moto() -> None:
+def patch_moto() -> None:
     """All lessons, in the process that serves, before it does."""
     _invoke_without_docker()
     silence_motos_own_mappings()
     complete_motos_functions()
-    teach_queues()
+    patch_queues()
     _make_functions_whole()
     _refer_to_layers_by_arn()
     _drop_no_value_from_lists()

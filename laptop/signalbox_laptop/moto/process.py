@@ -86,12 +86,12 @@ def main() -> None:
     )
     from werkzeug.serving import make_server
 
-    from signalbox_laptop.moto.patches import teach_moto
+    from signalbox_laptop.moto.patches import patch_moto
 
     threading.Thread(target=_end_with_parent, daemon=True).start()
     # Each long poll would be a line; errors are logged, with their traceback, in any case.
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    teach_moto()
+    patch_moto()
     application = DomainDispatcherApplication(create_backend_app)
     server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=MotoRequestHandler)
     print(server.server_port, flush=True)

@@ -61,7 +61,7 @@ class EmbeddedPostgres:
 
     def start(self) -> str:
         """Start the server, on new data where there is none, and give its DSN once it takes connections."""
-        stop_leftover(self.data)
+        stop_orphan(self.data)
         self._log.parent.mkdir(parents=True, exist_ok=True)
         if not (self.data / "PG_VERSION").exists():
             self._make_data()
@@ -134,13 +134,13 @@ class EmbeddedPostgres:
         return f"{' / '.join(lines[-3:]) or 'it said nothing'} (log: {self._log})"
 
 
-def stop_leftover(data: Path) -> bool:
+def stop_orphan(data: Path) -> bool:
     """Stop the server that still runs on this data folder, its owner having crashed. Says whether there was one."""
-    leftover = running_on(data)
-    if leftover is not None:
-        end(leftover, _STOP_SIGNALS)
+    orphan = running_on(data)
+    if orphan is not None:
+        end(orphan, _STOP_SIGNALS)
     _remove_outside_folder(data)
-    return leftover is not None
+    return orphan is not None
 
 
 def running_on(data: Path) -> psutil.Process | None:

@@ -61,7 +61,7 @@ VALUES (
     '2026-01-05 01:37:50Z', '2026-01-05 01:37:51Z', '2026-01-05 01:37:55Z'
 );
 
--- Two that failed for good an hour ago, in one way: notify_dead_letters tells of them. Four others were settled in
+-- Two that failed for good an hour ago, in one way: notify_dead_letters tells of them. Four others were closed in
 -- November, and archive_dead_letters moves them to the audit log.
 WITH failed AS (
     INSERT INTO signalbox.jobs (

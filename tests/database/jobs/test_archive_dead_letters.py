@@ -1,4 +1,4 @@
-"""archive_dead_letters: what was settled long ago moves to the audit log, and what is open stays."""
+"""archive_dead_letters: what was closed long ago moves to the audit log, and what is open stays."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def archived(db: psycopg.Connection) -> list[Any]:
 
 
 @pytest.mark.parametrize("status", ["resolved", "ignored", "redriven"])
-def test_what_was_settled_long_ago_moves_to_the_audit_log(stage: Stage, db: psycopg.Connection, status: str) -> None:
+def test_what_was_closed_long_ago_moves_to_the_audit_log(stage: Stage, db: psycopg.Connection, status: str) -> None:
     old, young = add(db, status, 30 * DAY + timedelta(seconds=1)), add(db, status, 30 * DAY)
     assert archive(stage)["items"] == 1
     assert left(db) == {young}

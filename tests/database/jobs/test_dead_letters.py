@@ -23,7 +23,7 @@ from tests.support.letters import Letters, ids_of
 
 
 def test_a_failed_job_has_a_dead_letter_that_says_why(letters: Letters) -> None:
-    row = letters.row(letters.bury(tenant="acme"))
+    row = letters.row(letters.add(tenant="acme"))
     assert (row["status"], row["source"], row["failure_reason"]) == ("pending", "job", "permanent")
     assert (row["job_type"], row["tenant"], row["total_attempts"]) == ("obey", "acme", 1)
     assert (row["error_type"], row["final_error_message"]) == ("Permanent", "never")
@@ -45,14 +45,14 @@ def test_neither_is_there_without_the_other_and_the_attempt_counts_once(
 
 
 def test_failures_of_one_kind_have_one_fingerprint(letters: Letters) -> None:
-    first, second = letters.bury(), letters.bury()
-    other = letters.bury("nonsense")
+    first, second = letters.add(), letters.add()
+    other = letters.add("nonsense")
     kinds = [letters.row(id_)["fingerprint"] for id_ in (first, second, other)]
     assert kinds[0] == kinds[1] != kinds[2]
 
 
 def test_a_list_is_filtered_and_paged_the_newest_failure_first(letters: Letters) -> None:
-    made = [letters.bury(tenant="acme" if place % 2 else "bolt") for place in range(5)]
+    made = [letters.add(tenant="acme" if place % 2 else "bolt") for place in range(5)]
     seen, before = [], None
     while page := list_letters(letters.db, DeadLetterFilter(), limit=2, before=before):
         seen += ids_of(page["dead_letters"])
@@ -65,7 +65,7 @@ def test_a_list_is_filtered_and_paged_the_newest_failure_first(letters: Letters)
 
 
 def test_each_filter_holds(letters: Letters) -> None:
-    id_ = letters.bury(tenant="acme")
+    id_ = letters.add(tenant="acme")
     row, hour = letters.row(id_), timedelta(hours=1)
     now = datetime.now(UTC)
     held = [
@@ -93,7 +93,7 @@ def test_each_filter_holds(letters: Letters) -> None:
 
 
 def test_one_is_shown_with_its_payload_its_executions_and_what_was_done(letters: Letters) -> None:
-    id_ = letters.bury("fail", max_attempts=1)
+    id_ = letters.add("fail", max_attempts=1)
     letters.triage("investigating", id_, by="ada", reason="the network?")
     shown = show_letter(letters.db, id_)
     assert (shown["payload"]["word"], shown["job_status"], shown["failure_reason"]) == ("fail", "failed", "exhausted")
@@ -124,7 +124,7 @@ def test_a_page_that_there_is_not_is_refused(letters: Letters, before: str) -> N
 
 
 def test_kinds_are_counted_by_what_was_done_about_them(letters: Letters) -> None:
-    first, _, third = letters.bury(tenant="acme"), letters.bury(tenant="bolt"), letters.bury("nonsense")
+    first, _, third = letters.add(tenant="acme"), letters.add(tenant="bolt"), letters.add("nonsense")
     letters.triage("ignored", first)
     newest, oldest = list_kinds(letters.db, DeadLetterFilter())["kinds"]
     assert (newest["newest_id"], newest["total"], newest["pending"]) == (third, 1, 1)
@@ -140,7 +140,7 @@ def test_kinds_are_counted_by_what_was_done_about_them(letters: Letters) -> None
 def test_triage_goes_the_ways_of_the_table_and_no_other(
     letters: Letters, source: LetterStatus, status: LetterStatus
 ) -> None:
-    id_ = letters.bury()
+    id_ = letters.add()
     if source is LetterStatus.REDRIVEN:
         letters.redrive(id_)
     elif source is not LetterStatus.PENDING:
@@ -156,11 +156,11 @@ def test_triage_goes_the_ways_of_the_table_and_no_other(
 
 def test_nobody_triages_to_redriven(letters: Letters) -> None:
     with pytest.raises(TransitionRefused, match="redrive"):
-        letters.triage("redriven", letters.bury())
+        letters.triage("redriven", letters.add())
 
 
 def test_of_those_named_all_are_triaged_or_none(letters: Letters) -> None:
-    first, second = letters.bury(), letters.bury()
+    first, second = letters.add(), letters.add()
     letters.redrive(second)
     with pytest.raises(TransitionRefused, match="nothing was changed"):
         letters.triage("resolved", first, second)
@@ -170,7 +170,7 @@ def test_of_those_named_all_are_triaged_or_none(letters: Letters) -> None:
 
 
 def test_by_a_filter_those_are_triaged_that_can_be(letters: Letters) -> None:
-    first, second = letters.bury(), letters.bury()
+    first, second = letters.add(), letters.add()
     letters.redrive(second)
     selection = DeadLetterFilter(fingerprint=letters.row(first)["fingerprint"])
     triaged = triage(letters.db, selection, "resolved", by="ada", reason="deployed a fix")
@@ -181,7 +181,7 @@ def test_by_a_filter_those_are_triaged_that_can_be(letters: Letters) -> None:
 
 
 def test_an_order_that_names_nothing_is_refused(letters: Letters) -> None:
-    id_ = letters.bury()
+    id_ = letters.add()
     for selection in (DeadLetterFilter(), DeadLetterFilter(statuses=["pending"])):
         with pytest.raises(PayloadRefused, match="every dead letter"):
             triage(letters.db, selection, "ignored", by="ada")
@@ -189,39 +189,39 @@ def test_an_order_that_names_nothing_is_refused(letters: Letters) -> None:
 
 
 def test_a_kind_that_returns_after_it_was_resolved_is_open_again(letters: Letters) -> None:
-    id_ = letters.bury()
+    id_ = letters.add()
     letters.triage("resolved", id_)
     letters.db.execute("UPDATE signalbox.dead_letter_jobs SET notified_at = now()")
-    letters.bury()
+    letters.add()
     row = letters.row(id_)
     assert (row["status"], row["resolved_at"], row["notified_at"]) == ("pending", None, None)
     assert row["reopened_at"] is not None
 
 
 def test_a_kind_that_is_ignored_stays_so_when_it_returns(letters: Letters) -> None:
-    id_ = letters.bury()
+    id_ = letters.add()
     letters.triage("ignored", id_)
-    letters.bury()
+    letters.add()
     assert letters.status(id_) == "ignored"
 
 
 def test_only_the_newest_of_a_kind_is_opened_again(letters: Letters) -> None:
-    older, newest = letters.bury(), letters.bury()
+    older, newest = letters.add(), letters.add()
     letters.triage("resolved", older, newest)
     for _ in range(3):
-        letters.bury()
+        letters.add()
     assert (letters.status(older), letters.status(newest)) == ("resolved", "pending")
 
 
 def test_another_kind_opens_nothing(letters: Letters) -> None:
-    id_ = letters.bury()
+    id_ = letters.add()
     letters.triage("resolved", id_)
-    letters.bury("nonsense")
+    letters.add("nonsense")
     assert letters.status(id_) == "resolved"
 
 
 def test_two_workers_that_meet_the_same_kinds_at_once_open_each_once(letters: Letters, dsn: str) -> None:
-    first, second = letters.bury(), letters.bury("nonsense")
+    first, second = letters.add(), letters.add("nonsense")
     kinds = [letters.row(id_)["fingerprint"] for id_ in (first, second)]
     letters.triage("resolved", first, second)
 

@@ -21,7 +21,7 @@ from signalbox.errors import (
 )
 from signalbox.packs.registries import JobTypeRegistry
 from tests.support.bus_stand_in import BusStandIn
-from tests.support.dead_messages import PRUNING, bury, failed_invocation
+from tests.support.dead_messages import PRUNING, consume, failed_invocation
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.jobs_stage import JobsStage, sqs_event
 
@@ -196,7 +196,7 @@ def test_a_retry_is_sent_at_once(jobs_stage: JobsStage) -> None:
     [job_id] = ids_of(submit(jobs_stage, {"at": (datetime.now(UTC) + timedelta(hours=1)).isoformat()}))
     assert jobs_stage.receive("normal") == []
     answer = jobs_stage.operate("retry_jobs", ids=[job_id])
-    assert (answer["hastened"], answer["sent"]) == (1, 1)
+    assert (answer["retried"], answer["sent"]) == (1, 1)
     jobs_stage.work(sqs_event(Named(message["job_id"]) for message in jobs_stage.receive("normal")))
     assert jobs_stage.status_of(job_id) == "completed"
 
@@ -331,7 +331,7 @@ def test_a_dead_letter_is_found_triaged_and_redriven(jobs_stage: JobsStage) -> N
 
 def test_an_invocation_that_was_given_up_is_made_again(jobs_stage: JobsStage, invokes: InvokeRecorder) -> None:
     archiver = f"{jobs_stage.engine.resources.settings.stack}-archiver"
-    assert bury(jobs_stage.engine, failed_invocation(archiver)) == []
+    assert consume(jobs_stage.engine, failed_invocation(archiver)) == []
     [letter] = jobs_stage.operate("list_dead_letters", source="invocation")["dead_letters"]
     assert jobs_stage.operate("redrive", ids=[letter["id"]], by="jo")["redriven"] == 1
     assert invokes.payloads == [PRUNING]

@@ -14,7 +14,7 @@ from signalbox.budget import Budget
 from signalbox.errors import Unavailable
 from signalbox.tasks import notify_dead_letters as notifying
 from tests.support.contexts import context_of
-from tests.support.dead_messages import bury, undelivered
+from tests.support.dead_messages import consume, undelivered
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.letters import Letters
 from tests.support.stage import NOON, Stage
@@ -201,18 +201,18 @@ def test_a_subject_is_one_that_sns_takes(stage: Stage, db: psycopg.Connection, t
 
 
 def test_one_that_fails_again_or_returns_is_told_of_again(stage: Stage, letters: Letters, topic: TopicStandIn) -> None:
-    redriven = letters.bury()
+    redriven = letters.add()
     notify(stage)
     letters.redrive(redriven)
     letters.workshop.work(str(letters.job_of(redriven)["id"]))
     notify(stage)
     letters.triage("resolved", redriven)
-    letters.bury()
+    letters.add()
     assert notify(stage)["items"] == 2  # the new one, and the one that was thought to be mended
     assert len(topic.published) == 3
 
 
 def test_a_lost_event_is_told_of(stage: Stage, topic: TopicStandIn) -> None:
-    bury(stage.engine, undelivered())
+    consume(stage.engine, undelivered())
     notify(stage)
     assert "prune_history, undelivered: THROTTLING: Rate exceeded" in topic.published[0]["Message"]

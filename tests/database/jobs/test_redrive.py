@@ -15,7 +15,7 @@ from signalbox.dead_letters import redrive as redriving
 from signalbox.dead_letters.letters import DeadLetterFilter, triage
 from signalbox.errors import DeadLetterUnknown, JobRefused, PayloadRefused, TransitionRefused, Unavailable
 from signalbox.jobs.dependency import Dependency
-from tests.support.dead_messages import PRUNING, bury, failed_invocation, lane_message, undelivered
+from tests.support.dead_messages import PRUNING, consume, failed_invocation, lane_message, undelivered
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.letters import Letters
 from tests.support.work_bench import WorkBench, overlapping
@@ -24,7 +24,7 @@ ALL = DeadLetterFilter(job_type="obey")
 
 
 def test_a_redriven_job_starts_anew_and_everybody_can_see_why(letters: Letters) -> None:
-    id_ = letters.bury("fail", max_attempts=1)
+    id_ = letters.add("fail", max_attempts=1)
     answer = letters.redrive(id_, by="ada", reason="the network is back")
     job, row = letters.job_of(id_), letters.row(id_)
     assert (answer["redriven"], answer["left"], answer["refused"]["count"]) == (1, 0, 0)
@@ -38,7 +38,7 @@ def test_a_redriven_job_starts_anew_and_everybody_can_see_why(letters: Letters) 
 
 
 def test_a_redriven_job_runs(letters: Letters) -> None:
-    id_ = letters.bury("fail", max_attempts=1)
+    id_ = letters.add("fail", max_attempts=1)
     letters.redrive(id_, payload={"word": "complete"})
     job_id = str(letters.job_of(id_)["id"])
     letters.workshop.work(job_id)
@@ -48,7 +48,7 @@ def test_a_redriven_job_runs(letters: Letters) -> None:
 
 
 def test_one_that_fails_again_is_pending_again_in_its_own_dead_letter(letters: Letters) -> None:
-    id_ = letters.bury()
+    id_ = letters.add()
     letters.redrive(id_)
     letters.workshop.work(str(letters.job_of(id_)["id"]))
     row = letters.row(id_)
@@ -60,7 +60,7 @@ def test_one_that_fails_again_is_pending_again_in_its_own_dead_letter(letters: L
 
 
 def test_a_dry_run_says_what_would_be_and_changes_nothing(letters: Letters) -> None:
-    made = [letters.bury() for _ in range(12)]
+    made = [letters.add() for _ in range(12)]
     letters.redrive(made[0])
     before = letters.all(), letters.rows("SELECT * FROM signalbox.jobs ORDER BY id"), letters.audit(made[1])
     now = datetime.now(UTC)
@@ -72,7 +72,7 @@ def test_a_dry_run_says_what_would_be_and_changes_nothing(letters: Letters) -> N
 
 
 def test_a_dry_run_says_what_would_be_refused(letters: Letters) -> None:
-    id_ = letters.bury()
+    id_ = letters.add()
     letters.redrive(id_)
     answer = letters.redrive(id_, dry_run=True)
     assert (answer["count"], answer["refused"]["count"]) == (0, 1)
@@ -81,7 +81,7 @@ def test_a_dry_run_says_what_would_be_refused(letters: Letters) -> None:
 
 def test_a_rate_spreads_the_jobs(letters: Letters, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redriving, "BATCH", 2)  # the rate goes on from batch to batch
-    made = [letters.bury() for _ in range(5)]
+    made = [letters.add() for _ in range(5)]
     now = datetime.now(UTC)
     answer = letters.redrive_all(ALL, now=now, rate_per_minute=4)
     times = [letters.job_of(id_)["scheduled_for"] for id_ in made]
@@ -93,18 +93,18 @@ def test_a_rate_spreads_the_jobs(letters: Letters, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("rate", [0, -1, 6001])
 def test_a_rate_that_is_none_is_refused(letters: Letters, rate: int) -> None:
     with pytest.raises(PayloadRefused, match="rate"):
-        letters.redrive(letters.bury(), rate_per_minute=rate)
+        letters.redrive(letters.add(), rate_per_minute=rate)
 
 
-def test_a_fingerprint_is_redriven_without_what_is_settled(letters: Letters) -> None:
-    first, settled, other = letters.bury(), letters.bury(), letters.bury("nonsense")
-    letters.triage("resolved", settled)
+def test_a_fingerprint_is_redriven_without_what_is_closed(letters: Letters) -> None:
+    first, closed, other = letters.add(), letters.add(), letters.add("nonsense")
+    letters.triage("resolved", closed)
     letters.redrive_all(DeadLetterFilter(fingerprint=letters.row(first)["fingerprint"]))
-    assert [letters.status(id_) for id_ in (first, settled, other)] == ["redriven", "resolved", "pending"]
+    assert [letters.status(id_) for id_ in (first, closed, other)] == ["redriven", "resolved", "pending"]
 
 
 def test_one_that_was_resolved_is_redriven_by_name(letters: Letters) -> None:
-    id_ = letters.bury()
+    id_ = letters.add()
     letters.triage("resolved", id_)
     letters.redrive(id_)
     row = letters.row(id_)
@@ -113,7 +113,7 @@ def test_one_that_was_resolved_is_redriven_by_name(letters: Letters) -> None:
 
 def test_more_than_one_order_takes_are_said_to_be_left(letters: Letters, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redriving, "MOST", 2)
-    made = [letters.bury() for _ in range(3)]
+    made = [letters.add() for _ in range(3)]
     assert letters.redrive_all(ALL, dry_run=True)["left"] == 1
     assert letters.redrive_all(ALL)["left"] == 1
     assert letters.redrive_all(ALL)["left"] == 0
@@ -121,7 +121,7 @@ def test_more_than_one_order_takes_are_said_to_be_left(letters: Letters, monkeyp
 
 
 def test_a_job_that_is_not_failed_is_refused_with_its_state(letters: Letters) -> None:
-    id_ = letters.bury()
+    id_ = letters.add()
     letters.redrive(id_)
     with pytest.raises(TransitionRefused, match="redriven already, and its job is pending"):
         letters.redrive(id_)
@@ -131,14 +131,14 @@ def test_a_job_that_is_not_failed_is_refused_with_its_state(letters: Letters) ->
 
 
 def test_a_job_that_was_pruned_is_refused(letters: Letters) -> None:
-    id_ = letters.bury()
+    id_ = letters.add()
     letters.db.execute("DELETE FROM signalbox.jobs")
     with pytest.raises(TransitionRefused, match="submit it anew"):
         letters.redrive(id_)
 
 
 def test_of_those_named_all_are_redriven_or_none(letters: Letters) -> None:
-    first, second = letters.bury(), letters.bury()
+    first, second = letters.add(), letters.add()
     letters.redrive(second)
     with pytest.raises(TransitionRefused, match="nothing was changed"):
         letters.redrive(first, second)
@@ -153,7 +153,7 @@ def test_an_order_that_names_nothing_is_refused(letters: Letters) -> None:
 
 
 def test_a_crash_between_the_job_and_its_dead_letter_leaves_both_as_they_were(letters: Letters) -> None:
-    id_ = letters.bury()
+    id_ = letters.add()
     letters.db.execute("ALTER TABLE signalbox.audit_log ADD CONSTRAINT full_up CHECK (false) NOT VALID")
     with pytest.raises(psycopg.errors.CheckViolation):
         letters.redrive(id_)
@@ -164,7 +164,7 @@ def test_a_crash_between_the_job_and_its_dead_letter_leaves_both_as_they_were(le
 
 
 def test_an_edited_payload_goes_to_the_job_and_is_checked_first(letters: Letters) -> None:
-    id_ = letters.bury()
+    id_ = letters.add()
     with pytest.raises(JobRefused, match="'wrod' is not known"):
         letters.redrive(id_, payload={"wrod": "complete"})
     assert letters.job_of(id_)["status"] == "failed"
@@ -185,7 +185,7 @@ def test_the_columns_of_an_edited_payload_follow_it(letters: Letters) -> None:
 
 def test_an_edited_payload_is_for_one(letters: Letters) -> None:
     with pytest.raises(PayloadRefused, match="one dead letter"):
-        letters.redrive(letters.bury(), letters.bury(), payload={"word": "complete"})
+        letters.redrive(letters.add(), letters.add(), payload={"word": "complete"})
     with pytest.raises(PayloadRefused, match="one dead letter"):
         letters.redrive_all(ALL, payload={"word": "complete"})
 
@@ -310,7 +310,7 @@ def at_once(dsn: str, *works: Any) -> list[Any]:
 
 @pytest.mark.parametrize("_", range(5))
 def test_two_redrives_at_once_redrive_once(letters: Letters, dsn: str, _: int) -> None:
-    made = [letters.bury() for _ in range(6)]
+    made = [letters.add() for _ in range(6)]
     answers = at_once(dsn, *[lambda on: letters.redrive_all(ALL, on=on) for _ in range(2)])
     assert sum(answer["redriven"] for answer in answers) == 6
     assert [letters.row(id_)["redrives"] for id_ in made] == [1] * 6
@@ -319,14 +319,14 @@ def test_two_redrives_at_once_redrive_once(letters: Letters, dsn: str, _: int) -
 
 @pytest.mark.parametrize("_", range(5))
 def test_of_two_redrives_of_one_the_second_is_refused(letters: Letters, dsn: str, _: int) -> None:
-    named = DeadLetterFilter(ids=[letters.bury()])
+    named = DeadLetterFilter(ids=[letters.add()])
     answers = at_once(dsn, *[lambda on: letters.redrive_all(named, on=on) for _ in range(2)])
     assert sorted(type(answer).__name__ for answer in answers) == ["TransitionRefused", "dict"]
 
 
 @pytest.mark.parametrize("_", range(5))
 def test_a_redrive_and_a_triage_at_once_leave_one_truth(letters: Letters, dsn: str, _: int) -> None:
-    made = [letters.bury() for _ in range(4)]
+    made = [letters.add() for _ in range(4)]
     named = DeadLetterFilter(ids=made)
     at_once(
         dsn,
@@ -363,7 +363,7 @@ def test_a_redrive_waits_for_the_worker_that_ends_a_parent(letters: Letters, dsn
 
 
 def bury_record(letters: Letters, record: dict[str, Any]) -> str:
-    assert bury(letters.workshop.engine, record) == []
+    assert consume(letters.workshop.engine, record) == []
     return str(letters.all()[-1]["id"])
 
 

@@ -145,9 +145,9 @@ def test_a_job_that_was_to_be_cancelled_is_cancelled(sweeps: Sweeps, db: psycopg
 
 def test_lost_job_of_unknown_type_is_taken_back_too(sweeps: Sweeps, db: psycopg.Connection) -> None:
     again = running_job(db, lease=GONE, job_type="unheard_of")
-    buried = running_job(db, lease=GONE, job_type="unheard_of", attempt=3)
+    dead_lettered = running_job(db, lease=GONE, job_type="unheard_of", attempt=3)
     assert rescue(sweeps) == 2
-    assert statuses(db, again, buried) == ["pending", "failed"]
+    assert statuses(db, again, dead_lettered) == ["pending", "failed"]
 
 
 def test_all_jobs_of_a_lost_worker_are_taken_back(

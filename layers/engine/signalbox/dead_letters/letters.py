@@ -185,7 +185,7 @@ def _require_id(id_: str) -> None:
 
 def _unknown(ids: Sequence[str]) -> str:
     others = f", nor {len(ids) - 1:,} others of those named" if len(ids) > 1 else ""
-    return f"no dead letter has the id {ids[0]}{others}; it may be in the audit log, if it was settled long ago"
+    return f"no dead letter has the id {ids[0]}{others}; it may be in the audit log, if it was closed long ago"
 
 
 def _place(before: str | None) -> tuple[datetime | None, str | None]:

@@ -212,7 +212,7 @@ def record_slot(connection: Connection, backfill_id: str, slot: Slot, claim: Run
 
 def record_unclaimed_slot(connection: Connection, backfill_id: str, slot: Slot, claim: RunClaim) -> None:
     """The slot was not ours to run. If it has succeeded in another run, that is this backfill's answer too; if another
-    slot of the task was in the way, it goes out again; and while another worker has it, that one will settle it."""
+    slot of the task was in the way, it goes out again; and while another worker has it, that one records its end."""
     values = {"id": backfill_id, "slot": slot.instant, "task": slot.task.name}
     if claim.status is RunStatus.MISSED:
         put_back(connection, backfill_id, [slot.instant])

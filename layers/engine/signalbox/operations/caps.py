@@ -13,7 +13,7 @@ from signalbox.operate import pause as pausing
 from signalbox.operate.audit import Actor
 from signalbox.operate.caps import Cap, CapTarget, Kind
 from signalbox.operate.listing import list_jobs
-from signalbox.operations.orders import BulkJobParams, answer_of, bulk_context, preview_of, run_bulk_action
+from signalbox.operations.bulk import BulkJobParams, answer_of, bulk_context, preview_of, run_bulk_action
 from signalbox.packs.payload import Payload
 
 

@@ -12,7 +12,7 @@ from signalbox.operate import job_detail, listing
 from signalbox.operate.cancel import cancel
 from signalbox.operate.filters import require_id
 from signalbox.operate.retry_now import retry_now
-from signalbox.operations.orders import BulkJobParams, JobFilterParams, run_bulk_action
+from signalbox.operations.bulk import BulkJobParams, JobFilterParams, run_bulk_action
 from signalbox.packs.payload import Payload
 
 

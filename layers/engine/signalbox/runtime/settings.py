@@ -57,7 +57,7 @@ class Settings:
     webhook_refused_networks: tuple[IPv4Network | IPv6Network, ...] = ()  # in spite of everything: our own public ones
     job_retention_days: int = 30  # of jobs that have completed or were cancelled
     execution_retention_days: int = 30  # of the attempts of jobs that are kept for longer
-    dead_letter_retention_days: int = 30  # of the settled ones; then they go to the audit log
+    dead_letter_retention_days: int = 30  # of the closed ones; then they go to the audit log
     notification_retention_days: int = 90  # of what people were told in the application, read or not
     audit_retention_days: int = 365  # of what operators did, and of archived dead letters
     archive_bucket: str | None = None  # to which jobs, attempts and audit rows go before they are pruned

@@ -1,6 +1,6 @@
 """Submitting jobs: in the caller's transaction, one or a hundred thousand, each checked before any is stored.
 
-    check → insert (or COPY) → wait for parents → the commit: join groups, settle what has ended → send
+    check → insert (or COPY) → wait for parents → the commit: join groups, resolve what has ended → send
 
 What is not sent after the commit, for whatever reason, `dispatch_jobs` sends. Until the commit no row of another job, a
 group or a control is held: a transaction of the caller's may last.

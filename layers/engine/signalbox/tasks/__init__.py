@@ -56,7 +56,7 @@ TASKS = (
     ),
     Task(
         "rescue_jobs",
-        "take back the jobs whose worker vanished: try them again, or bury them",
+        "take back the jobs whose worker vanished: try them again, or dead-letter them",
         "signalbox.tasks.rescue_jobs",
         schedule=MINUTE,
         max_lateness=timedelta(minutes=10),

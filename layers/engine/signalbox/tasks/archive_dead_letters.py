@@ -1,4 +1,4 @@
-"""Moves dead letters that were settled long ago to the audit log, once a night, in batches.
+"""Moves dead letters that were closed long ago to the audit log, once a night, in batches.
 
 Settled are the resolved, the ignored and the redriven ones; open ones stay for as long as it takes somebody to look.
 """

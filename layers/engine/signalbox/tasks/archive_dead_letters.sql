@@ -1,4 +1,4 @@
--- archive: one batch of the oldest settled ones, from their table to the audit log in one statement
+-- archive: one batch of the oldest closed ones, from their table to the audit log in one statement
 -- SKIP LOCKED, so that a redrive of one of them is not waited for.
 WITH gone AS (
     DELETE FROM signalbox.dead_letter_jobs

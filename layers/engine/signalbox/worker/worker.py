@@ -24,7 +24,7 @@ from signalbox.worker.visibility import bring_back
 if TYPE_CHECKING:
     from signalbox.invocation import Invocation, Resources
 
-# Of an execution environment; by its catalogue, since tests have several in a process.
+# Of an execution environment; by its registry of job types, since tests have several in a process.
 _groups: WeakKeyDictionary[JobTypeRegistry, TypeGroups] = WeakKeyDictionary()
 
 

@@ -120,12 +120,12 @@ def request(context: Context, runpod: RunPod, verification: Verification, refere
     try:
         external_id = runpod.trigger(verification.payload(references), time_out)
     except RunPodRefused as error:
-        context.db.execute(SQL["settle"], {**verification.key, "status": "refused"})
+        context.db.execute(SQL["give_up"], {**verification.key, "status": "refused"})
         context.log.warning("verification.refused", extra={**verification.ids, "why": str(error)})
         context.metrics.count("VerificationsRefused")
         return False
     except (RunPodDenied, RunPodUnavailable):
-        context.db.execute(SQL["settle"], {**verification.key, "status": "waiting"})
+        context.db.execute(SQL["give_up"], {**verification.key, "status": "waiting"})
         raise
     except TriggerUnconfirmed as error:
         context.log.error("verification.unconfirmed", extra={**verification.ids, "why": str(error)})

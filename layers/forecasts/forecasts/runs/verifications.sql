@@ -50,7 +50,7 @@ WHERE forecast_run_id = %(forecast_run_id)s AND window_start = %(window_start)s
 UPDATE forecasts.verification_requests SET status = 'unconfirmed', requested_at = %(now)s
 WHERE forecast_run_id = %(forecast_run_id)s AND window_start = %(window_start)s AND status = 'waiting';
 
--- settle: RunPod has not taken it
+-- give_up: RunPod has not taken it
 UPDATE forecasts.verification_requests SET status = %(status)s
 WHERE forecast_run_id = %(forecast_run_id)s AND window_start = %(window_start)s AND status = 'unconfirmed';
 

@@ -1,4 +1,4 @@
-"""What upstream offers each model beyond the runs that are settled: complete cycles, and pairs of instants."""
+"""What upstream offers each model beyond the runs that are known: complete cycles, and pairs of instants."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class Candidates:
     left_over: int = 0  # more than one poll looks at
 
 
-def list_medium_range_candidates(context: Context, window: Window, settled: Sequence[KnownRun]) -> Candidates:
+def list_medium_range_candidates(context: Context, window: Window, known_runs: Sequence[KnownRun]) -> Candidates:
     """Cycles of GFS."""
     template = KeyTemplate.of(settings().gfs_key_template)
-    known = {run.run_timestamp for run in settled}
+    known = {run.run_timestamp for run in known_runs}
     wanted = [cycle for cycle in cycles_between(window.since, window.until) if cycle not in known]
     if not wanted:
         return Candidates(())
@@ -57,16 +57,16 @@ def list_medium_range_candidates(context: Context, window: Window, settled: Sequ
     )
 
 
-def list_nowcast_candidates(context: Context, window: Window, settled: Sequence[KnownRun]) -> Candidates:
+def list_nowcast_candidates(context: Context, window: Window, known_runs: Sequence[KnownRun]) -> Candidates:
     """Pairs of GOES and MRMS. The satellite's instant names the run."""
     tolerance = timedelta(seconds=settings().nowcast_tolerance_seconds)
     goes = Goes(settings().goes_product, settings().goes_files_per_instant)
     satellite = _instants(context, "goes", goes, window)
     radar = _instants(context, "mrms", Mrms(settings().mrms_product), Window(window.since - tolerance, window.until))
-    # A settled run that does not tell its radar instant takes part in the matching, and so keeps others from it.
-    known = {run.run_timestamp for run in settled}
-    paired = {run.run_timestamp for run in settled if run.radar_timestamp}
-    used = {run.radar_timestamp for run in settled}
+    # A known run that does not tell its radar instant takes part in the matching, and so keeps others from it.
+    known = {run.run_timestamp for run in known_runs}
+    paired = {run.run_timestamp for run in known_runs if run.radar_timestamp}
+    used = {run.radar_timestamp for run in known_runs}
     pairs = match(satellite.keys() - paired, radar.keys() - used, tolerance)
     new = [pair for pair in pairs if pair.satellite not in known]
     return Candidates(

@@ -76,7 +76,7 @@ def reconcile_forecasts(context: Context) -> Done:
     """Items are the runs whose rows have changed."""
     unconfirmed = drain(context.budget, lambda: _give_up_unconfirmed(context), size=BATCH)
     counts = Counter(unconfirmed=unconfirmed.items)
-    more = _settle_all(context, counts) or unconfirmed.more
+    more = _reconcile_all(context, counts) or unconfirmed.more
     items = counts.total() - counts["unreachable"] - counts["overtaken"]
     # Where nothing has moved, RunPod is away: it is not asked again before the next hour.
     return Done(items, more=more and items > 0, detail={name: count for name, count in counts.items() if count})
@@ -93,14 +93,14 @@ def decide(state: RunPodState, retry_count: int, most_retries: int, *, hung: boo
     return NextStep.RETRY if retry_count < most_retries else NextStep.FAIL
 
 
-def _settle_all(context: Context, counts: Counter[str]) -> bool:
+def _reconcile_all(context: Context, counts: Counter[str]) -> bool:
     """Whether some are left for want of time."""
     runpod: RunPod | None = None
     for run in _overdue(context):
         runpod = runpod or open_runpod(context)
         if not context.budget.allows(2 * runpod.longest_call):
             return True
-        counts[_settle(context, runpod, run)] += 1
+        counts[_reconcile(context, runpod, run)] += 1
     return False
 
 
@@ -135,7 +135,7 @@ def _limits(context: Context) -> dict[str, Any]:
     }
 
 
-def _settle(context: Context, runpod: RunPod, run: Overdue) -> str:
+def _reconcile(context: Context, runpod: RunPod, run: Overdue) -> str:
     """What became of it, in a word."""
     try:
         job = runpod.status(run.external_id)

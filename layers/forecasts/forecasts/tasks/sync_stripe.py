@@ -94,7 +94,7 @@ def _take(context: Context, stripe: Stripe, tally: SyncResult, organization: Syn
     try:
         customer = organization.stripe_customer_id or _ensure_customer(context, stripe, organization)
         standing = _ask(stripe, customer)
-        settled = _settle(context, organization, customer, standing)
+        compared = _record(context, organization, customer, standing)
     except StripeUnavailable as error:
         tally.failed_in_a_row += 1
         _report(context, tally, organization, error)
@@ -103,7 +103,7 @@ def _take(context: Context, stripe: Stripe, tally: SyncResult, organization: Syn
     except (OrganizationRefused, psycopg.IntegrityError) as error:
         _report(context, tally, organization, error)
     else:
-        tally.compared += settled
+        tally.compared += compared
         tally.failed_in_a_row = 0
         tally.doubtful += _doubt(context, organization, standing)
 
@@ -123,7 +123,7 @@ def _ask(stripe: Stripe, customer: str) -> Standing:
     return standing_of(stripe.subscriptions_of(customer), given.stripe_prices, given.stripe_unsubscribed_plan or None)
 
 
-def _settle(context: Context, organization: SyncedOrganization, customer: str, standing: Standing) -> bool:
+def _record(context: Context, organization: SyncedOrganization, customer: str, standing: Standing) -> bool:
     """False where the organisation has changed while Stripe was asked: the next run looks at it again."""
     plan = standing.plan or organization.plan
     differences = _differences(organization, plan, standing.status)
@@ -138,12 +138,12 @@ def _settle(context: Context, organization: SyncedOrganization, customer: str, s
         "our_payment_failed_at": organization.payment_failed_at,
         "differences": Jsonb(differences),
     }
-    settled = context.db.execute(SQL["settle"], values | _author(context)).fetchone() is not None
-    if settled and differences:
+    compared = context.db.execute(SQL["record"], values | _author(context)).fetchone() is not None
+    if compared and differences:
         context.metrics.count("BillingStateDrift")
         extra = {"organization_id": str(organization.id), "differences": differences}
         context.log.warning("billing.repaired", extra=extra)
-    return settled
+    return compared
 
 
 def _differences(organization: SyncedOrganization, plan: str, status: str | None) -> dict[str, Any]:

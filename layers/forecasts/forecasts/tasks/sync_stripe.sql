@@ -22,9 +22,9 @@ INSERT INTO forecasts.audit_logs (organization_id, actor, action, entity_type, e
 SELECT id, %(actor)s, 'customer.created', 'organization', id, jsonb_build_object('customer', %(customer)s::text), %(now)s
 FROM adopted;
 
--- settle: note that the organisation was compared, and repair what differed; only if it still is as it was when compared
+-- record: note that the organisation was compared, and repair what differed; only if it still is as it was when compared
 -- A webhook may have come while Stripe was asked, and what it wrote is newer than what we were told.
-WITH settled AS (
+WITH compared AS (
     UPDATE forecasts.organizations
     SET plan = %(plan)s,
         subscription_status = %(status)s,
@@ -43,9 +43,9 @@ WITH settled AS (
 ), noted AS (
     INSERT INTO forecasts.audit_logs (organization_id, actor, action, entity_type, entity_id, detail, created_at)
     SELECT id, %(actor)s, 'billing.repaired', 'organization', id, %(differences)s, %(now)s
-    FROM settled WHERE %(differences)s::jsonb <> '{}'
+    FROM compared WHERE %(differences)s::jsonb <> '{}'
 )
-SELECT id FROM settled;
+SELECT id FROM compared;
 
 -- postpone: who failed goes behind those who wait as long
 UPDATE forecasts.organizations SET billing_sync_failed_at = %(now)s WHERE id = %(id)s;

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 
 
-def teach_queues() -> None:
+def patch_queues() -> None:
     """All of it."""
     models: Any = import_module("moto.sqs.models")
     _index_messages(models)

@@ -18,7 +18,7 @@ from signalbox.jobs.dependency import Dependency
 from tests.support.dead_messages import (
     EVENT,
     PRUNING,
-    bury,
+    consume,
     failed_invocation,
     lane_message,
     message,
@@ -45,7 +45,7 @@ def one_letter(letters: Letters) -> dict[str, Any]:
 def test_a_job_that_still_waits_is_sent_again_and_not_buried(letters: Letters) -> None:
     job_id = letters.workshop.obey("complete")
     letters.db.execute("UPDATE signalbox.jobs SET send_at = now() + interval '1 hour'")
-    assert bury(letters.workshop.engine, given_up(job_id)) == []
+    assert consume(letters.workshop.engine, given_up(job_id)) == []
     job = letters.workshop.job(job_id)
     assert (job["status"], letters.all()) == ("queued", [])
     assert job["send_at"] <= datetime.now(UTC)
@@ -54,7 +54,7 @@ def test_a_job_that_still_waits_is_sent_again_and_not_buried(letters: Letters) -
 def test_a_retry_is_not_sent_before_its_time(letters: Letters) -> None:
     at = datetime.now(UTC) + timedelta(hours=1)
     job_id = letters.workshop.obey("complete", at=at)
-    bury(letters.workshop.engine, given_up(job_id))
+    consume(letters.workshop.engine, given_up(job_id))
     assert letters.workshop.job(job_id)["send_at"] == at
 
 
@@ -90,21 +90,21 @@ def has_ended(letters: Letters) -> str:
 def test_every_other_job_is_left_as_it_is(letters: Letters, make: Callable[[Letters], str]) -> None:
     job_id = make(letters)
     before = letters.workshop.job(job_id)
-    assert bury(letters.workshop.engine, given_up(job_id)) == []
+    assert consume(letters.workshop.engine, given_up(job_id)) == []
     assert letters.workshop.job(job_id) == before
     assert letters.all() == []
 
 
 def test_a_failed_job_keeps_its_one_dead_letter(letters: Letters) -> None:
     job_id = letters.fail()
-    bury(letters.workshop.engine, given_up(job_id))
+    consume(letters.workshop.engine, given_up(job_id))
     assert one_letter(letters)["source"] == "job"
 
 
 def test_a_message_of_no_job_is_buried(letters: Letters) -> None:
     job_id = str(uuid4())
     record = given_up(job_id, "high")
-    assert bury(letters.workshop.engine, record) == []
+    assert consume(letters.workshop.engine, record) == []
     row = one_letter(letters)
     assert (row["source"], row["failure_reason"], row["error_type"]) == ("message", "unreadable", "JobUnknown")
     assert (row["job_type"], row["total_attempts"], row["original_job_id"]) == ("obey", 3, None)
@@ -143,7 +143,7 @@ UNREADABLE = {
 
 @pytest.mark.parametrize("body", UNREADABLE.values(), ids=UNREADABLE.keys())
 def test_what_nobody_can_read_is_kept_as_text(letters: Letters, body: str) -> None:
-    assert bury(letters.workshop.engine, lane_message(body)) == []
+    assert consume(letters.workshop.engine, lane_message(body)) == []
     row = one_letter(letters)
     assert (row["source"], row["failure_reason"]) == ("message", "unreadable")
     assert isinstance(row["payload"], str)
@@ -169,7 +169,7 @@ def test_an_event_that_is_none_of_sqs_is_refused(letters: Letters, event: object
 
 
 def test_an_event_that_a_rule_could_not_deliver(letters: Letters) -> None:
-    assert bury(letters.workshop.engine, undelivered()) == []
+    assert consume(letters.workshop.engine, undelivered()) == []
     row = one_letter(letters)
     assert (row["source"], row["failure_reason"], row["job_type"]) == ("invocation", "undelivered", "prune_history")
     assert (row["error_type"], row["final_error_message"], row["total_attempts"]) == ("THROTTLING", "Rate exceeded", 5)
@@ -180,7 +180,7 @@ def test_an_event_that_a_rule_could_not_deliver(letters: Letters) -> None:
 
 
 def test_an_invocation_that_failed_each_time(letters: Letters) -> None:
-    assert bury(letters.workshop.engine, failed_invocation()) == []
+    assert consume(letters.workshop.engine, failed_invocation()) == []
     row = one_letter(letters)
     assert (row["source"], row["failure_reason"], row["job_type"]) == ("invocation", "undelivered", "prune_history")
     assert (row["error_type"], row["final_error_message"], row["total_attempts"]) == ("RuntimeError", "no", 3)
@@ -193,7 +193,7 @@ def test_an_invocation_that_never_began(letters: Letters) -> None:
     record = failed_invocation(
         requestContext=context | {"condition": "EventAgeExceeded"}, responsePayload=None, responseContext=None
     )
-    bury(letters.workshop.engine, record)
+    consume(letters.workshop.engine, record)
     row = one_letter(letters)
     assert (row["error_type"], row["total_attempts"]) == ("EventAgeExceeded", 0)
 
@@ -213,7 +213,7 @@ def schedule(letters: Letters, task: str = "prune_history", known_for: str = "30
 
 def test_a_slot_that_found_no_database_is_left_to_reconcile_slots(letters: Letters) -> None:
     schedule(letters)
-    assert bury(letters.workshop.engine, without_database(), without_database()) == []
+    assert consume(letters.workshop.engine, without_database(), without_database()) == []
     assert letters.all() == []
 
 
@@ -224,13 +224,13 @@ def test_what_nobody_would_find_missed_is_buried_though_only_the_database_was_aw
     letters: Letters, fields: dict[str, Any]
 ) -> None:
     schedule(letters)
-    assert bury(letters.workshop.engine, without_database(**fields)) == []
+    assert consume(letters.workshop.engine, without_database(**fields)) == []
     assert one_letter(letters)["error_type"] == "DatabaseUnavailable"
 
 
 def test_a_task_that_is_not_looked_after_is_buried_though_only_the_database_was_away(letters: Letters) -> None:
     schedule(letters, "sweep_runs", known_for="1 minute")
-    bury(letters.workshop.engine, without_database(), without_database("sweep_runs"))
+    consume(letters.workshop.engine, without_database(), without_database("sweep_runs"))
     assert len(letters.all()) == 2
 
 
@@ -245,12 +245,12 @@ def test_a_slot_that_has_failed_by_itself_too_is_buried(letters: Letters) -> Non
         " now(), '{}', true",
         {"slot": slot},
     )
-    bury(letters.workshop.engine, record)
+    consume(letters.workshop.engine, record)
     assert one_letter(letters)["job_type"] == "prune_history"
 
 
 def test_one_that_is_no_task_bears_its_function_s_name(letters: Letters) -> None:
-    bury(letters.workshop.engine, failed_invocation("signalbox-api", [1, 2]))
+    consume(letters.workshop.engine, failed_invocation("signalbox-api", [1, 2]))
     row = one_letter(letters)
     assert (row["job_type"], row["payload"]) == ("signalbox-api", [1, 2])
 
@@ -270,7 +270,7 @@ def test_one_that_is_no_task_bears_its_function_s_name(letters: Letters) -> None
     ids=str,
 )
 def test_a_record_that_is_odd_is_recorded_all_the_same(letters: Letters, fields: dict[str, Any]) -> None:
-    assert bury(letters.workshop.engine, failed_invocation(**fields)) == []
+    assert consume(letters.workshop.engine, failed_invocation(**fields)) == []
     assert len(letters.all()) == 1
 
 
@@ -282,12 +282,12 @@ def test_a_rule_s_event_that_is_odd_is_recorded_all_the_same(letters: Letters) -
         {"messageId": "only", "body": None},
         {"messageId": "binary", "body": "{}", "messageAttributes": {"RULE_ARN": {"binaryValue": "eA=="}}},
     ]
-    assert bury(letters.workshop.engine, *odd) == []
+    assert consume(letters.workshop.engine, *odd) == []
     assert len(letters.all()) == len(odd)
 
 
 def test_failures_of_one_kind_share_a_fingerprint(letters: Letters) -> None:
-    bury(letters.workshop.engine, undelivered(), undelivered(), undelivered("sweep_runs"), failed_invocation())
+    consume(letters.workshop.engine, undelivered(), undelivered(), undelivered("sweep_runs"), failed_invocation())
     assert [kind["count"] for kind in kinds(letters)] == [2, 1, 1]
 
 
@@ -302,23 +302,23 @@ def kinds(letters: Letters) -> list[dict[str, Any]]:
 def test_a_second_delivery_makes_no_second_row(letters: Letters) -> None:
     for record in (lane_message("garbage"), undelivered(), failed_invocation()):
         for _ in range(2):
-            assert bury(letters.workshop.engine, record, record) == []
+            assert consume(letters.workshop.engine, record, record) == []
     assert len(letters.all()) == 3
 
 
 def test_a_second_delivery_does_not_undo_a_triage(letters: Letters) -> None:
     record = undelivered()
-    bury(letters.workshop.engine, record)
+    consume(letters.workshop.engine, record)
     letters.triage("resolved", str(one_letter(letters)["id"]))
-    bury(letters.workshop.engine, record)
+    consume(letters.workshop.engine, record)
     assert one_letter(letters)["status"] == "resolved"
 
 
 def test_a_kind_that_returns_after_it_was_resolved_is_open_again(letters: Letters) -> None:
-    bury(letters.workshop.engine, undelivered())
+    consume(letters.workshop.engine, undelivered())
     first = str(one_letter(letters)["id"])
     letters.triage("resolved", first)
-    bury(letters.workshop.engine, undelivered())
+    consume(letters.workshop.engine, undelivered())
     assert [row["status"] for row in letters.all()] == ["pending", "pending"]
     assert letters.row(first)["reopened_at"] is not None
 
@@ -328,20 +328,20 @@ def test_one_that_can_t_be_recorded_comes_back_and_the_others_don_t(letters: Let
         "ALTER TABLE signalbox.dead_letter_jobs ADD CONSTRAINT no_pruning CHECK (job_type <> 'prune_history')"
     )
     bad, good = undelivered(), undelivered("sweep_runs")
-    assert bury(letters.workshop.engine, bad, good) == [bad["messageId"]]
+    assert consume(letters.workshop.engine, bad, good) == [bad["messageId"]]
     assert one_letter(letters)["job_type"] == "sweep_runs"
 
 
 def test_where_none_can_be_recorded_the_invocation_fails(letters: Letters) -> None:
     letters.db.execute("ALTER TABLE signalbox.dead_letter_jobs ADD CONSTRAINT full_up CHECK (false) NOT VALID")
     with pytest.raises(psycopg.errors.CheckViolation):
-        bury(letters.workshop.engine, undelivered(), lane_message("garbage"))
+        consume(letters.workshop.engine, undelivered(), lane_message("garbage"))
 
 
 def test_a_lost_connection_costs_nothing(letters: Letters, dsn: str) -> None:
-    bury(letters.workshop.engine, undelivered())
+    consume(letters.workshop.engine, undelivered())
     lose_session(dsn)
-    assert bury(letters.workshop.engine, undelivered()) == []
+    assert consume(letters.workshop.engine, undelivered()) == []
     assert len(letters.all()) == 2
 
 
@@ -350,7 +350,7 @@ def test_two_deliveries_at_once_make_one_row(letters: Letters, dsn: str, invokes
 
     def work(_: int) -> list[str]:
         with Stage(dsn, invokes) as stage:
-            return bury(stage.engine, *records)
+            return consume(stage.engine, *records)
 
     with ThreadPoolExecutor(4) as threads:
         assert list(threads.map(work, range(4))) == [[]] * 4

@@ -24,7 +24,7 @@ _QUERIES = [
 ]
 
 
-def job_types(connection: psycopg.Connection, *schemas: str) -> list[tuple[str, ...]]:
+def schema_objects(connection: psycopg.Connection, *schemas: str) -> list[tuple[str, ...]]:
     """Everything in the schemas that a migration may make, in a fixed order."""
     wanted = list(schemas or ("signalbox",))
     return sorted(row for query in _QUERIES for row in connection.execute(query.encode(), (wanted,)).fetchall())
