@@ -33,8 +33,8 @@ def run(args: Namespace) -> int:
 
 
 def _tell(answer: Mapping[str, Any]) -> str:
-    later = answer["retried"] - answer["sent"]
-    return f"{answer['retried']:,} due now" + (f"; {later:,} of them go out within a minute" if later > 0 else "")
+    later = answer["hastened"] - answer["sent"]
+    return f"{answer['hastened']:,} due now" + (f"; {later:,} of them go out within a minute" if later > 0 else "")
 
 
 ORDER = BulkCommand("retry_jobs", "retry", ("pending",), _tell)

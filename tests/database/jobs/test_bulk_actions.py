@@ -356,7 +356,7 @@ def test_a_job_that_waits_for_its_time_is_tried_now(desk: OrderDesk) -> None:
     desk.begin(job_id)
     assert desk.status(job_id) == "pending"
     done = desk.retry(job_id)
-    assert (done.counts, done.due) == ({"retried": 1}, [job_id])
+    assert (done.counts, done.due) == ({"hastened": 1}, [job_id])
     desk.begin(job_id)
     assert desk.status(job_id) == "running"
 

@@ -196,7 +196,7 @@ def test_a_retry_is_sent_at_once(jobs_stage: JobsStage) -> None:
     [job_id] = ids_of(submit(jobs_stage, {"at": (datetime.now(UTC) + timedelta(hours=1)).isoformat()}))
     assert jobs_stage.receive("normal") == []
     answer = jobs_stage.operate("retry_jobs", ids=[job_id])
-    assert (answer["retried"], answer["sent"]) == (1, 1)
+    assert (answer["hastened"], answer["sent"]) == (1, 1)
     jobs_stage.work(sqs_event(Named(message["job_id"]) for message in jobs_stage.receive("normal")))
     assert jobs_stage.status_of(job_id) == "completed"
 
