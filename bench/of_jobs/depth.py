@@ -14,7 +14,7 @@ from time import perf_counter
 
 from bench.ratio import Ratio, alternate
 from bench.stage.job_plant import JobPlant, job_plant
-from signalbox.jobs.end_record import record_of
+from signalbox.jobs.end_record import EndRecord
 from signalbox.jobs.verdict import COMPLETED
 from signalbox.worker.lease import LeaseClaim, finish
 
@@ -63,7 +63,7 @@ def _claim_and_finish(plant: JobPlant) -> Callable[[], float]:
         claim = LeaseClaim(str(uuid.uuid4()), "bench")
         began = perf_counter()
         jobs = claim.begin(plant.db, ids)
-        changed = finish(plant.db, [record_of(job, COMPLETED) for job in jobs])
+        changed = finish(plant.db, [EndRecord(job.id, job.token, COMPLETED) for job in jobs])
         took = perf_counter() - began
         if len(changed) != SIZE:
             raise RuntimeError(f"{len(changed)} of {SIZE} jobs were finished")

@@ -18,7 +18,7 @@ from time import perf_counter
 from bench.ratio import Ratio
 from bench.stage.job_plant import JobPlant, job_plant
 from signalbox.invocation import Invocation
-from signalbox.jobs.end_record import record_of
+from signalbox.jobs.end_record import EndRecord
 from signalbox.jobs.verdict import COMPLETED
 from signalbox.worker.lease import LeaseClaim, finish
 
@@ -82,7 +82,7 @@ def _work(plant: JobPlant, is_over: Callable[[], bool]) -> list[float]:
         ids = plant.submit("do_nothing", BATCH)
         began = perf_counter()
         jobs = LeaseClaim(str(uuid.uuid4()), "bench").begin(plant.db, ids)
-        changed = finish(plant.db, [record_of(job, COMPLETED) for job in jobs])
+        changed = finish(plant.db, [EndRecord(job.id, job.token, COMPLETED) for job in jobs])
         times.append(perf_counter() - began)
         if len(changed) != BATCH:
             raise RuntimeError(f"{len(changed)} of {BATCH} jobs were finished")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from signalbox.jobs.retry_routing import SQS_MAX_DELAY
 from signalbox.packs.job_type import Lane
-from signalbox.publish.lanes import LONGEST_DELAY_SECONDS
 from signalbox.runtime.settings import Settings
 from signalbox.submit.checks import LONGEST
 from tests.support.template import (
@@ -112,7 +112,7 @@ def test_an_urgent_job_does_not_wait_for_its_batch_to_fill() -> None:
 @each_lane
 def test_a_message_outlives_the_longest_delay_and_ten_failures_in_its_lane(lane: Lane) -> None:
     _, queue = queue_of(lane)
-    assert 10 * queue["VisibilityTimeout"] + LONGEST_DELAY_SECONDS < queue["MessageRetentionPeriod"]
+    assert 10 * queue["VisibilityTimeout"] + SQS_MAX_DELAY.total_seconds() < queue["MessageRetentionPeriod"]
 
 
 @pytest.mark.parametrize("name", [*(f"{lane}-dlq" for lane in Lane), "failed-invocations"])

@@ -107,7 +107,7 @@ def numbers(tmp_path: Path) -> Callable[..., Pack]:
 def test_a_new_stack_is_migrated_and_told_so(bucket: Bucket, empty_dsn: str) -> None:
     ask(bucket.event(), empty_dsn)
     assert bucket.answer["Status"] == "SUCCESS"
-    assert bucket.answer["Reason"].startswith("applied signalbox/0001_ledger")
+    assert bucket.answer["Reason"].startswith("applied signalbox/0001_baseline")
     assert bucket.answer["Data"] == {"signalbox": str(migrations.latest_version(ENGINE))}
     assert {bucket.answer[name] for name in ("StackId", "RequestId", "LogicalResourceId")} == {
         "arn:aws:cloudformation:us-east-1:123456789012:stack/s/1",

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from signalbox.jobs.job_message import JobMessage
+from signalbox.jobs.retry_routing import LOST_AFTER
 from signalbox.packs.job_type import Lane
-from signalbox.submit.insert import LOST_AFTER
 from signalbox.submit.new_job import NewJob
 from signalbox_laptop.aws import client
 from signalbox_laptop.home import StackState

@@ -10,9 +10,9 @@ from unittest import mock
 from uuid import UUID
 
 from signalbox import budget
+from signalbox.aws import sqs
 from signalbox.invocation import Resources
 from signalbox.packs.registries import JobTypeRegistry, TaskRegistry
-from signalbox.publish import lanes
 from signalbox.tasks import rescue_jobs
 from signalbox.worker import attempt, core, driver, outbox
 from tests.simulation.invariants import Invariants
@@ -98,7 +98,7 @@ class World(Scheduler):
             *((module, "time", time) for module in (budget, driver, outbox, attempt, rescue_jobs)),
             (outbox, "Thread", thread), (driver, "uuid4", lambda: UUID(int=self.chance.getrandbits(128))),
             (driver, "WATCH_EVERY_SECONDS", 3600.0), (core, "TAKE_UP_EVERY_SECONDS", 5.0),
-            (attempt, "random", self.chance), (lanes, "ThreadPoolExecutor", InlineExecutor),
+            (attempt, "random", self.chance), (sqs, "ThreadPoolExecutor", InlineExecutor),
         ]  # fmt: skip
         with ExitStack() as stack:
             for module, name, value in names:

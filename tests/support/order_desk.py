@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,6 +12,8 @@ import psycopg
 from psycopg.rows import dict_row
 
 from signalbox.budget import Budget
+from signalbox.jobs.end_record import EndRecord
+from signalbox.jobs.verdict import Verdict
 from signalbox.operate import cancel, caps, pause, retry_now
 from signalbox.operate.audit import Actor
 from signalbox.operate.bulk import BulkContext, BulkResult
@@ -53,8 +54,8 @@ class OrderDesk:
         return claim.token
 
     def end(self, token: str, *ids: str, **verdict: Any) -> None:
-        end = {"token": token, "number": 1, "execution": "completed", **verdict}
-        finish(self.db, [json.dumps({"id": id_, **end}) for id_ in ids])
+        ended = Verdict(**({"execution": "completed"} | verdict))
+        finish(self.db, [EndRecord(id_, token, ended) for id_ in ids])
 
     def fail(self, job_id: str) -> None:
         """For good."""

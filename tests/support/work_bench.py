@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg.rows import dict_row
 
-from signalbox.jobs.end_record import record_of
+from signalbox.jobs.end_record import EndRecord
 from signalbox.jobs.job import ClaimedJob
 from signalbox.jobs.verdict import Verdict
 from signalbox.packs.registries import JobTypeRegistry
@@ -53,7 +53,9 @@ class WorkBench:
 
     def end(self, ends: Mapping[str, str]) -> set[str]:
         """Jobs, and what becomes of them; answers those that were released."""
-        records = [record_of(self.at_work[id_], VERDICTS[status]) for id_, status in ends.items()]
+        records = [
+            EndRecord(self.at_work[id_].id, self.at_work[id_].token, VERDICTS[status]) for id_, status in ends.items()
+        ]
         return {one.id for one in finish(self.db, records) if one.follows and one.status == "pending"}
 
     def run(self, *ids: str, status: str = "completed") -> set[str]:

@@ -25,4 +25,4 @@ def test_a_schema_is_judged_by_what_it_lacks_and_what_the_code_does_not_know(
 
 
 def test_a_database_without_a_schema_is_told_of() -> None:
-    assert "no schema yet" in judge_migrations({"versions": {}, "pending": ["signalbox/0001_ledger"]}).detail
+    assert "no schema yet" in judge_migrations({"versions": {}, "pending": ["signalbox/0001_baseline"]}).detail

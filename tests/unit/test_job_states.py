@@ -8,7 +8,7 @@ from pathlib import Path
 import signalbox
 from signalbox.jobs.status import FINAL, TRANSITIONS, JobStatus
 
-SCHEMA = (Path(signalbox.__file__).parent / "migrations/0002_jobs.sql").read_text("utf-8")
+SCHEMA = (Path(signalbox.__file__).parent / "migrations/0001_baseline.sql").read_text("utf-8")
 
 
 def test_the_trigger_lets_pass_what_the_table_has() -> None:

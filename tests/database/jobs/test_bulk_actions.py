@@ -63,7 +63,7 @@ def test_a_running_job_that_would_be_tried_again_is_cancelled_instead(desk: Orde
     job_id = desk.submit()
     lease = desk.begin(job_id)
     desk.cancel(job_id)
-    desk.end(lease, job_id, status="pending", execution="failed", delay_ms=1000)
+    desk.end(lease, job_id, status="pending", execution="failed", delay=timedelta(seconds=1))
     assert desk.status(job_id) == "cancelled"
 
 

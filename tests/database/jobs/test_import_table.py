@@ -16,8 +16,11 @@ from hypothesis import strategies as st
 from signalbox.errors import JobRefused, SettingsRefused
 from signalbox.job_types.tables import import_table, staging
 from signalbox.job_types.tables.split_records import LONGEST
+from signalbox.jobs.end_record import EndRecord
+from signalbox.jobs.verdict import Verdict
 from signalbox.postgres.connection import OwnConnection
 from signalbox.runtime.settings import Settings
+from signalbox.worker.lease import finish
 from signalbox_laptop.stand_ins.faults import Fault
 from tests.support.depot import Depot
 from tests.support.letters import Letters
@@ -160,8 +163,7 @@ def test_a_worker_that_was_rescued_from_brings_nothing(depot: Depot, monkeypatch
         drop(self)
         monkeypatch.setattr(staging.Staging, "drop", drop)
         token = str(depot.job(job_id)["lease_token"])
-        end = {"id": job_id, "token": token, "status": "pending", "execution": "lost", "delay_ms": 0}
-        depot.db.execute("SELECT * FROM signalbox.end_attempts(%s::jsonb)", (json.dumps([end]),))
+        finish(depot.db, [EndRecord(job_id, token, Verdict("pending", "lost"))])
 
     monkeypatch.setattr(staging.Staging, "drop", lose_the_lease)
     assert depot.step(job_id)["status"] == "pending"

@@ -8,8 +8,9 @@ import pytest
 
 from signalbox.errors import Unavailable
 from signalbox.jobs.job_message import JobMessage
+from signalbox.jobs.retry_routing import SQS_MAX_DELAY
 from signalbox.packs.job_type import Lane
-from signalbox.publish.lanes import LONGEST_DELAY_SECONDS, Lanes
+from signalbox.publish.lanes import Lanes
 from signalbox.submit.new_job import NewJob
 from tests.support.jobs_stage import JobsStage, sqs_event
 
@@ -51,7 +52,7 @@ def test_what_waits_for_its_time_is_not_sent(jobs_stage: JobsStage) -> None:
 
 def test_a_delay_beyond_what_sqs_knows_is_cut_to_that(jobs_stage: JobsStage) -> None:
     (job,) = jobs_stage.submit("do_nothing")
-    notice = JobMessage(job.id, job.job_type, "low", delay_seconds=LONGEST_DELAY_SECONDS + 100)
+    notice = JobMessage(job.id, job.job_type, "low", delay=SQS_MAX_DELAY * 2)
     assert jobs_stage.lanes.send([notice]) == 1
     assert jobs_stage.delayed("low") == 1
     assert jobs_stage.lanes.depth("low") == 1

@@ -11,12 +11,11 @@ import psycopg
 import pytest
 
 from signalbox.jobs.dependency import Dependency
-from signalbox.jobs.end_record import record_of
+from signalbox.jobs.end_record import Cost, EndRecord
 from signalbox.jobs.job import ClaimedJob
 from signalbox.jobs.verdict import COMPLETED, Verdict
 from signalbox.postgres.connection import transaction_to_end
 from signalbox.worker.lease import EndedJob, LeaseClaim, LeaseLost, complete, finish
-from signalbox.worker.usage import Cost
 from tests.support.workshop import Workshop
 
 COST = Cost(began_ms=1.25, ended_ms=4.75, cpu_ms=2.5, memory_mb=64)
@@ -40,9 +39,7 @@ def alone(db: psycopg.Connection, job: ClaimedJob, verdict: Verdict) -> list[End
 
 
 def among_many(db: psycopg.Connection, job: ClaimedJob, verdict: Verdict) -> list[EndedJob]:
-    began, ended, cpu, memory = COST
-    measured = f'"began_ms":{began},"ended_ms":{ended},"cpu_ms":{cpu},"memory_mb":{memory},'
-    return finish(db, [record_of(job, verdict, measured)])
+    return finish(db, [EndRecord(job.id, job.token, verdict, COST)])
 
 
 def written(workshop: Workshop, job_id: str) -> list[dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Iterator
 from datetime import timedelta
@@ -13,6 +12,8 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
+from signalbox.jobs.end_record import EndRecord, to_array
+from signalbox.jobs.verdict import COMPLETED
 from signalbox.tasks import rescue_jobs
 from signalbox.worker.lease import finish
 from tests.support.invoke_recorder import InvokeRecorder
@@ -46,10 +47,10 @@ def dead_letters(db: psycopg.Connection) -> list[dict[str, Any]]:
         return cursor.execute("SELECT * FROM signalbox.dead_letter_jobs").fetchall()
 
 
-def completion(db: psycopg.Connection, job_id: str) -> str:
+def completion(db: psycopg.Connection, job_id: str) -> EndRecord:
     """As the worker that has the lease now would write it."""
     token = str(job(db, job_id)["lease_token"])
-    return json.dumps({"id": job_id, "token": token, "status": "completed", "execution": "completed"})
+    return EndRecord(job_id, token, COMPLETED)
 
 
 def test_with_all_workers_alive_nothing_is_taken(sweeps: Sweeps, db: psycopg.Connection) -> None:
@@ -70,7 +71,7 @@ def test_a_lease_counts_by_the_databases_clock_to_the_second(sweeps: Sweeps, db:
 def test_lease_that_was_renewed_meanwhile_is_not_taken(db: psycopg.Connection) -> None:
     """As by a worker that was frozen, while the sweep was between its two statements."""
     renewed = running_job(db, lease=MINUTE)
-    assert db.execute(rescue_jobs.SQL["end"], {"ends": f"[{completion(db, renewed)}]"}).fetchall() == []
+    assert db.execute(rescue_jobs.SQL["end"], {"ends": to_array([completion(db, renewed)])}).fetchall() == []
     assert statuses(db, renewed) == ["running"]
 
 

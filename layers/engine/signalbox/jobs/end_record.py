@@ -1,16 +1,66 @@
-"""What `end_attempts` reads of one attempt: its verdict, with the token that ends it and what was measured."""
+"""The record of an attempt's end, which the function `end_attempts` reads as JSON."""
 
 from __future__ import annotations
 
-from signalbox.jobs.job import ClaimedJob
-from signalbox.jobs.verdict import Verdict, as_json
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from signalbox.jobs.retry_routing import look_after
+from signalbox.jobs.verdict import COMPLETED, Verdict
+
+_FIELDS = (
+    "charge", "result", "output_files", "cursor", "error", "reason", "fingerprint", "severity", "percent", "message",
+)  # fmt: skip
+_COMPLETED = '"status":"completed","execution":"completed"}'  # by far the most
+_MILLISECOND = timedelta(milliseconds=1)
 
 
-def end_record(job_id: str, token: str, verdict: Verdict, measured: str = "") -> str:
-    """One element of the array; `measured` are members of it, each with a comma behind."""
-    return f'{{"id":"{job_id}","token":"{token}",{measured}{as_json(verdict)[1:]}'
+class Cost(NamedTuple):
+    """What an attempt took. It begins and ends so long after its claim, since the database has the clock."""
+
+    began_ms: float
+    ended_ms: float
+    cpu_ms: float
+    memory_mb: int
 
 
-def record_of(job: ClaimedJob, verdict: Verdict, measured: str = "") -> str:
-    """The same for a claimed job."""
-    return end_record(job.id, job.token, verdict, measured)
+@dataclass(frozen=True, slots=True)
+class EndRecord:
+    """The end of one attempt: the token that it ran under, its verdict, and what it took, if it was measured."""
+
+    job_id: str
+    token: str
+    verdict: Verdict
+    cost: Cost | None = None
+
+    def to_json(self) -> str:
+        """Return the object that `end_attempts` reads. No other code writes one."""
+        return f'{{"id":"{self.job_id}","token":"{self.token}",{_cost(self.cost)}{_verdict(self.verdict)}'
+
+
+def to_array(records: Iterable[EndRecord]) -> str:
+    """Return the argument of `end_attempts`."""
+    return f"[{','.join(record.to_json() for record in records)}]"
+
+
+def _cost(cost: Cost | None) -> str:
+    if cost is None:
+        return ""
+    began, ended, cpu, memory = cost
+    return f'"began_ms":{began:.3f},"ended_ms":{ended:.3f},"cpu_ms":{cpu:.3f},"memory_mb":{memory},'
+
+
+def _verdict(verdict: Verdict) -> str:
+    """Return the verdict's members and the closing brace."""
+    if verdict is COMPLETED:
+        return _COMPLETED
+    record: dict[str, Any] = {"status": verdict.status, "execution": verdict.execution}
+    if verdict.status == "pending":
+        record |= {"delay_ms": verdict.delay / _MILLISECOND, "look_ms": look_after(verdict.delay) / _MILLISECOND}
+    for name in _FIELDS:
+        if (value := getattr(verdict, name)) is not None:
+            record[name] = value
+    return json.dumps(record)[1:]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from pydantic_core import from_json
@@ -56,7 +57,7 @@ class JobMessage:
     job_type: str
     lane: str
     tenant: str | None = None
-    delay_seconds: int = 0
+    delay: timedelta = timedelta(0)
 
     @property
     def group(self) -> str:

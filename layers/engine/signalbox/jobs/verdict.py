@@ -1,11 +1,10 @@
 """What becomes of a job after an attempt: decided from what its function answered or raised, without any I/O.
 
-A verdict is one record of what `end_attempts` takes. Errors are told apart by their type, never by their words.
+Errors are told apart by their type, never by their words.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -197,21 +196,3 @@ def fingerprint(job_type: str, error: dict[str, Any]) -> str:
 
     words = _VARYING.sub("#", error.get("message") or "")[:200]
     return md5("\n".join([job_type, error["type"], error.get("at", ""), words]).encode()).hexdigest()  # noqa: S324
-
-
-def as_json(verdict: Verdict) -> str:
-    """The record, without what is not said."""
-    if verdict is COMPLETED:
-        return _COMPLETED
-    record: dict[str, Any] = {"status": verdict.status, "execution": verdict.execution}
-    if verdict.status == "pending":
-        record["delay_ms"] = round(verdict.delay.total_seconds() * 1000)
-    for name in ("charge", "result", "output_files", "cursor", "error", "reason", "fingerprint", "severity", "percent",
-                 "message"):  # fmt: skip
-        value = getattr(verdict, name)
-        if value is not None:
-            record[name] = value
-    return json.dumps(record)
-
-
-_COMPLETED = '{"status":"completed","execution":"completed"}'  # by far the most

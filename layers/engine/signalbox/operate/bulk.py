@@ -17,6 +17,7 @@ import psycopg
 
 from signalbox.budget import Budget
 from signalbox.errors import TransitionRefused
+from signalbox.jobs.retry_routing import LOST_AFTER
 from signalbox.jobs.status import JobStatus
 from signalbox.operate import audit
 from signalbox.operate.audit import Actor
@@ -24,7 +25,6 @@ from signalbox.operate.filters import JobFilter
 from signalbox.operate.listing import batches
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.queries import load_queries
-from signalbox.submit.insert import LOST_AFTER
 
 SQL = load_queries(__file__)
 WAITING = (JobStatus.PENDING, JobStatus.QUEUED, JobStatus.PAUSED)

@@ -42,9 +42,9 @@ SET max_running = excluded.max_running, rate = excluded.rate, per_seconds = excl
 DELETE FROM signalbox.job_caps
 WHERE kind = %(kind)s AND key = %(key)s AND NOT paused AND max_running IS NULL AND rate IS NULL;
 
--- next_held: the jobs that these caps and rates hold and that may begin, with the seconds until then
+-- next_held: the jobs that these caps and rates hold and that may begin, with the time until then
 -- A rate's next one is sent ahead of its time; where a cap has no room, whoever ends a job of it begins the next.
-SELECT h.id::text, h.job_type, h.lane, h.tenant, least(900, ceil(w.wait))::integer
+SELECT h.id::text, h.job_type, h.lane, h.tenant, w.wait * interval '1 s'
 FROM (
     SELECT n.name, greatest(0, coalesce(extract(epoch FROM c.next_at - clock_timestamp()), 0)) AS wait,
         CASE WHEN c.paused THEN 0 WHEN c.rate IS NULL THEN signalbox.room_of(c)

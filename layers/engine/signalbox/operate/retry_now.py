@@ -26,14 +26,17 @@ _INSTEAD = {
 
 
 def retry_now(db: Connection, job_types: JobTypeRegistry, job_filter: JobFilter, context: BulkContext) -> BulkResult:
-    """Try them now. The answer counts them as `hastened`, a name that callers rely on. A single job that can't be tried now is refused with what to do instead."""
+    """Try them now, and count them as `hastened`, a name that callers rely on.
+
+    A single job that can't be tried now is refused with what to do instead.
+    """
     job_filter.require_any()
     require_known(db, job_types, job_filter)
     if job_filter.ids is not None and len(job_filter.ids) == 1:
         _refuse_unfit(db, job_filter.ids[0])
 
     def step(ids: Sequence[str], wait: timedelta) -> BatchResult:
-        found = ids_of(db.execute(SQL["hasten"], {"ids": list(ids), "wait": wait}).fetchall())
+        found = ids_of(db.execute(SQL["retry_now"], {"ids": list(ids), "wait": wait}).fetchall())
         return BatchResult({"hastened": len(found)}, found, found)
 
     return BulkAction(db, bound(db, job_filter), context, "job.retry", Counter(hastened=0)).run(

@@ -1,4 +1,4 @@
--- hasten: due at once
+-- retry_now: due at once
 UPDATE signalbox.jobs AS j
 SET scheduled_for = t.now, send_at = t.now + %(wait)s, updated_at = t.now
 FROM (SELECT clock_timestamp() AS now OFFSET 0) AS t

@@ -14,8 +14,7 @@ from signalbox.aws.clients import Clients
 from signalbox.aws.errors import unavailable
 from signalbox.aws.sqs import Entry, call_in_batches, queue_url
 from signalbox.jobs.job_message import JobMessage
-
-LONGEST_DELAY_SECONDS = 900  # that SQS knows
+from signalbox.jobs.retry_routing import delay_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,5 +45,5 @@ def _entry(message: JobMessage) -> Entry:
     return {
         "MessageBody": json.dumps({"job_id": message.job_id, "job_type": message.job_type}),
         "MessageGroupId": message.group,
-        "DelaySeconds": min(max(0, message.delay_seconds), LONGEST_DELAY_SECONDS),
+        "DelaySeconds": delay_seconds(message.delay),
     }

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import islice
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from signalbox.errors import JobRefused, Refused
+from signalbox.jobs.retry_routing import LOST_AFTER
 from signalbox.packs.job_payload import JobPayload, check_payload
 from signalbox.packs.job_type import JobType, TypeCap
 from signalbox.packs.registries import JobTypeRegistry, RegisteredJobType
@@ -41,8 +42,6 @@ from signalbox.submit.rows import JobRow, SharedColumns
 
 SQL = load_queries(__file__)
 COPY_FROM = 200  # jobs; below that one INSERT is as fast
-# How long a sent job may stay unclaimed before dispatch_jobs looks whether its message got lost.
-LOST_AFTER = timedelta(minutes=2)
 
 # What jobs may have in common, beside tags, metadata and dependencies, which need not be hashable.
 _COMMON = attrgetter(

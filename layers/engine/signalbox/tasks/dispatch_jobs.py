@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 
 from signalbox.errors import Unavailable
 from signalbox.jobs.job_message import JobMessage
+from signalbox.jobs.retry_routing import LOST_AFTER
 from signalbox.ledger.context import Context, Done
 from signalbox.operate import caps
 from signalbox.postgres.queries import load_queries
@@ -75,7 +76,9 @@ class Dispatch:
     def wake_quiet_lanes(self) -> None:
         """Jobs wait, and no message of their lane is to be had: those who have them may be dead, or have no room. A few
         more messages bring workers, who take up what waits beside."""
-        rows = self.context.db.execute(SQL["find_late"], {"late": LATE_AFTER, "most": WAKE_UPS}).fetchall()
+        rows = self.context.db.execute(
+            SQL["find_late"], {"late": LATE_AFTER, "lost_after": LOST_AFTER, "most": WAKE_UPS}
+        ).fetchall()
         by_lane: dict[str, list[JobMessage]] = {}
         for row in rows:
             by_lane.setdefault(row[2], []).append(JobMessage(*row))
@@ -107,13 +110,14 @@ class Dispatch:
             "empty": self.empty,
             "down": list(self.troubles),
             "patience": PATIENCE,
+            "lost_after": LOST_AFTER,
             "may_repeat": self.repeats < MOST_REPEATS,
         }
         found: list[tuple[JobMessage | None, datetime]] = []
         for job_id, job_type, lane, tenant, delay, send_at, goes, again in self.context.db.execute(SQL[query], values):
             found.append((JobMessage(job_id, job_type, lane, tenant, delay) if goes else None, send_at))
             self.repeats += goes and again and lane not in self.empty
-            self.queued += [job_id] if delay == 0 and not again else []
+            self.queued += [job_id] if not delay and not again else []
         return found
 
     def _send(self, messages: Sequence[JobMessage]) -> None:

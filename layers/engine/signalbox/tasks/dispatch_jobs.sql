@@ -9,7 +9,7 @@ SELECT lane FROM unnest('{high,normal,low,heavy}'::text[]) AS l (lane) WHERE EXI
 SELECT w.id::text, w.job_type, l.lane, w.tenant
 FROM unnest('{high,normal,low,heavy}'::text[]) AS l (lane)
 CROSS JOIN LATERAL (
-    SELECT * FROM signalbox.late_jobs(l.lane, %(late)s, %(most)s) ORDER BY priority, send_at LIMIT %(most)s
+    SELECT * FROM signalbox.late_jobs(l.lane, %(late)s, %(lost_after)s, %(most)s) ORDER BY priority, send_at LIMIT %(most)s
 ) AS w;
 
 -- take_due: a batch of those that are due: what waited for its time is queued, what was sent before is looked after
@@ -40,12 +40,12 @@ WITH due AS MATERIALIZED (
 UPDATE signalbox.jobs AS j
 SET status = 'queued', updated_at = now(),
     queued_at = CASE WHEN due.status = 'pending' THEN now() ELSE j.queued_at END,
-    send_at = greatest(%(now)s, now()) + CASE WHEN due.status = 'pending' THEN interval '2 min'
+    send_at = greatest(%(now)s, now()) + CASE WHEN due.status = 'pending' THEN %(lost_after)s
         ELSE least(15, 2 ^ least(j.sends, 4)) * interval '1 min' END,
     sends = least(j.sends + 1, 1000)  -- far from the column's end, however long nobody takes it
 FROM due
 WHERE j.id = due.id
-RETURNING j.id::text, j.job_type, j.lane, j.tenant, 0 AS delay, due.send_at, due.goes, due.status = 'queued' AS again;
+RETURNING j.id::text, j.job_type, j.lane, j.tenant, interval '0' AS delay, due.send_at, due.goes, due.status = 'queued' AS again;
 
 -- take_soon: a batch of those that are due within a minute, before the next run; they wait in their lane for it
 -- One whose message is on its way with a delay, as a retry's is, is looked for two minutes after its time: not here.
@@ -70,10 +70,9 @@ WITH soon AS MATERIALIZED (
     FOR UPDATE OF j SKIP LOCKED
 )
 UPDATE signalbox.jobs AS j
-SET send_at = j.scheduled_for + interval '2 min', sends = least(j.sends + 1, 1000), updated_at = now()
+SET send_at = j.scheduled_for + %(lost_after)s, sends = least(j.sends + 1, 1000), updated_at = now()
 FROM soon
 WHERE j.id = soon.id
 RETURNING j.id::text, j.job_type, j.lane, j.tenant,
-    -- Rounded up: a message that comes early is for nothing.
-    ceil(extract(epoch FROM j.scheduled_for - greatest(%(now)s, now())))::integer AS delay, soon.send_at, true AS goes,
+    j.scheduled_for - greatest(%(now)s, now()) AS delay, soon.send_at, true AS goes,
     false AS again;

@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 
 from signalbox.errors import JobTypeUnknown
-from signalbox.jobs.end_record import end_record
+from signalbox.jobs.end_record import EndRecord, to_array
 from signalbox.jobs.job_message import JobMessage
 from signalbox.jobs.verdict import Verdict, fingerprint
 from signalbox.ledger.context import Context, Done
@@ -150,8 +150,8 @@ class Rescue:
 
     def _end(self, jobs: Sequence[Lost]) -> None:
         verdicts = {job.id: judge(self.context.job_types, job) for job in jobs}
-        ends = [end_record(job.id, job.token, verdicts[job.id]) for job in jobs]
-        rows = self.context.db.execute(SQL["end"], {"ends": f"[{','.join(ends)}]"}).fetchall()
+        ends = to_array(EndRecord(job.id, job.token, verdicts[job.id]) for job in jobs)
+        rows = self.context.db.execute(SQL["end"], {"ends": ends}).fetchall()
         became = {id_: status for id_, status, follows in rows if not follows}
         followers = [id_ for id_, _, follows in rows if follows]
         self.rescued += len(became)
@@ -161,7 +161,9 @@ class Rescue:
         publisher, db = self.context.publisher, self.context.db
         # Apart from each other, so that each finds a worker of its own: they run alone.
         again = [job for job in jobs if became.get(job.id) == "pending"]
-        publisher.send([replace(job.message, delay_seconds=place % SPREAD_SECONDS) for place, job in enumerate(again)])
+        publisher.send(
+            [replace(job.message, delay=timedelta(seconds=place % SPREAD_SECONDS)) for place, job in enumerate(again)]
+        )
         publisher.publish_status_of(db, list(became))
         publisher.publish_failed_dependents(db, followers)
         publisher.send_due(db, followers)

@@ -16,7 +16,7 @@ from psycopg.pq import TransactionStatus
 
 from signalbox.budget import Budget
 from signalbox.errors import DatabaseUnavailable, JobTypeUnknown, SchemaMismatch, Unavailable
-from signalbox.jobs.end_record import record_of
+from signalbox.jobs.end_record import Cost, EndRecord
 from signalbox.jobs.job import ClaimedJob
 from signalbox.jobs.verdict import BROKEN_OFF, CANCELLED, Verdict, check_pieces, of_answer, of_error, parked
 from signalbox.packs.job_payload import upgrade_payload
@@ -32,7 +32,7 @@ from signalbox.worker.connections import LEFT_OPEN, AsyncLentConnection, LentCon
 from signalbox.worker.job_context import AsyncJobContext, JobContext, JobProgress
 from signalbox.worker.lease import EndedJob, LeaseLost, complete, finish
 from signalbox.worker.timeout import LoopTimer, SignalTimer, ThreadTimer, Timer
-from signalbox.worker.usage import Cost, Meter, peak_memory_mb
+from signalbox.worker.usage import Meter, peak_memory_mb
 
 if TYPE_CHECKING:
     from signalbox.invocation import Resources
@@ -56,14 +56,13 @@ class AttemptResult(NamedTuple):
     recorded: bool = False  # with the job's own transaction
     changed: Sequence[EndedJob] = ()  # by that
 
-    @property
-    def measured(self) -> str:
-        """As the end record has it, in milliseconds since the claim."""
+    def cost(self, memory_mb: int) -> Cost:
         since = self.attempt.claimed_at
-        return (
-            f'"began_ms":{(self.began - since) * 1000:.3f},"ended_ms":{(self.ended - since) * 1000:.3f},'
-            f'"cpu_ms":{self.cpu * 1000:.3f},'
-        )
+        return Cost((self.began - since) * 1000, (self.ended - since) * 1000, self.cpu * 1000, memory_mb)
+
+    def record(self, memory_mb: int) -> EndRecord:
+        job = self.attempt.job
+        return EndRecord(job.id, job.token, self.verdict, self.cost(memory_mb))
 
 
 @dataclass(slots=True, eq=False)
@@ -175,11 +174,10 @@ class Attempt:
             return outcome
 
     def _end(self, db: Connection, outcome: AttemptResult) -> list[EndedJob]:
-        verdict, since = outcome.verdict, self.claimed_at
-        if verdict.status == "completed":
-            times = ((outcome.began - since) * 1000, (outcome.ended - since) * 1000, outcome.cpu * 1000)
-            return complete(db, self.job, verdict, Cost(*times, peak_memory_mb()))
-        changed = finish(db, [record_of(self.job, verdict, outcome.measured)])
+        memory_mb = peak_memory_mb()
+        if outcome.verdict.status == "completed":
+            return complete(db, self.job, outcome.verdict, outcome.cost(memory_mb))
+        changed = finish(db, [outcome.record(memory_mb)])
         if not changed:
             raise LeaseLost
         return changed

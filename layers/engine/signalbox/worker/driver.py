@@ -23,7 +23,7 @@ from uuid import uuid4
 import psycopg
 
 from signalbox.errors import DatabaseUnavailable
-from signalbox.jobs.end_record import record_of
+from signalbox.jobs.end_record import EndRecord
 from signalbox.jobs.job import ClaimedJob
 from signalbox.jobs.verdict import BROKEN_OFF
 from signalbox.operate.caps import next_held
@@ -51,7 +51,7 @@ WATCH_EVERY_SECONDS = 0.05
 GIVEN_UP_AFTER_SECONDS = 10.0
 BLOCKED_SECONDS = 1.0
 # What there was no time for is sent again with it: a worker with as little time would give it back at once.
-LEFT_DELAY_SECONDS = 10
+LEFT_DELAY = timedelta(seconds=10)
 # What one job's end can cause.
 RECORD_FAULTS = (
     psycopg.DataError,
@@ -281,20 +281,16 @@ class Driver:
         """Whether there are caps or rates, by which others may begin now."""
         outcomes, self.locked = [*self.locked, *outcomes], []
         changed = [one for outcome in outcomes for one in outcome.changed]
-        memory = f'"memory_mb":{peak_memory_mb()},'
-        records = [
-            (outcome, record_of(outcome.attempt.job, outcome.verdict, outcome.measured + memory))
-            for outcome in outcomes
-            if not outcome.recorded
-        ]
+        memory_mb = peak_memory_mb()
+        records = [(outcome, outcome.record(memory_mb)) for outcome in outcomes if not outcome.recorded]
         changed += self._finish(records) if records else []
         self.outbox.follow([one for one in changed if one.id])
         return any(not one.id for one in changed) or any(outcome.attempt.job.capped for outcome in outcomes)
 
-    def _finish(self, records: Sequence[tuple[AttemptResult, str]]) -> list[EndedJob]:
+    def _finish(self, records: Sequence[tuple[AttemptResult, EndRecord]]) -> list[EndedJob]:
         """What has changed. One end that the database does not take leaves the others what they are."""
         try:
-            return self._patiently(lambda db: lease.finish(db, [text for _, text in records]))
+            return self._patiently(lambda db: lease.finish(db, [record for _, record in records]))
         except psycopg.errors.LockNotAvailable:
             if len(records) == 1:
                 self.locked.append(records[0][0])
@@ -313,7 +309,7 @@ class Driver:
         self.counts[attempt.job.job_type, outcome.verdict.execution] -= 1
         self.counts[attempt.job.job_type, verdict.execution] += 1
         try:
-            return self._patiently(lambda db: lease.finish(db, [record_of(attempt.job, verdict)]))
+            return self._patiently(lambda db: lease.finish(db, [EndRecord(attempt.job.id, attempt.job.token, verdict)]))
         except RECORD_FAULTS:  # so its lease runs out, and rescue_jobs tells of it
             return []
 
@@ -342,7 +338,7 @@ class Driver:
             self.outbox.send(self._patiently(lambda db: next_held(db, caps)))
         if ids:
             messages = self._patiently(lambda db: read_due_messages(db, ids))
-            self.outbox.send([replace(message, delay_seconds=LEFT_DELAY_SECONDS) for message in messages])
+            self.outbox.send([replace(message, delay=LEFT_DELAY) for message in messages])
             for message in messages:
                 self.counts[message.job_type, "released"] += 1
 

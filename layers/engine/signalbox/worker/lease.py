@@ -13,11 +13,12 @@ from psycopg import ClientCursor
 from psycopg.adapt import Buffer, Loader
 from pydantic_core import from_json
 
+from signalbox.jobs.end_record import Cost, EndRecord, to_array
 from signalbox.jobs.job import ClaimedJob
+from signalbox.jobs.retry_routing import LOST_AFTER
 from signalbox.jobs.verdict import Verdict
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.queries import load_queries
-from signalbox.worker.usage import Cost
 
 SQL = load_queries(__file__)
 # Four heartbeats: a worker that misses three is taken for dead, and its jobs are at work again within 90 seconds.
@@ -129,7 +130,11 @@ class Due(NamedTuple):
 
 def find_due(db: Connection, lane: str, most: int) -> list[Due]:
     """Return the next jobs of a lane, with or without a message."""
-    return list(map(Due._make, db.execute(SQL["find_due"], {"lane": lane, "most": most, "late": LATE})))
+    return list(
+        map(
+            Due._make, db.execute(SQL["find_due"], {"lane": lane, "most": most, "late": LATE, "lost_after": LOST_AFTER})
+        )
+    )
 
 
 class Held(NamedTuple):
@@ -151,9 +156,9 @@ def renew(db: Connection, beats: Iterable[Mapping[str, Any]], life: timedelta = 
     return dict(db.execute(SQL["renew"], {"beats": json.dumps(list(beats)), "lease": life}).fetchall())
 
 
-def finish(db: Connection, ends: Iterable[str]) -> list[EndedJob]:
+def finish(db: Connection, ends: Iterable[EndRecord]) -> list[EndedJob]:
     """End attempts; return what has become of those jobs that were still this worker's, and of those that waited."""
-    return list(map(EndedJob._make, db.execute(SQL["finish"], {"ends": "[" + ",".join(ends) + "]"})))
+    return list(map(EndedJob._make, db.execute(SQL["finish"], {"ends": to_array(ends)})))
 
 
 def complete(db: Connection, job: ClaimedJob, verdict: Verdict, cost: Cost) -> list[EndedJob]:

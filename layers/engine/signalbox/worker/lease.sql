@@ -27,7 +27,7 @@ WHERE id = ANY (%(ids)s::uuid[]) AND (status = 'queued' OR held_by IS NOT NULL);
 SELECT id::text, job_type, suspect
 FROM (
     SELECT *, row_number() OVER (PARTITION BY priority, tenant ORDER BY send_at) AS turn
-    FROM signalbox.late_jobs(%(lane)s, %(late)s, 10 * %(most)s)
+    FROM signalbox.late_jobs(%(lane)s, %(late)s, %(lost_after)s, 10 * %(most)s)
 ) AS due
 ORDER BY priority, turn, send_at LIMIT %(most)s;
 

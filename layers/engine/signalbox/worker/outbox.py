@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from threading import Thread
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,8 @@ import psycopg
 from signalbox.errors import SignalboxError
 from signalbox.jobs.job import ClaimedJob
 from signalbox.jobs.job_message import JobMessage
+from signalbox.jobs.retry_routing import goes_by_message
 from signalbox.postgres.connection import Connection
-from signalbox.publish.lanes import LONGEST_DELAY_SECONDS
 from signalbox.publish.status_events import StatusEvent
 from signalbox.submit.new_job import Submitted
 from signalbox.worker.attempt import CONNECTION_PATIENCE_SECONDS, AttemptResult
@@ -49,7 +50,7 @@ class Outbox:
     def __init__(self, resources: Resources, jobs: Mapping[str, ClaimedJob]) -> None:
         self._tools, self._jobs = resources, jobs
         self._waiting = Unpublished()
-        self._delays: dict[str, float] = {}  # of jobs that are tried again
+        self._delays: dict[str, timedelta] = {}  # of jobs that are tried again
         self._thread: Thread | None = None
         self._published_at = time.monotonic()
 
@@ -69,18 +70,16 @@ class Outbox:
         """What an attempt has submitted, and how long its job waits for the next one."""
         self._waiting.submitted += outcome.attempt.submitted
         if outcome.verdict.status == "pending":
-            self._delays[outcome.attempt.job.id] = outcome.verdict.delay.total_seconds()
+            self._delays[outcome.attempt.job.id] = outcome.verdict.delay
 
     def follow(self, changed: Sequence[EndedJob]) -> None:
         """What is to be published for ends that have been recorded."""
         for id_, status, follows in changed:
             if follows:
                 self._waiting.followers.append(id_)
-            elif status == "pending" and self._delays.get(id_, 0) <= LONGEST_DELAY_SECONDS:
+            elif status == "pending" and goes_by_message(self._delays[id_]):
                 job = self._jobs[id_]
-                # A second more: SQS counts in whole ones, and a message that comes early is for nothing.
-                delay = round(self._delays[id_] + 0.5)
-                self._waiting.messages.append(JobMessage(id_, job.job_type, job.lane, job.tenant, delay))
+                self._waiting.messages.append(JobMessage(id_, job.job_type, job.lane, job.tenant, self._delays[id_]))
         self.note((id_, status) for id_, status, follows in changed if not follows)
 
     def publish_beside(self) -> None:

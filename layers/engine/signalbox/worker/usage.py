@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Generator
 from types import coroutine
-from typing import Any, NamedTuple
+from typing import Any
 
 from signalbox.postgres.fork import end_child
 
@@ -18,15 +18,6 @@ _UNIT = 1 << 20 if sys.platform == "darwin" else 1 << 10
 def peak_memory_mb() -> int:
     """The peak of the whole process, since the kernel tells no other for so little."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // _UNIT
-
-
-class Cost(NamedTuple):
-    """Of one attempt; its begin and end are told since the claim, by which the database has the clock."""
-
-    began_ms: float
-    ended_ms: float
-    cpu_ms: float
-    memory_mb: int
 
 
 class Meter:

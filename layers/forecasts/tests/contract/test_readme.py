@@ -68,7 +68,7 @@ def test_the_command_that_deploys_it_gives_settings_as_sam_and_the_pack_read_the
 
 def test_each_table_is_there() -> None:
     tables = re.findall(
-        r"^CREATE TABLE forecasts\.(\w+)", (PACK / "migrations/0001_tables.sql").read_text("utf-8"), re.MULTILINE
+        r"^CREATE TABLE forecasts\.(\w+)", (PACK / "migrations/0001_baseline.sql").read_text("utf-8"), re.MULTILINE
     )
     assert set(rows("Tables")) == set(tables)
 
