@@ -28,7 +28,7 @@ ENGINE = {
         ),
     },
     # Only what changes or submits jobs.
-    "ledger.context": {"signalbox.publish.publisher", "signalbox.submit.insert"},
+    "ledger.context": {"signalbox.submit.insert"},
     "invocation": {"signalbox.publish.publisher"},
     "migrate.migrations": {"hashlib"},  # only the migrator compares checksums
     "submit.dependencies": {"graphlib"},  # only jobs that wait for others of their own submit

@@ -51,13 +51,8 @@ def sweep_each_minute(world: Any, name: str) -> None:
 
 def _sweep(world: Any, name: str) -> None:
     now = world.clock + timedelta(seconds=world.chance.uniform(-2, 2))
-    given: dict[str, Any] = dict.fromkeys(Context.__dataclass_fields__)
-    resources = world.resources
-    context = Context(**given | {
-        "now": now, "budget": Budget.of(60), "db": world.session, "clients": resources.clients,
-        "invoker": resources.settings, "log": resources.log, "metrics": resources.log,
-        "job_types": world.job_types, "settings": resources.settings,
-    })  # fmt: skip
+    metrics: Any = world.resources.log
+    context = Context("sweep", now, now, None, Budget.of(60), world.session, metrics, "sweeper", world.resources)
     with suppress(psycopg.OperationalError, Unavailable):
         SWEEPS[name](context)
 

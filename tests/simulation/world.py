@@ -13,6 +13,7 @@ from signalbox import budget
 from signalbox.aws import sqs
 from signalbox.invocation import Resources
 from signalbox.packs.registries import JobTypeRegistry, TaskRegistry
+from signalbox.postgres import retry
 from signalbox.tasks import rescue_jobs
 from signalbox.worker import attempt, core, driver, outbox
 from tests.simulation.invariants import Invariants
@@ -95,7 +96,7 @@ class World(Scheduler):
         )
         thread = type("Thread", (VirtualThread,), {"world": self})
         names: list[tuple[Any, str, Any]] = [
-            *((module, "time", time) for module in (budget, driver, outbox, attempt, rescue_jobs)),
+            *((module, "time", time) for module in (budget, driver, retry, outbox, attempt, rescue_jobs)),
             (outbox, "Thread", thread), (driver, "uuid4", lambda: UUID(int=self.chance.getrandbits(128))),
             (driver, "WATCH_EVERY_SECONDS", 3600.0), (core, "TAKE_UP_EVERY_SECONDS", 5.0),
             (attempt, "random", self.chance), (sqs, "ThreadPoolExecutor", InlineExecutor),

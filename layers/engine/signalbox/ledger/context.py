@@ -19,6 +19,7 @@ from signalbox.runtime.metrics import TaskMetrics
 from signalbox.runtime.settings import Settings
 
 if TYPE_CHECKING:
+    from signalbox.invocation import Resources
     from signalbox.publish.publisher import Publisher
     from signalbox.submit.new_job import NewJob, Submitted
 
@@ -37,22 +38,47 @@ class Context:
     params: Any  # the task's own Params model, or None
     budget: Budget
     db: Connection  # each statement commits by itself but for those in `with db.transaction()`
-    clients: Clients
-    invoker: FunctionInvoker
-    log: Logger
     metrics: TaskMetrics
-    enabled_tasks: TaskRegistry  # the tasks that this stack runs
-    all_tasks: TaskRegistry  # those, and the disabled ones
     worker_id: str
-    job_types: JobTypeRegistry  # the job types that it runs
-    settings: Settings
+    resources: Resources
+
+    @property
+    def settings(self) -> Settings:
+        return self.resources.settings
+
+    @property
+    def clients(self) -> Clients:
+        """Return the clients of AWS, each made on first use."""
+        return self.resources.clients
+
+    @property
+    def invoker(self) -> FunctionInvoker:
+        """Return what hands runs to the stack's functions."""
+        return self.resources.invoker
+
+    @property
+    def log(self) -> Logger:
+        return self.resources.log
+
+    @property
+    def all_tasks(self) -> TaskRegistry:
+        """Return the tasks of all packs, the disabled ones with them."""
+        return self.resources.tasks
+
+    @property
+    def enabled_tasks(self) -> TaskRegistry:
+        """Return the tasks that this stack runs."""
+        return self.resources.enabled()
+
+    @property
+    def job_types(self) -> JobTypeRegistry:
+        """Return the types of the jobs that this stack runs."""
+        return self.resources.job_types
 
     @property
     def publisher(self) -> Publisher:
-        """For jobs that were changed or submitted, once that is committed."""
-        from signalbox.publish.publisher import Publisher  # few tasks change a job
-
-        return Publisher(self.clients, self.invoker.stack, self.settings.event_bus, self.log, self.settings.job_events)
+        """Return what publishes jobs that were changed or submitted, once that is committed."""
+        return self.resources.publisher
 
     def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
         """Stores jobs, all or none, and sends them. In a transaction of the task's they come and go with it, and

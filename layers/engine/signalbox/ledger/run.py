@@ -9,7 +9,6 @@ out; the next claim, or the sweep, then ends its row.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -20,7 +19,7 @@ import psycopg
 from pydantic import BaseModel
 
 from signalbox.budget import Budget
-from signalbox.errors import DatabaseUnavailable, ParamsRefused, PayloadRefused, Refused, TaskDisabled
+from signalbox.errors import ParamsRefused, PayloadRefused, Refused, TaskDisabled
 from signalbox.invocation import Invocation, Resources
 from signalbox.ledger import ledger
 from signalbox.ledger.context import Context, Done, Outcome, Skipped
@@ -28,12 +27,10 @@ from signalbox.ledger.ledger import ClaimRequest, RunClaim, RunEnd, RunStatus, S
 from signalbox.ledger.task_payload import TaskPayload
 from signalbox.packs.payload import read_payload
 from signalbox.packs.task import Task
+from signalbox.postgres.connection import Connection
 from signalbox.postgres.error_details import conceal, describe
+from signalbox.postgres.retry import through_restart
 from signalbox.runtime.metrics import TaskMetrics
-
-# How often the end of a run is written down before it is left to the sweep, a second apart: a restart of the
-# database takes a moment, and a lost ending costs the slot the rest of its lease.
-RECORD_TRIES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,15 +173,9 @@ def _context(run: Run, params: BaseModel | None) -> Context:
         params=params,
         budget=Budget(invocation.ends_at - resources.settings.budget_margin_seconds),
         db=resources.database.connection(),
-        clients=resources.clients,
-        invoker=resources.invoker,
-        log=resources.log,
         metrics=run.metrics,
-        enabled_tasks=resources.enabled(),
-        all_tasks=resources.tasks,
         worker_id=invocation.worker_id,
-        job_types=resources.job_types,
-        settings=resources.settings,
+        resources=resources,
     )
 
 
@@ -214,19 +205,13 @@ def _ending(run: Run, outcome: Outcome) -> RunEnd:
 
 def _record(run: Run, claim: RunClaim, ending: RunEnd) -> None:
     """Ends the run, through a restart of the database if need be."""
-    for tries_left in reversed(range(RECORD_TRIES)):
-        try:
-            duration = _record_once(run, claim, ending)
-            break
-        except (psycopg.OperationalError, DatabaseUnavailable):
-            if not tries_left:
-                raise
-            time.sleep(1)
+    # A lost end costs the slot the rest of its lease: then the sweep ends the run.
+    duration = through_restart(run.resources.database, lambda db: _record_once(db, run, claim, ending))
     _measure(run, claim, ending, duration)
 
 
-def _record_once(run: Run, claim: RunClaim, ending: RunEnd) -> int:
-    connection, worker_id = run.resources.database.connection(), run.invocation.worker_id
+def _record_once(connection: Connection, run: Run, claim: RunClaim, ending: RunEnd) -> int:
+    worker_id = run.invocation.worker_id
     backfill_id = run.payload.backfill_id
     if backfill_id is None:
         return ledger.record(connection, run.slot, claim, worker_id, ending)

@@ -1,45 +1,44 @@
-"""Stores what must not be lost because it can't be asked for again, through a restart of the database if need be.
-
-The run's own connection may break while the outside world answers; then others are opened, for this alone: whatever
-else the task does on its own fails, and has lost nothing.
-"""
+"""Repeats what must not be lost while the database is away, as in a restart or a failover."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, LiteralString
+from collections.abc import Callable
+from typing import TypeVar
 
 import psycopg
 
-from signalbox.postgres.connection import Connection
+from signalbox.errors import DatabaseUnavailable
+from signalbox.postgres.connection import Connection, Database
 
-# On further connections, a second apart: a restart takes a moment.
-TRIES = 4
+Found = TypeVar("Found")
+# A server that has become a replica answers an InternalError: it takes no writes.
+AWAY = (psycopg.OperationalError, psycopg.InternalError, DatabaseUnavailable)
 
-Store = Callable[[LiteralString, Mapping[str, Any]], None]
 
+def through_restart(
+    database: Database,
+    act: Callable[[Connection], Found],
+    *,
+    seconds: float = 4.0,
+    pause: float = 1.0,
+    unless: tuple[type[psycopg.Error], ...] = (),
+) -> Found:
+    """Return what `act` answers. It may run twice, each time on a new connection, and at once after the first failure.
 
-def prepare_store(connection: Connection) -> Store:
-    """Runs a statement, which may run twice. Prepared while the connection lives: a dead one tells nothing."""
-    dsn, password = connection.info.dsn, connection.info.password
-
-    def store(statement: LiteralString, values: Mapping[str, Any]) -> None:
+    What had the old connection fails from then on, and so never commits the rest of a transaction on another.
+    """
+    until = time.monotonic() + seconds
+    failed = False
+    while True:
         try:
-            connection.execute(statement, values)
-        except psycopg.OperationalError:
-            _store_anew(dsn, password, statement, values)
-
-    return store
-
-
-def _store_anew(dsn: str, password: str, statement: LiteralString, values: Mapping[str, Any]) -> None:
-    for tries_left in reversed(range(TRIES)):
-        try:
-            with psycopg.connect(dsn, password=password, autocommit=True, prepare_threshold=None) as connection:
-                connection.execute(statement, values)
-                return
-        except psycopg.OperationalError:
-            if not tries_left:
+            return act(database.connection())
+        except unless:
+            raise
+        except AWAY:
+            if failed and time.monotonic() > until:
                 raise
-            time.sleep(1)
+            database.close()
+        if failed:
+            time.sleep(pause)
+        failed = True

@@ -22,12 +22,12 @@ from uuid import uuid4
 
 import psycopg
 
-from signalbox.errors import DatabaseUnavailable
 from signalbox.jobs.end_record import EndRecord
 from signalbox.jobs.job import ClaimedJob
 from signalbox.jobs.verdict import BROKEN_OFF
 from signalbox.operate.caps import next_held
 from signalbox.postgres.connection import Connection
+from signalbox.postgres.retry import through_restart
 from signalbox.publish.publisher import read_due_messages
 from signalbox.runtime.job_metrics import write_metrics
 from signalbox.worker import lease
@@ -314,21 +314,9 @@ class Driver:
             return []
 
     def _patiently(self, act: Callable[[Connection], Found]) -> Found:
-        """Again and again where the database is away."""
-        until = min(time.monotonic() + PATIENCE_SECONDS, self.invocation.ends_at - AGAIN_SECONDS)
-        broke = False
-        while True:
-            try:
-                return act(self.resources.database.connection())
-            except (*RECORD_FAULTS, psycopg.errors.LockNotAvailable):
-                raise
-            except (psycopg.OperationalError, psycopg.InternalError, DatabaseUnavailable):
-                if broke and time.monotonic() > until:
-                    raise
-                self.resources.database.close()
-            if broke:
-                time.sleep(AGAIN_SECONDS)
-            broke = True
+        seconds = min(PATIENCE_SECONDS, self.invocation.seconds_left - AGAIN_SECONDS)
+        unless = (*RECORD_FAULTS, psycopg.errors.LockNotAvailable)
+        return through_restart(self.resources.database, act, seconds=seconds, pause=AGAIN_SECONDS, unless=unless)
 
     # ---- the end
 

@@ -20,7 +20,7 @@ from forecasts.runs.runpod import RunPod, RunPodState
 from forecasts.settings import settings
 from signalbox.ledger.context import Context
 from signalbox.postgres.queries import load_queries
-from signalbox.postgres.retry import prepare_store
+from signalbox.postgres.retry import through_restart
 
 SQL = load_queries(__file__)
 YOUNGEST, OLDEST = timedelta(hours=24), timedelta(hours=48)
@@ -116,7 +116,7 @@ def request(context: Context, runpod: RunPod, verification: Verification, refere
     """Asks RunPod for it. False where another worker has, or RunPod refuses this one; raises where it is away."""
     if not context.db.execute(SQL["begin"], {**verification.key, "now": context.now}).rowcount:
         return False
-    store, time_out = prepare_store(context.db), timedelta(minutes=settings().verification_timeout_minutes)
+    time_out = timedelta(minutes=settings().verification_timeout_minutes)
     try:
         external_id = runpod.trigger(verification.payload(references), time_out)
     except RunPodRefused as error:
@@ -132,7 +132,8 @@ def request(context: Context, runpod: RunPod, verification: Verification, refere
         raise
     # Before it is stored: should that fail, the log still has the id.
     context.log.info("verification.requested", extra={**verification.ids, "external_id": external_id})
-    store(SQL["confirm"], {**verification.key, "external_id": external_id})
+    values = {**verification.key, "external_id": external_id}
+    through_restart(context.resources.database, lambda db: db.execute(SQL["confirm"], values))
     return True
 
 

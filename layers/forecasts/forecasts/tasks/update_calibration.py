@@ -18,7 +18,7 @@ from forecasts.runs.runpod import RunPod, open_runpod
 from forecasts.settings import settings
 from signalbox.ledger.context import Context, Done
 from signalbox.postgres.queries import load_queries
-from signalbox.postgres.retry import prepare_store
+from signalbox.postgres.retry import through_restart
 
 SQL = load_queries(__file__)
 # Coefficients are one set a tile, and only nowcasts take them: samples of another model would spoil them.
@@ -62,7 +62,6 @@ def _request(context: Context, runpod: RunPod, period: TimeRange, tiles: list[st
     slot = {"slot": context.slot}
     if not context.db.execute(SQL["begin"], {**slot, "tiles": tiles}).rowcount:
         return False
-    store = prepare_store(context.db)
     ids: dict[str, Any] = {"slot": context.slot.isoformat(), "tiles": len(tiles)}
     try:
         external_id = runpod.trigger(_payload(context, period, tiles), _time_out())
@@ -75,7 +74,8 @@ def _request(context: Context, runpod: RunPod, period: TimeRange, tiles: list[st
         raise
     # Before it is stored: should that fail, the log still has the id.
     context.log.info("calibration.requested", extra={**ids, "external_id": external_id})
-    store(SQL["confirm"], {**slot, "external_id": external_id})
+    values = {**slot, "external_id": external_id}
+    through_restart(context.resources.database, lambda db: db.execute(SQL["confirm"], values))
     return True
 
 

@@ -223,7 +223,7 @@ def test_a_crash_between_runpods_answer_and_its_row_asks_no_second_time(
 ) -> None:
     samples(db, run, "a")
     with monkeypatch.context() as patched:
-        patched.setattr("forecasts.tasks.update_calibration.prepare_store", lambda _: crash)
+        patched.setattr("forecasts.tasks.update_calibration.through_restart", crash)
         with pytest.raises(RuntimeError, match="crashed"):
             stage.invoke(TASK)
     assert "may have been asked" in stage.invoke(TASK)["reason"]
