@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import fields
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
@@ -120,7 +119,7 @@ def test_a_function_that_waits_for_a_database_to_wake_up_has_time_left_to_work()
 
 @each_variant
 def test_the_settings_read_each_variable_that_a_function_is_given(variant: str) -> None:
-    known = {f"SIGNALBOX_{field.name.upper()}" for field in fields(Settings)} | OF_PACKS
+    known = {f"SIGNALBOX_{field.upper()}" for field in Settings.model_fields} | OF_PACKS
 
     for name, function in deployed(variant).of(FUNCTION).items():
         assert set(function["Environment"]["Variables"]) - known == POWERTOOLS, name

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections import ChainMap
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
@@ -28,7 +30,8 @@ class Stage:
     def __init__(self, dsn: str, invokes: InvokeRecorder, **environ: str) -> None:
         self.dsn, self.invokes = dsn, invokes
         settings = {"SIGNALBOX_STACK": "signalbox", "SIGNALBOX_DATABASE_URL": as_url(dsn)}
-        engine = App.start(settings | {f"SIGNALBOX_{name.upper()}": value for name, value in environ.items()})
+        given = settings | {f"SIGNALBOX_{name.upper()}": value for name, value in environ.items()}
+        engine = App.start(ChainMap(given, os.environ))
         self.engine = _with_tasks(engine, TEST_TASKS)
 
     def with_tasks(self, *tasks: Task) -> Stage:

@@ -62,7 +62,7 @@ def test_all_faults_are_listed_together() -> None:
     for words in (
         "SIGNALBOX_STACK is not set",
         "SIGNALBOX_DATABASE_HOST is not host, host:port or host:port/name",
-        "SIGNALBOX_WORKER_SLOTS is '70000', not a whole number from 1 to 400",
+        "SIGNALBOX_WORKER_SLOTS is '70000': Input should be less than or equal to 400",
         "SIGNALBOX_CA_BUNDLE names '/nowhere.pem', where there is no file",
         "SIGNALBOX_PACKS holds 'fore casts', which is no name",
         "SIGNALBOX_MAX_CONTINUATIONS is '-1'",
@@ -77,7 +77,9 @@ def test_a_pack_whose_layer_is_missing_is_named() -> None:
 
 
 def test_which_changes_of_jobs_are_told_is_one_of_three() -> None:
-    with pytest.raises(SettingsRefused, match="SIGNALBOX_JOB_EVENTS is 'some': it may be all, ends, none"):
+    with pytest.raises(
+        SettingsRefused, match="SIGNALBOX_JOB_EVENTS is 'some': Input should be 'all', 'ends' or 'none'"
+    ):
         Settings.read(LEAST | {"SIGNALBOX_JOB_EVENTS": "some"})
     assert Settings.read(LEAST | {"SIGNALBOX_JOB_EVENTS": "ends"}).job_events == "ends"
 

@@ -55,6 +55,7 @@ class App:
             JobTypeRegistry((job_type for pack in packs for job_type in pack.job_types), registry),
             packs,
             environ.get("AWS_LAMBDA_LOG_STREAM_NAME", ""),
+            environ=environ,
         )
         if settings.reader_url or settings.reader_secret_arn:
             make_reader = _databases(settings, DatabaseAddress.of_reader(settings, clients), function)

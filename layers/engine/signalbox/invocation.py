@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from os import urandom
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from signalbox.aws.clients import Clients
 from signalbox.aws.invoke_async import FunctionInvoker
+from signalbox.packs.environment import EnvironmentSettings
 from signalbox.packs.pack import Pack
 from signalbox.packs.registries import JobTypeRegistry, TaskRegistry
 from signalbox.postgres.async_connection import AsyncDatabasePool
@@ -20,6 +22,8 @@ from signalbox.runtime.settings import Settings
 
 if TYPE_CHECKING:
     from signalbox.publish.publisher import Publisher
+
+PackSettings = TypeVar("PackSettings", bound=EnvironmentSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,7 @@ class Resources:
     packs: tuple[Pack, ...]
     node: str = ""  # the execution environment, as its log stream names it
     readers: DatabasePool | None = None  # of a log-in that can only read, where the stack has one
+    environ: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def invoker(self) -> FunctionInvoker:
@@ -70,6 +75,10 @@ class Resources:
         from signalbox.publish.publisher import Publisher  # few invocations change a job
 
         return Publisher(self.clients, self.settings.stack, self.settings.event_bus, self.log, self.settings.job_events)
+
+    def settings_of(self, model: type[PackSettings]) -> PackSettings:
+        """Return the settings of a pack."""
+        return model.read(self.environ)
 
     def enabled(self) -> TaskRegistry:
         """The tasks that this stack runs."""

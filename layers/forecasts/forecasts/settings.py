@@ -1,43 +1,29 @@
-"""What the pack reads from its function's environment, once a cold start, with all faults listed together."""
+"""The settings of the pack, from its function's environment."""
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Mapping
 from datetime import timedelta
-from functools import cache
-from typing import Annotated, Any, Literal, get_origin
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
+from pydantic import Field
 
 from signalbox.batches.safety_share import SafetyShare
-from signalbox.errors import SettingsRefused
+from signalbox.ledger.context import Context
+from signalbox.packs.environment import EnvironmentSettings, StackName
 
-_PREFIX = "FORECASTS_"
 Days = Annotated[int, Field(ge=1, le=3650)]
 
 
-def _of_this_stack(name: str, info: ValidationInfo) -> str:
-    for part, value in (info.context or {}).items():
-        name = name.replace(f"{{{part}}}", value)
-    return name
+class ForecastSettings(EnvironmentSettings):
+    """What the pack reads. Each field is the variable FORECASTS_<FIELD>; those with structure are JSON."""
 
-
-# What the pack's template makes, or a person has stored for it, found by its name.
-Name = Annotated[str, AfterValidator(_of_this_stack), Field(validate_default=True)]
-
-
-class ForecastSettings(BaseModel):
-    """Each field is the variable FORECASTS_<FIELD>; those with structure are JSON."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    prefix: ClassVar[str] = "FORECASTS_"
 
     # Where messages go, and what is stored where.
-    notifications_queue: Name = "{stack}-notifications"
-    evaluations_queue: Name = "{stack}-evaluations"
-    forecast_bucket: Name = "{stack}-forecasts-{account}-{region}"
-    archive_bucket: Name = "{stack}-archive-{account}-{region}"
+    notifications_queue: StackName = "{stack}-notifications"
+    evaluations_queue: StackName = "{stack}-evaluations"
+    forecast_bucket: StackName = "{stack}-forecasts-{account}-{region}"
+    archive_bucket: StackName = "{stack}-archive-{account}-{region}"
 
     # Upstream data. A mirror is {"kind": "s3", "bucket": …} (with "endpoint" where that is not AWS) or
     # {"kind": "https", "url": …}, a tree of index pages: the first that answers serves.
@@ -53,7 +39,7 @@ class ForecastSettings(BaseModel):
     goes_files_per_instant: int = Field(16, ge=1, le=64)  # of the product: one for each of ABI's channels
     mirror_timeout_seconds: float = Field(8, gt=0, le=60)
     nowcast_tolerance_seconds: int = Field(300, ge=0, le=3600)
-    observation_mirror: dict[str, str] = {"kind": "s3", "bucket": "noaa-mrms-pds"}
+    observation_mirror: dict[str, str] = Field(default={"kind": "s3", "bucket": "noaa-mrms-pds"})
     observation_key_template: str = "{product}/{date}/MRMS_{name}_{date}-{hour:02}0000.grib2.gz"
     observation_product: str = "CONUS/MultiSensor_QPE_01H_Pass2_00.00"
     # Of the files of a window, so many must be there; the rest are taken for gaps that will never be filled.
@@ -63,7 +49,7 @@ class ForecastSettings(BaseModel):
     # RunPod.
     runpod_base_url: str = "https://api.runpod.ai/v2"
     runpod_endpoint_id: str = ""
-    runpod_secret: Name = "{stack}/forecasts/runpod"  # noqa: S105 - its name
+    runpod_secret: StackName = "{stack}/forecasts/runpod"  # noqa: S105 - its name
     runpod_timeout_seconds: float = Field(10, gt=0, le=60)
     timeout_nowcast_minutes: int = Field(20, ge=1)
     timeout_medium_range_minutes: int = Field(180, ge=1)
@@ -71,7 +57,7 @@ class ForecastSettings(BaseModel):
 
     # Stripe.
     stripe_base_url: str = "https://api.stripe.com"
-    stripe_secret: Name = "{stack}/forecasts/stripe"  # noqa: S105 - its name
+    stripe_secret: StackName = "{stack}/forecasts/stripe"  # noqa: S105 - its name
     stripe_prices: dict[str, str] = Field(default_factory=dict)  # price id or lookup key → plan; none: no Stripe
     stripe_staleness_hours: int = Field(24, ge=1)
     stripe_limit: int = Field(500, ge=1)
@@ -117,52 +103,6 @@ class ForecastSettings(BaseModel):
         return timedelta(minutes=minutes)
 
 
-def read_settings(environ: Mapping[str, str]) -> ForecastSettings:
-    """The settings, or one error that lists every fault by its variable.
-
-    FORECASTS_SETTINGS may hold any of them in one JSON object; a variable of its own goes before it.
-    """
-    faults: list[str] = []
-    given = _together(environ.get(f"{_PREFIX}SETTINGS", ""), faults)
-    for name, value in environ.items():
-        if name.startswith(_PREFIX) and name != f"{_PREFIX}SETTINGS" and value.strip():
-            field = name.removeprefix(_PREFIX).lower()
-            try:
-                given[field] = json.loads(value) if _has_structure(field) else value
-            except ValueError:
-                faults.append(f"{name} is not JSON")
-    try:
-        settings = ForecastSettings.model_validate(given, context=_stack(environ))
-    except ValidationError as error:
-        faults += [f"{_PREFIX}{str(fault['loc'][0]).upper()}: {fault['msg']}" for fault in error.errors()]
-    if faults:
-        raise SettingsRefused("the pack forecasts is set up wrongly: " + "; ".join(faults))
-    return settings
-
-
-def _stack(environ: Mapping[str, str]) -> dict[str, str]:
-    variables = {"stack": "SIGNALBOX_STACK", "account": "SIGNALBOX_ACCOUNT", "region": "AWS_REGION"}
-    return {part: environ[variable] for part, variable in variables.items() if variable in environ}
-
-
-def _has_structure(field: str) -> bool:
-    """Text may begin like JSON, too: a key template does."""
-    known = ForecastSettings.model_fields.get(field)
-    return known is not None and get_origin(known.annotation) in (tuple, dict)
-
-
-def _together(text: str, faults: list[str]) -> dict[str, Any]:
-    try:
-        given = json.loads(text.strip() or "{}")
-    except ValueError:
-        given = None
-    if not isinstance(given, dict):
-        faults.append(f"{_PREFIX}SETTINGS is no JSON object")
-        return {}
-    return given
-
-
-@cache
-def settings() -> ForecastSettings:
-    """Those of this function. Read when the first task asks."""
-    return read_settings(os.environ)
+def settings_of(context: Context) -> ForecastSettings:
+    """Return the pack's settings of the function that runs the task."""
+    return context.settings_of(ForecastSettings)

@@ -63,7 +63,7 @@ def test_a_worker_tells_of_the_beginning_and_the_end(stage: JobsStage, bus: BusS
 def test_a_stack_may_be_told_to_tell_of_ends_alone_or_of_nothing(
     stage: JobsStage, bus: BusStandIn, events: str
 ) -> None:
-    settings = replace(stage.engine.resources.settings, job_events=events)
+    settings = stage.engine.resources.settings.model_copy(update={"job_events": events})
     stage.engine = replace(stage.engine, resources=replace(stage.engine.resources, settings=settings))
     good, bad = (job.id for job in stage.work_off("do_nothing", NewJob(job_type="obey", payload=FAIL)))
     assert told(bus) == (sorted([(good, "completed"), (bad, "failed")]) if events == "ends" else [])

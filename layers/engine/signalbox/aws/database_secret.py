@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from signalbox.aws.clients import Clients
 from signalbox.aws.secrets import read_secret
 from signalbox.errors import Unavailable
@@ -22,8 +20,8 @@ class DatabaseAddress:
     @staticmethod
     def of_reader(settings: Settings, clients: Clients) -> DatabaseAddress:
         """Return the address of the same database for the log-in that only reads."""
-        reader = replace(settings, database_url=settings.reader_url, database_secret_arn=settings.reader_secret_arn)
-        return DatabaseAddress(reader, clients)
+        reader = {"database_url": settings.reader_url, "database_secret_arn": settings.reader_secret_arn}
+        return DatabaseAddress(settings.model_copy(update=reader), clients)
 
     def __call__(self, fresh: bool) -> str:
         if self._dsn is None or (fresh and self._settings.database_url is None):

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from psycopg.pq import TransactionStatus
 
 from signalbox.aws.clients import Clients
 from signalbox.aws.invoke_async import FunctionInvoker
 from signalbox.budget import Budget
+from signalbox.packs.environment import EnvironmentSettings
 from signalbox.packs.registries import JobTypeRegistry, TaskRegistry
 from signalbox.postgres.connection import Connection
 from signalbox.runtime.log import Logger
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from signalbox.invocation import Resources
     from signalbox.publish.publisher import Publisher
     from signalbox.submit.new_job import NewJob, Submitted
+
+PackSettings = TypeVar("PackSettings", bound=EnvironmentSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,10 @@ class Context:
     @property
     def settings(self) -> Settings:
         return self.resources.settings
+
+    def settings_of(self, model: type[PackSettings]) -> PackSettings:
+        """Return the settings of a pack's own; where they are wrong, the run fails with a list of all faults."""
+        return self.resources.settings_of(model)
 
     @property
     def clients(self) -> Clients:

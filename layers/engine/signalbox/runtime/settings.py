@@ -1,14 +1,17 @@
-"""What a function reads from its environment: once, at its cold start, with all faults listed together."""
+"""The engine's settings, which a function reads once, at its cold start."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
 
-from signalbox.errors import SettingsRefused
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PlainValidator
+
+from signalbox.packs.environment import EnvironmentSettings
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _DSN = re.compile(r"postgres(ql)?://")
@@ -28,188 +31,135 @@ class FileTransfers:
     buckets: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Checked values; the field names are the variables' names without SIGNALBOX_."""
+def _matching(pattern: re.Pattern[str], what: str) -> AfterValidator:
+    def check(value: str) -> str:
+        if not pattern.match(value):
+            raise ValueError(f"is not {what}")
+        return value
+
+    return AfterValidator(check)
+
+
+def _each(read: Callable[[str], Any]) -> PlainValidator:
+    """Read a list with commas, an entry at a time."""
+
+    def read_all(value: Any) -> Any:
+        return tuple(map(read, _entries(value))) if isinstance(value, str) else value
+
+    return PlainValidator(read_all)
+
+
+def _entries(text: str) -> list[str]:
+    return [entry.strip() for entry in text.split(",") if entry.strip()]
+
+
+def _read_name(value: str) -> str:
+    if not _NAME.fullmatch(value):
+        raise ValueError(f"holds '{value}', which is no name: lower case, digits and _ only")
+    return value
+
+
+def _read_ports(value: str) -> range:
+    """Read a port, or a range such as 8000-8999."""
+    first, _, last = value.partition("-")
+    ends = [int(end) if _PORT.fullmatch(end) else 0 for end in (first, last or first)]
+    if not 1 <= ends[0] <= ends[1] <= 65535:
+        raise ValueError(f"holds '{value}', which is neither a port nor a range such as 8000-8999")
+    return range(ends[0], ends[1] + 1)
+
+
+def _read_network(value: str) -> IPv4Network | IPv6Network:
+    try:
+        return ip_network(value)
+    except ValueError:
+        raise ValueError(f"holds '{value}', which is no network such as 10.1.0.0/16") from None
+
+
+def _read_flag(value: Any) -> Any:
+    if isinstance(value, str) and value not in ("on", "off"):
+        raise ValueError(f"is '{value}', neither on nor off")
+    return value
+
+
+def _read_transfers(value: Any) -> Any:
+    """Read entries such as import:sales.*, export:sales.orders and bucket:partner-files."""
+    if not isinstance(value, str):
+        return value
+    allowed: dict[str, list[str]] = {"import": [], "export": [], "bucket": []}
+    for entry in _entries(value):
+        use, _, named = entry.partition(":")
+        if use not in allowed:
+            raise ValueError(f"holds '{entry}', which begins with none of import:, export: and bucket:")
+        if use == "bucket" and not _BUCKET.fullmatch(named):
+            raise ValueError(f"holds '{entry}', which names no bucket")
+        if use != "bucket" and not _TABLE.fullmatch(named):
+            raise ValueError(f"holds '{entry}', which names neither schema.table nor schema.*")
+        if use == "import" and named.startswith("signalbox."):
+            raise ValueError(f"holds '{entry}': schema signalbox is the engine's own")
+        allowed[use].append(named)
+    return FileTransfers(*map(tuple, allowed.values()))
+
+
+def _check_file(value: str) -> str:
+    if not Path(value).is_file():
+        raise ValueError(f"names '{value}', where there is no file")
+    return value
+
+
+Dsn = Annotated[str, _matching(_DSN, "a postgresql:// URL")]
+Host = Annotated[str, _matching(_HOST, "host, host:port or host:port/name")]
+Topic = Annotated[str, _matching(_TOPIC, "the ARN of a topic of SNS")]
+ExistingFile = Annotated[str, AfterValidator(_check_file)]
+Flag = Annotated[bool, BeforeValidator(_read_flag)]
+Days = Annotated[int, Field(ge=1, le=3650)]
+Networks = Annotated[tuple[IPv4Network | IPv6Network, ...], _each(_read_network)]
+
+
+class Settings(EnvironmentSettings):
+    """What the engine reads. Each field is the variable SIGNALBOX_<FIELD>."""
+
+    model_config = ConfigDict(extra="ignore")  # others use variables that begin so, too
+    prefix: ClassVar[str] = "SIGNALBOX_"
 
     stack: str
-    database_url: str | None = field(default=None, repr=False)  # holds a password
+    database_url: Dsn | None = Field(default=None, repr=False)  # holds a password
     database_secret_arn: str | None = None
-    reader_url: str | None = field(default=None, repr=False)
+    reader_url: Dsn | None = Field(default=None, repr=False)
     reader_secret_arn: str | None = None  # of the log-in for what only reads; None: the one log-in does that, too
     writer_login_secret_arn: str | None = None  # of the log-ins that the migrator is to make
     reader_login_secret_arn: str | None = None
-    database_host: str | None = None  # host[:port][/name], for secrets that hold only user and password
-    ca_bundle: str | None = None
-    database_error_details: bool = False  # whether its errors are kept and logged with what they quote of rows
-    packs: tuple[str, ...] = ()
-    disabled_tasks: frozenset[str] = frozenset()
+    database_host: Host | None = None  # host[:port][/name], for secrets that hold only user and password
+    ca_bundle: ExistingFile | None = None
+    database_error_details: Flag = False  # whether its errors are kept and logged with what they quote of rows
+    packs: Annotated[tuple[str, ...], _each(_read_name)] = ()
+    disabled_tasks: Annotated[frozenset[str], _each(_read_name), AfterValidator(frozenset)] = frozenset()
     event_bus: str | None = None  # where each change of a job's status is published; None: nowhere
-    job_events: str = "all"  # or "ends": only what becomes of a job for good, a third of the events or less
-    operators_topic_arn: str | None = None  # of SNS, told of new dead letters
-    notifications_topic_arn: str | None = None  # of SNS, for jobs that notify people
+    job_events: Literal["all", "ends", "none"] = "all"  # ends: only what becomes of a job for good, a third or less
+    operators_topic_arn: Topic | None = None  # of SNS, told of new dead letters
+    notifications_topic_arn: Topic | None = None  # of SNS, for jobs that notify people
     sender_address: str | None = None  # that their mail comes from
     jobs_bucket: str | None = None  # of the files that jobs read and write
-    file_transfers: FileTransfers = FileTransfers()
-    webhook_allow_http: bool = False  # for receivers on the laptop and in tests
-    webhook_ports: tuple[range, ...] = (range(443, 444), range(8443, 8444))
-    webhook_allowed_networks: tuple[IPv4Network | IPv6Network, ...] = ()  # beside the public internet
-    webhook_refused_networks: tuple[IPv4Network | IPv6Network, ...] = ()  # in spite of everything: our own public ones
-    job_retention_days: int = 30  # of jobs that have completed or were cancelled
-    execution_retention_days: int = 30  # of the attempts of jobs that are kept for longer
-    dead_letter_retention_days: int = 30  # of the closed ones; then they go to the audit log
-    notification_retention_days: int = 90  # of what people were told in the application, read or not
-    audit_retention_days: int = 365  # of what operators did, and of archived dead letters
+    file_transfers: Annotated[FileTransfers, PlainValidator(_read_transfers)] = FileTransfers()
+    webhook_allow_http: Flag = False  # for receivers on the laptop and in tests
+    webhook_ports: Annotated[tuple[range, ...], _each(_read_ports)] = (range(443, 444), range(8443, 8444))
+    webhook_allowed_networks: Networks = ()  # beside the public internet
+    webhook_refused_networks: Networks = ()  # in spite of everything: our own public ones
+    job_retention_days: Days = 30  # of jobs that have completed or were cancelled
+    execution_retention_days: Days = 30  # of the attempts of jobs that are kept for longer
+    dead_letter_retention_days: Days = 30  # of the closed ones; then they go to the audit log
+    notification_retention_days: Days = 90  # of what people were told in the application, read or not
+    audit_retention_days: Days = 365  # of what operators did, and of archived dead letters
     archive_bucket: str | None = None  # to which jobs, attempts and audit rows go before they are pruned
-    max_continuations: int = 100  # of one slot, so that a task that never ends is seen
-    budget_margin_seconds: int = 10  # kept back from Lambda's time for the ledger and the answer
-    lease_margin_seconds: int = 30  # a task's lease outlives the function's time by this
-    worker_slots: int = 100  # jobs that one worker runs side by side
-    worker_connections: int = 4  # that its jobs borrow; one more is its own
+    max_continuations: int = Field(default=100, ge=0, le=10_000)  # of one slot, so that a task that never ends is seen
+    budget_margin_seconds: int = Field(
+        default=10, ge=0, le=300
+    )  # kept back from Lambda's time for the ledger and the answer
+    lease_margin_seconds: int = Field(default=30, ge=1, le=3600)  # a task's lease outlives the function's time by this
+    worker_slots: int = Field(default=100, ge=1, le=400)  # jobs that one worker runs side by side
+    worker_connections: int = Field(default=4, ge=1, le=100)  # that its jobs borrow; one more is its own
 
-    @staticmethod
-    def read(environ: Mapping[str, str]) -> Settings:
-        """The settings, or one error that lists every fault."""
-        reader = _Reader({name: value.strip() for name, value in environ.items() if value.strip()})
-        settings = Settings(
-            stack=reader.text("STACK") or reader.miss("SIGNALBOX_STACK is not set: it holds the stack's name"),
-            database_url=reader.matching("DATABASE_URL", _DSN, "a postgresql:// URL"),
-            database_secret_arn=reader.text("DATABASE_SECRET_ARN"),
-            reader_url=reader.matching("READER_URL", _DSN, "a postgresql:// URL"),
-            reader_secret_arn=reader.text("READER_SECRET_ARN"),
-            writer_login_secret_arn=reader.text("WRITER_LOGIN_SECRET_ARN"),
-            reader_login_secret_arn=reader.text("READER_LOGIN_SECRET_ARN"),
-            database_host=reader.matching("DATABASE_HOST", _HOST, "host, host:port or host:port/name"),
-            ca_bundle=reader.file("CA_BUNDLE"),
-            database_error_details=reader.flag("DATABASE_ERROR_DETAILS"),
-            packs=reader.names("PACKS"),
-            disabled_tasks=frozenset(reader.names("DISABLED_TASKS")),
-            event_bus=reader.text("EVENT_BUS"),
-            job_events=reader.choice("JOB_EVENTS", ("all", "ends", "none")),
-            operators_topic_arn=reader.matching("OPERATORS_TOPIC_ARN", _TOPIC, "the ARN of a topic of SNS"),
-            notifications_topic_arn=reader.matching("NOTIFICATIONS_TOPIC_ARN", _TOPIC, "the ARN of a topic of SNS"),
-            sender_address=reader.text("SENDER_ADDRESS"),
-            jobs_bucket=reader.text("JOBS_BUCKET"),
-            file_transfers=reader.transfers("FILE_TRANSFERS"),
-            webhook_allow_http=reader.flag("WEBHOOK_ALLOW_HTTP"),
-            webhook_ports=reader.ports("WEBHOOK_PORTS", "443,8443"),
-            webhook_allowed_networks=reader.networks("WEBHOOK_ALLOWED_NETWORKS"),
-            webhook_refused_networks=reader.networks("WEBHOOK_REFUSED_NETWORKS"),
-            job_retention_days=reader.number("JOB_RETENTION_DAYS", 30, 1, 3650),
-            execution_retention_days=reader.number("EXECUTION_RETENTION_DAYS", 30, 1, 3650),
-            dead_letter_retention_days=reader.number("DEAD_LETTER_RETENTION_DAYS", 30, 1, 3650),
-            notification_retention_days=reader.number("NOTIFICATION_RETENTION_DAYS", 90, 1, 3650),
-            audit_retention_days=reader.number("AUDIT_RETENTION_DAYS", 365, 1, 3650),
-            archive_bucket=reader.text("ARCHIVE_BUCKET"),
-            max_continuations=reader.number("MAX_CONTINUATIONS", 100, 0, 10_000),
-            budget_margin_seconds=reader.number("BUDGET_MARGIN_SECONDS", 10, 0, 300),
-            lease_margin_seconds=reader.number("LEASE_MARGIN_SECONDS", 30, 1, 3600),
-            worker_slots=reader.number("WORKER_SLOTS", 100, 1, 400),
-            worker_connections=reader.number("WORKER_CONNECTIONS", 4, 1, 100),
-        )
-        if not (settings.database_url or settings.database_secret_arn or reader.faults_of("DATABASE_URL")):
-            reader.miss(
-                "neither SIGNALBOX_DATABASE_SECRET_ARN nor SIGNALBOX_DATABASE_URL is set: one names the database"
-            )
-        if reader.faults:
-            raise SettingsRefused("the function's environment is wrong: " + "; ".join(reader.faults))
-        return settings
-
-
-class _Reader:
-    """Reads one variable after the other and collects what is wrong with them."""
-
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self.environ = environ
-        self.faults: list[str] = []
-
-    def miss(self, fault: str) -> str:
-        self.faults.append(fault)
-        return ""
-
-    def faults_of(self, name: str) -> bool:
-        return any(fault.startswith(f"SIGNALBOX_{name} ") for fault in self.faults)
-
-    def text(self, name: str) -> str | None:
-        return self.environ.get(f"SIGNALBOX_{name}")
-
-    def choice(self, name: str, choices: Sequence[str]) -> str:
-        """The first of them, where nothing is said."""
-        value = self.text(name) or choices[0]
-        if value not in choices:
-            self.miss(f"SIGNALBOX_{name} is '{value}': it may be {', '.join(choices)}")
-        return value
-
-    def matching(self, name: str, pattern: re.Pattern[str], what: str) -> str | None:
-        value = self.text(name)
-        if value is not None and not pattern.match(value):
-            self.miss(f"SIGNALBOX_{name} is not {what}")
-        return value
-
-    def number(self, name: str, default: int, least: int, most: int) -> int:
-        value = self.text(name)
-        if value is None:
-            return default
-        if not (value.isascii() and value.isdigit() and least <= int(value) <= most):
-            self.miss(f"SIGNALBOX_{name} is '{value}', not a whole number from {least} to {most}")
-            return default
-        return int(value)
-
-    def flag(self, name: str) -> bool:
-        value = self.text(name) or "off"
-        if value not in ("on", "off"):
-            self.miss(f"SIGNALBOX_{name} is '{value}', neither on nor off")
-        return value == "on"
-
-    def ports(self, name: str, default: str) -> tuple[range, ...]:
-        """Single ones and ranges: 443,8000-8999."""
-        found = []
-        for value in self._values(name, default):
-            first, _, last = value.partition("-")
-            ends = [int(end) if _PORT.fullmatch(end) else 0 for end in (first, last or first)]
-            if not 1 <= ends[0] <= ends[1] <= 65535:
-                self.miss(f"SIGNALBOX_{name} holds '{value}', which is neither a port nor a range such as 8000-8999")
-            found.append(range(ends[0], ends[1] + 1))
-        return tuple(found)
-
-    def networks(self, name: str) -> tuple[IPv4Network | IPv6Network, ...]:
-        found = []
-        for value in self._values(name):
-            try:
-                found.append(ip_network(value))
-            except ValueError:
-                self.miss(f"SIGNALBOX_{name} holds '{value}', which is no network such as 10.1.0.0/16")
-        return tuple(found)
-
-    def file(self, name: str) -> str | None:
-        value = self.text(name)
-        if value is not None and not Path(value).is_file():
-            self.miss(f"SIGNALBOX_{name} names '{value}', where there is no file")
-        return value
-
-    def names(self, name: str) -> tuple[str, ...]:
-        values = self._values(name)
-        for value in values:
-            if not _NAME.fullmatch(value):
-                self.miss(f"SIGNALBOX_{name} holds '{value}', which is no name: lower case, digits and _ only")
-        return tuple(values)
-
-    def _values(self, name: str, default: str = "") -> list[str]:
-        return [value.strip() for value in (self.text(name) or default).split(",") if value.strip()]
-
-    def transfers(self, name: str) -> FileTransfers:
-        """Entries such as import:sales.*, export:sales.orders and bucket:partner-files."""
-        open_to: dict[str, list[str]] = {"import": [], "export": [], "bucket": []}
-        for entry in self._values(name):
-            use, _, value = entry.partition(":")
-            if use not in open_to:
-                self.miss(f"SIGNALBOX_{name} holds '{entry}', which begins with none of import:, export: and bucket:")
-            elif use == "bucket" and not _BUCKET.fullmatch(value):
-                self.miss(f"SIGNALBOX_{name} holds '{entry}', which names no bucket")
-            elif use != "bucket" and not _TABLE.fullmatch(value):
-                self.miss(f"SIGNALBOX_{name} holds '{entry}', which names neither schema.table nor schema.*")
-            elif use == "import" and value.startswith("signalbox."):
-                self.miss(f"SIGNALBOX_{name} holds '{entry}': schema signalbox is the engine's own")
-            else:
-                open_to[use].append(value)
-        return FileTransfers(*map(tuple, open_to.values()))
+    @classmethod
+    def _faults_of_all(cls, given: Mapping[str, Any]) -> list[str]:
+        if given.get("database_url") or given.get("database_secret_arn"):
+            return []
+        return ["neither SIGNALBOX_DATABASE_SECRET_ARN nor SIGNALBOX_DATABASE_URL is set: one names the database"]

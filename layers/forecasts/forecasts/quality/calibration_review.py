@@ -18,7 +18,7 @@ from forecasts.quality.calibration import (
     largest_change,
     read_coefficients,
 )
-from forecasts.settings import settings
+from forecasts.settings import settings_of
 from signalbox.ledger.context import Context
 from signalbox.postgres.queries import load_queries
 
@@ -36,7 +36,7 @@ METRICS = {
 
 def review(context: Context) -> dict[str, Any]:
     """Open candidates with our verdict, tiles whose coefficients are none, and those that changed beyond the bound."""
-    bound = Decimal(str(settings().calibration_bound))
+    bound = Decimal(str(settings_of(context).calibration_bound))
     candidates = [_look_at(context, row, bound) for row in _pages(context, "list_candidates")]
     for verdict, number in Counter(told["verdict"] for told in candidates).items():
         context.metrics.count(METRICS[CalibrationVerdict(verdict)], number)

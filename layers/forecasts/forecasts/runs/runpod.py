@@ -20,7 +20,7 @@ from urllib.parse import quote
 from forecasts.api_key import read_api_key
 from forecasts.errors import RunPodDenied, RunPodRefused, RunPodUnavailable, TriggerUnconfirmed
 from forecasts.runs.inference_payload import InferencePayload
-from forecasts.settings import settings
+from forecasts.settings import settings_of
 from signalbox.budget import Budget
 from signalbox.errors import SettingsRefused
 from signalbox.http.client import HttpClient, Response
@@ -129,7 +129,7 @@ class RunPod:
 
 def open_runpod(context: Context) -> RunPod:
     """A client with the stack's endpoint and key. Raises before anything is written where there is none."""
-    given = settings()
+    given = settings_of(context)
     if not given.runpod_endpoint_id:
         raise SettingsRefused("the pack forecasts knows no RunPod endpoint: set FORECASTS_RUNPOD_ENDPOINT_ID")
     key = read_api_key(context.clients, given.runpod_secret)

@@ -12,7 +12,7 @@ from forecasts.errors import TriggerUnconfirmed
 from forecasts.runs import store
 from forecasts.runs.runpod import RunPod
 from forecasts.runs.store import RunAttempt
-from forecasts.settings import settings
+from forecasts.settings import settings_of
 from signalbox.errors import SignalboxError
 from signalbox.ledger.context import Context
 from signalbox.postgres.retry import through_restart
@@ -21,7 +21,7 @@ from signalbox.postgres.retry import through_restart
 def submit_run(context: Context, runpod: RunPod, attempt: RunAttempt, calibration: dict[str, Any]) -> None:
     """Raises as `trigger` does; then the caller says what becomes of the row."""
     try:
-        external_id = runpod.trigger(attempt.payload(calibration), settings().timeout_of(attempt.model))
+        external_id = runpod.trigger(attempt.payload(calibration), settings_of(context).timeout_of(attempt.model))
     except TriggerUnconfirmed as error:
         context.log.error("forecast.unconfirmed", extra={**attempt.ids, "why": str(error)})
         context.metrics.count("TriggersUnconfirmed")

@@ -17,7 +17,7 @@ from uuid import UUID
 from forecasts.errors import RunPodDenied, RunPodRefused, RunPodUnavailable, TriggerUnconfirmed
 from forecasts.runs.inference_payload import InferencePayload, InputConfig, Model, TimeRange
 from forecasts.runs.runpod import RunPod, RunPodState
-from forecasts.settings import settings
+from forecasts.settings import settings_of
 from signalbox.ledger.context import Context
 from signalbox.postgres.queries import load_queries
 from signalbox.postgres.retry import through_restart
@@ -116,7 +116,7 @@ def request(context: Context, runpod: RunPod, verification: Verification, refere
     """Asks RunPod for it. False where another worker has, or RunPod refuses this one; raises where it is away."""
     if not context.db.execute(SQL["begin"], {**verification.key, "now": context.now}).rowcount:
         return False
-    time_out = timedelta(minutes=settings().verification_timeout_minutes)
+    time_out = timedelta(minutes=settings_of(context).verification_timeout_minutes)
     try:
         external_id = runpod.trigger(verification.payload(references), time_out)
     except RunPodRefused as error:
@@ -138,13 +138,13 @@ def request(context: Context, runpod: RunPod, verification: Verification, refere
 
 
 def _times(context: Context) -> dict[str, Any]:
-    oldest = context.now - OLDEST
+    settings, oldest = settings_of(context), context.now - OLDEST
     return {
         "now": context.now,
         "oldest": oldest,
         "youngest": context.now - YOUNGEST,
-        "overdue": context.now - timedelta(minutes=settings().verification_timeout_minutes),
-        "patience": oldest - timedelta(days=settings().verification_patience_days),
-        "nowcast": timedelta(hours=settings().verification_hours_nowcast),
-        "medium_range": timedelta(hours=settings().verification_hours_medium_range),
+        "overdue": context.now - timedelta(minutes=settings.verification_timeout_minutes),
+        "patience": oldest - timedelta(days=settings.verification_patience_days),
+        "nowcast": timedelta(hours=settings.verification_hours_nowcast),
+        "medium_range": timedelta(hours=settings.verification_hours_medium_range),
     }

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from forecasts.runs.inference_payload import Model
 from forecasts.runs.store import KnownRun, RunCandidate
-from forecasts.settings import settings
+from forecasts.settings import ForecastSettings, settings_of
 from forecasts.sources.gfs import Cycles, KeyTemplate, cycles_between, find_cycles
 from forecasts.sources.goes import Goes
 from forecasts.sources.mirror import first_answer
@@ -41,13 +41,14 @@ class Candidates:
 
 def list_medium_range_candidates(context: Context, window: Window, known_runs: Sequence[KnownRun]) -> Candidates:
     """Cycles of GFS."""
-    template = KeyTemplate.of(settings().gfs_key_template)
+    settings = settings_of(context)
+    template = KeyTemplate.of(settings.gfs_key_template)
     known = {run.run_timestamp for run in known_runs}
     wanted = [cycle for cycle in cycles_between(window.since, window.until) if cycle not in known]
     if not wanted:
         return Candidates(())
     found: Cycles = first_answer(
-        context, "gfs", mirrors_of("gfs"), lambda mirror: find_cycles(mirror, template, wanted)
+        context, "gfs", mirrors_of(settings, "gfs"), lambda mirror: find_cycles(mirror, template, wanted)
     )
     complete = [cycle for cycle in found.listed if cycle.complete]
     return Candidates(
@@ -59,10 +60,11 @@ def list_medium_range_candidates(context: Context, window: Window, known_runs: S
 
 def list_nowcast_candidates(context: Context, window: Window, known_runs: Sequence[KnownRun]) -> Candidates:
     """Pairs of GOES and MRMS. The satellite's instant names the run."""
-    tolerance = timedelta(seconds=settings().nowcast_tolerance_seconds)
-    goes = Goes(settings().goes_product, settings().goes_files_per_instant)
+    settings = settings_of(context)
+    tolerance = timedelta(seconds=settings.nowcast_tolerance_seconds)
+    goes = Goes(settings.goes_product, settings.goes_files_per_instant)
     satellite = _instants(context, "goes", goes, window)
-    radar = _instants(context, "mrms", Mrms(settings().mrms_product), Window(window.since - tolerance, window.until))
+    radar = _instants(context, "mrms", Mrms(settings.mrms_product), Window(window.since - tolerance, window.until))
     # A known run that does not tell its radar instant takes part in the matching, and so keeps others from it.
     known = {run.run_timestamp for run in known_runs}
     paired = {run.run_timestamp for run in known_runs if run.radar_timestamp}
@@ -86,18 +88,19 @@ OFFERS: Mapping[Model, Callable[[Context, Window, Sequence[KnownRun]], Candidate
 
 
 def _instants(context: Context, source: str, layout: Layout, window: Window) -> dict[datetime, tuple[str, ...]]:
-    mirrors = mirrors_of(source)
+    mirrors = mirrors_of(settings_of(context), source)
     return first_answer(
         context, source, mirrors, lambda mirror: instants_between(mirror, layout, window.since, window.until)
     )
 
 
-def likely_references(model: Model, run_timestamp: datetime) -> tuple[str, ...]:
+def likely_references(settings: ForecastSettings, model: Model, run_timestamp: datetime) -> tuple[str, ...]:
     """Where upstream would have it, for a row that does not tell: the sources' first mirrors, nobody asked."""
     if model == "medium_range":
-        return (mirrors_of("gfs")[0].reference(KeyTemplate.of(settings().gfs_key_template).prefix(run_timestamp)),)
-    goes, mrms = Goes(settings().goes_product), Mrms(settings().mrms_product)
+        template = KeyTemplate.of(settings.gfs_key_template)
+        return (mirrors_of(settings, "gfs")[0].reference(template.prefix(run_timestamp)),)
+    goes, mrms = Goes(settings.goes_product), Mrms(settings.mrms_product)
     return (
-        mirrors_of("goes")[0].reference(goes.stem(run_timestamp)),
-        mirrors_of("mrms")[0].reference(mrms.stem(run_timestamp)),
+        mirrors_of(settings, "goes")[0].reference(goes.stem(run_timestamp)),
+        mirrors_of(settings, "mrms")[0].reference(mrms.stem(run_timestamp)),
     )

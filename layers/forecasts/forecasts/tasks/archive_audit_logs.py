@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from forecasts.settings import settings
+from forecasts.settings import settings_of
 from signalbox.aws.cold_storage import ColdStorage
 from signalbox.ledger.context import Context, Done
 from signalbox.postgres.queries import load_queries
@@ -32,8 +32,8 @@ class ArchivePlan:
 
 def archive_audit_logs(context: Context) -> Done:
     """Items are the records moved."""
-    bucket = settings().archive_bucket
-    storage = ColdStorage(context.clients.s3, bucket, settings().archive_storage_class)
+    bucket = settings_of(context).archive_bucket
+    storage = ColdStorage(context.clients.s3, bucket, settings_of(context).archive_storage_class)
     items = 0
     while not context.budget.spent:
         plan = _plan(context)
@@ -46,7 +46,7 @@ def archive_audit_logs(context: Context) -> Done:
 def _plan(context: Context) -> ArchivePlan | None:
     """The one that a crash left open, else a new one; None when nothing is old enough."""
     values = {
-        "before": context.now - timedelta(days=settings().retention_audit_days),
+        "before": context.now - timedelta(days=settings_of(context).retention_audit_days),
         "now": context.now,
         "most_records": MOST_RECORDS,
         "most_bytes": MOST_BYTES,

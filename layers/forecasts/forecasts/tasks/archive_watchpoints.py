@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from forecasts.messages import GenerateSummary
-from forecasts.settings import settings
+from forecasts.settings import settings_of
 from signalbox.aws.sqs import publish
 from signalbox.batches.keyset import Page, walk
 from signalbox.ledger.context import Context, Done
@@ -39,6 +39,6 @@ def _archive_page(context: Context, after: Key, size: int) -> Page[Key]:
     with context.db.transaction():
         archived = context.db.execute(SQL["archive"], values).fetchall()
         summaries = [GenerateSummary(watchpoint_id=id_, tile_id=tile_id) for id_, tile_id, _ in archived]
-        publish(context.clients, settings().evaluations_queue, summaries)
+        publish(context.clients, settings_of(context).evaluations_queue, summaries)
     last = max(((end, id_) for id_, _, end in archived), default=after)
     return Page(found=len(archived), done=len(archived), last=last)

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from forecasts.settings import settings
+from forecasts.settings import settings_of
 from signalbox.batches.drain import drain
 from signalbox.batches.retention import Retention
 from signalbox.batches.safety_share import CleanupParams, allowance
@@ -27,13 +27,13 @@ Params = CleanupParams
 
 def cleanup_archived_watchpoints(context: Context) -> Done:
     """Items are the watchpoints deleted."""
-    values = {"before": context.now - timedelta(days=settings().retention_archived_watchpoints_days)}
-    most = allowance(context, settings().cleanup_watchpoints_batch)
-    settings().share.require(context, WATCHPOINTS, values["before"], most)
+    values = {"before": context.now - timedelta(days=settings_of(context).retention_archived_watchpoints_days)}
+    most = allowance(context, settings_of(context).cleanup_watchpoints_batch)
+    settings_of(context).share.require(context, WATCHPOINTS, values["before"], most)
     deleted = 0
     for page in _pages(context, values):
         if deleted == most:
-            limit = settings().cleanup_watchpoints_batch
+            limit = settings_of(context).cleanup_watchpoints_batch
             return Done(deleted, reason=f"{limit} are the most that a run deletes: the next goes on")
         these = {"ids": page[: most - deleted], **values}
         if context.budget.spent or not _delete_notifications(context, these):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from forecasts.settings import settings
+from forecasts.settings import settings_of
 from signalbox.batches.retention import Retention
 from signalbox.batches.safety_share import CleanupParams
 from signalbox.ledger.context import Context, Done
@@ -18,6 +18,6 @@ Params = CleanupParams
 
 def cleanup_expired_invites(context: Context) -> Done:
     """Items are the invites deleted."""
-    before = context.now - timedelta(days=settings().retention_invites_days)
-    settings().share.require(context, INVITES, before)
+    before = context.now - timedelta(days=settings_of(context).retention_invites_days)
+    settings_of(context).share.require(context, INVITES, before)
     return INVITES.delete(context, before)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from forecasts.settings import settings
+from forecasts.settings import settings_of
 from signalbox.batches.retention import Retention
 from signalbox.batches.safety_share import CleanupParams
 from signalbox.ledger.context import Context, Done
@@ -19,6 +19,6 @@ Params = CleanupParams
 
 def cleanup_notifications(context: Context) -> Done:
     """Items are the notifications deleted."""
-    before = context.now - timedelta(days=settings().retention_notifications_days)
-    settings().share.require(context, NOTIFICATIONS, before)
+    before = context.now - timedelta(days=settings_of(context).retention_notifications_days)
+    settings_of(context).share.require(context, NOTIFICATIONS, before)
     return NOTIFICATIONS.delete(context, before)

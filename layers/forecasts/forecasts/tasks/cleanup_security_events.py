@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from forecasts.settings import settings
+from forecasts.settings import settings_of
 from signalbox.batches.retention import Retention
 from signalbox.ledger.context import Context, Done
 
@@ -13,4 +13,4 @@ EVENTS = Retention("forecasts.security_events", age="attempted_at", batch=5000, 
 
 def cleanup_security_events(context: Context) -> Done:
     """Items are the events deleted."""
-    return EVENTS.delete(context, context.now - timedelta(days=settings().retention_security_events_days))
+    return EVENTS.delete(context, context.now - timedelta(days=settings_of(context).retention_security_events_days))

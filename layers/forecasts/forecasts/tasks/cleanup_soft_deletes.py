@@ -14,7 +14,7 @@ from uuid import UUID
 
 import psycopg
 
-from forecasts.settings import settings
+from forecasts.settings import settings_of
 from signalbox.batches.drain import drain
 from signalbox.batches.retention import Retention
 from signalbox.batches.safety_share import CleanupParams, allowance
@@ -36,13 +36,16 @@ Params = CleanupParams
 
 def cleanup_soft_deletes(context: Context) -> Done:
     """Items are the organisations deleted."""
-    values = {"before": context.now - timedelta(days=settings().retention_deleted_organizations_days)}
-    most = allowance(context, settings().cleanup_batch)
-    settings().share.require(context, ORGANIZATIONS, values["before"], most)
+    values = {"before": context.now - timedelta(days=settings_of(context).retention_deleted_organizations_days)}
+    most = allowance(context, settings_of(context).cleanup_batch)
+    settings_of(context).share.require(context, ORGANIZATIONS, values["before"], most)
     deleted = kept = 0
     for organization_id in _due(context, values):
         if deleted == most:
-            return Done(deleted, reason=f"{settings().cleanup_batch} are the most that a run deletes: the next goes on")
+            return Done(
+                deleted,
+                reason=f"{settings_of(context).cleanup_batch} are the most that a run deletes: the next goes on",
+            )
         one = {"id": organization_id, **values}
         try:
             if not _delete_belongings(context, one):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from forecasts.settings import settings
+from forecasts.settings import settings_of
 from signalbox.batches.drain import drain
 from signalbox.ledger.context import Context, Done
 from signalbox.postgres.queries import load_queries
@@ -19,6 +19,6 @@ BATCH = 500
 
 def enforce_overage(context: Context) -> Done:
     """Items are the watchpoints paused."""
-    before = context.now - timedelta(days=settings().overage_grace_days)
+    before = context.now - timedelta(days=settings_of(context).overage_grace_days)
     values = {"now": context.now, "before": before, "size": BATCH}
     return drain(context.budget, lambda: context.db.execute(SQL["pause_newest"], values).rowcount, size=BATCH)

@@ -19,7 +19,7 @@ from forecasts.errors import PollFailed
 from forecasts.runs.inference_payload import Model
 from forecasts.runs.poll_runs import PollResult, RunPoll
 from forecasts.runs.store import REFUSED, KnownRun
-from forecasts.settings import settings
+from forecasts.settings import settings_of
 from forecasts.sources.candidates import OFFERS, Window
 from signalbox.errors import SignalboxError, Unavailable
 from signalbox.ledger.context import Context, Done
@@ -85,7 +85,7 @@ def _poll(context: Context, model: Model, launches: RunPoll, tally: PollResult) 
 def _window(context: Context, model: Model) -> Window:
     values = {"model": model, "now": context.now, "refused": REFUSED, "patience": PATIENCE}
     newest, refused = context.db.execute(SQL["find_ends"], values).fetchone() or (None, None)
-    given = settings()
+    given = settings_of(context)
     hours = given.nowcast_lookback_hours if model == "nowcast" else given.upstream_lookback_hours
     backfill = timedelta(hours=context.params.backfill_hours)
     since = since_of(context.now, newest, refused, timedelta(hours=hours), backfill)
@@ -94,7 +94,7 @@ def _window(context: Context, model: Model) -> Window:
 
 def _list_known(context: Context, model: Model, window: Window) -> list[KnownRun]:
     """Those of the window, and those beyond its ends that may hold a radar instant of it."""
-    reach = timedelta(seconds=2 * settings().nowcast_tolerance_seconds)
+    reach = timedelta(seconds=2 * settings_of(context).nowcast_tolerance_seconds)
     values = {"model": model, "since": window.since - reach, "until": window.until + reach}
     rows = context.db.execute(SQL["list_known"], values).fetchall()
     return [KnownRun(row[0], row[1].astimezone(UTC), row[2] and row[2].astimezone(UTC), *row[3:]) for row in rows]

@@ -22,7 +22,7 @@ from forecasts.runs.inference_payload import Model
 from forecasts.runs.runpod import RunPod, RunPodJob, RunPodState, open_runpod
 from forecasts.runs.store import RunAttempt, RunCandidate
 from forecasts.runs.submit_run import submit_run
-from forecasts.settings import settings
+from forecasts.settings import settings_of
 from forecasts.sources.candidates import likely_references
 from signalbox.batches.drain import drain
 from signalbox.ledger.context import Context, Done
@@ -129,8 +129,8 @@ def _limits(context: Context) -> dict[str, Any]:
         "now": context.now,
         "replay": REPLAY,
         "timeout": TIMEOUT,
-        "nowcast": settings().timeout_of("nowcast"),
-        "medium_range": settings().timeout_of("medium_range"),
+        "nowcast": settings_of(context).timeout_of("nowcast"),
+        "medium_range": settings_of(context).timeout_of("medium_range"),
         "batch": BATCH,
     }
 
@@ -147,7 +147,7 @@ def _reconcile(context: Context, runpod: RunPod, run: Overdue) -> str:
 
 
 def _act(context: Context, runpod: RunPod, run: Overdue, job: RunPodJob) -> str:
-    match decide(job.state, run.retry_count, settings().most_retries, hung=run.hung):
+    match decide(job.state, run.retry_count, settings_of(context).most_retries, hung=run.hung):
         case NextStep.COMPLETE:
             return _complete(context, run)
         case NextStep.CANCEL:
@@ -212,7 +212,7 @@ def _retry(context: Context, runpod: RunPod, run: Overdue, job: RunPodJob) -> st
 def _begin_retry(context: Context, run: Overdue) -> RunAttempt | None:
     """The next attempt, with what the run was first computed from."""
     instant = run.run_timestamp.astimezone(UTC)
-    references = tuple(run.references) or likely_references(run.model, instant)
+    references = tuple(run.references) or likely_references(settings_of(context), run.model, instant)
     prefix = RunCandidate(run.model, instant, references).storage_prefix
     values = run.key | {
         "now": context.now,

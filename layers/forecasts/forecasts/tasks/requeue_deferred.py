@@ -16,7 +16,7 @@ from typing import Any
 from forecasts.digests.quiet_hours import resume_at
 from forecasts.errors import PreferencesRefused
 from forecasts.messages import Deliver
-from forecasts.settings import settings
+from forecasts.settings import settings_of
 from signalbox.aws.sqs import publish
 from signalbox.batches.keyset import Page, walk
 from signalbox.ledger.context import Context, Done
@@ -87,7 +87,7 @@ def _requeue_page(context: Context, resume: Callable[[DeferredDelivery], datetim
         taken = [DeferredDelivery(*row) for row in context.db.execute(SQL["take"], values).fetchall()]
         page = sort_out(taken, resume, context.now)
         _put_back(context, page.later | page.unreadable)
-        publish(context.clients, settings().notifications_queue, page.messages)
+        publish(context.clients, settings_of(context).notifications_queue, page.messages)
     _report(context, page)
     last = max(((delivery.retry_at, delivery.id) for delivery in taken), default=after)
     return Page(found=len(taken), done=len(page.messages), last=last)

@@ -19,7 +19,7 @@ from forecasts.api_key import read_api_key
 from forecasts.billing.standing import PAID, Standing, standing_of
 from forecasts.billing.stripe_api import Stripe
 from forecasts.errors import OrganizationRefused, StripeUnavailable
-from forecasts.settings import settings
+from forecasts.settings import settings_of
 from signalbox.ledger.context import Context, Done, Skipped
 from signalbox.postgres.queries import load_queries
 
@@ -61,7 +61,7 @@ class SyncResult:
 
 def sync_stripe(context: Context) -> Done | Skipped:
     """Items are the organisations compared."""
-    if not settings().stripe_prices:
+    if not settings_of(context).stripe_prices:
         return Skipped("no Stripe account is configured: FORECASTS_STRIPE_PRICES names no plan")
     organizations = _stale(context)
     if not organizations:
@@ -77,14 +77,14 @@ def sync_stripe(context: Context) -> Done | Skipped:
 
 
 def _stale(context: Context) -> list[SyncedOrganization]:
-    given = settings()
+    given = settings_of(context)
     values = {"before": context.now - timedelta(hours=given.stripe_staleness_hours), "limit": given.stripe_limit}
     with context.db.cursor(row_factory=class_row(SyncedOrganization)) as cursor:
         return cursor.execute(SQL["list_stale"], values).fetchall()
 
 
 def _connect(context: Context) -> Stripe:
-    given = settings()
+    given = settings_of(context)
     key = read_api_key(context.clients, given.stripe_secret)
     return Stripe.at(given.stripe_base_url, key, given.stripe_timeout_seconds)
 
@@ -93,7 +93,7 @@ def _take(context: Context, stripe: Stripe, tally: SyncResult, organization: Syn
     """One organisation; what concerns it alone ends here."""
     try:
         customer = organization.stripe_customer_id or _ensure_customer(context, stripe, organization)
-        standing = _ask(stripe, customer)
+        standing = _ask(context, stripe, customer)
         compared = _record(context, organization, customer, standing)
     except StripeUnavailable as error:
         tally.failed_in_a_row += 1
@@ -117,9 +117,9 @@ def _ensure_customer(context: Context, stripe: Stripe, organization: SyncedOrgan
     return customer
 
 
-def _ask(stripe: Stripe, customer: str) -> Standing:
+def _ask(context: Context, stripe: Stripe, customer: str) -> Standing:
     """What Stripe has. No transaction is open meanwhile."""
-    given = settings()
+    given = settings_of(context)
     return standing_of(stripe.subscriptions_of(customer), given.stripe_prices, given.stripe_unsubscribed_plan or None)
 
 

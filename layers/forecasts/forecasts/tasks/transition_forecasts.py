@@ -14,7 +14,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from forecasts.runs.inference_payload import Model
-from forecasts.settings import settings
+from forecasts.settings import settings_of
 from signalbox.aws.s3_folder import Folder, empty
 from signalbox.errors import FolderKept, FolderRefused, SignalboxError
 from signalbox.ledger.context import Context, Done
@@ -51,7 +51,7 @@ class TransitionResult:
 
 def transition_forecasts(context: Context) -> Done:
     """Items are the runs whose data is gone."""
-    bucket, tally = settings().forecast_bucket, TransitionResult()
+    bucket, tally = settings_of(context).forecast_bucket, TransitionResult()
     for run in _due(context):
         if context.budget.spent or not _take(context, bucket, run, tally):
             return Done(tally.deleted, more=True, detail=_detail(tally))
@@ -68,8 +68,8 @@ def _detail(tally: TransitionResult) -> dict[str, int]:
 def _due(context: Context) -> Iterator[ExpiredRun]:
     """Page by page, each behind the last: those that keep their data stay due."""
     days: dict[Model, int] = {
-        "nowcast": settings().retention_nowcast_days,
-        "medium_range": settings().retention_medium_range_days,
+        "nowcast": settings_of(context).retention_nowcast_days,
+        "medium_range": settings_of(context).retention_medium_range_days,
     }
     for model, kept in days.items():
         values = {"model": model, "before": context.now - timedelta(days=kept), "after": "-infinity", "page": PAGE}

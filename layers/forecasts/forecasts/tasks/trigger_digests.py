@@ -16,7 +16,7 @@ from forecasts.digests.digest_times import DAY, next_digest
 from forecasts.digests.preferences import DigestWish, read_digest, zone_of
 from forecasts.errors import PreferencesRefused
 from forecasts.messages import GenerateDigest
-from forecasts.settings import settings
+from forecasts.settings import settings_of
 from signalbox.aws.sqs import publish
 from signalbox.batches.keyset import Page, walk
 from signalbox.ledger.context import Context, Done
@@ -85,7 +85,7 @@ def _trigger_page(context: Context, after: Key, size: int) -> Page[Key]:
     with context.db.transaction():
         due = [DigestOrganization(*row) for row in context.db.execute(SQL["list_due"], values).fetchall()]
         page = plan(due, context.now)
-        publish(context.clients, settings().notifications_queue, page.digests)
+        publish(context.clients, settings_of(context).notifications_queue, page.digests)
         context.db.execute(SQL["plan_next"], {"ids": list(page.next_due), "dues": list(page.next_due.values())})
     _report(context, page.skipped)
     last = max(((organization.due_at, organization.id) for organization in due), default=after)

@@ -15,7 +15,7 @@ from forecasts.errors import RunPodDenied, RunPodRefused, RunPodUnavailable, Tri
 from forecasts.quality.calibration_review import review
 from forecasts.runs.inference_payload import InferencePayload, Model, TimeRange
 from forecasts.runs.runpod import RunPod, open_runpod
-from forecasts.settings import settings
+from forecasts.settings import settings_of
 from signalbox.ledger.context import Context, Done
 from signalbox.postgres.queries import load_queries
 from signalbox.postgres.retry import through_restart
@@ -28,7 +28,7 @@ MODEL: Model = "nowcast"
 def update_calibration(context: Context) -> Done:
     """Items are the tiles that RunPod was asked to calibrate."""
     detail = review(context)
-    period = TimeRange(start=context.now - timedelta(days=settings().calibration_days), end=context.now)
+    period = TimeRange(start=context.now - timedelta(days=settings_of(context).calibration_days), end=context.now)
     tiles = _find_tiles(context, period)
     if not tiles:
         return Done(detail=detail)
@@ -43,7 +43,7 @@ def update_calibration(context: Context) -> Done:
 
 
 def _find_tiles(context: Context, period: TimeRange) -> list[str]:
-    least = settings().calibration_least_samples
+    least = settings_of(context).calibration_least_samples
     values = {"model": MODEL, "since": period.start, "until": period.end, "least": least}
     return [tile for (tile,) in context.db.execute(SQL["find_tiles"], values).fetchall()]
 
@@ -63,8 +63,9 @@ def _request(context: Context, runpod: RunPod, period: TimeRange, tiles: list[st
     if not context.db.execute(SQL["begin"], {**slot, "tiles": tiles}).rowcount:
         return False
     ids: dict[str, Any] = {"slot": context.slot.isoformat(), "tiles": len(tiles)}
+    time_out = timedelta(minutes=settings_of(context).calibration_timeout_minutes)
     try:
-        external_id = runpod.trigger(_payload(context, period, tiles), _time_out())
+        external_id = runpod.trigger(_payload(context, period, tiles), time_out)
     except (RunPodRefused, RunPodDenied, RunPodUnavailable):
         context.db.execute(SQL["withdraw"], slot)
         raise
@@ -87,7 +88,3 @@ def _payload(context: Context, period: TimeRange, tiles: list[str]) -> Inference
         calibration_time_range=period,
         tiles=tuple(tiles),
     )
-
-
-def _time_out() -> timedelta:
-    return timedelta(minutes=settings().calibration_timeout_minutes)

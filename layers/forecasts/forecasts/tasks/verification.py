@@ -16,7 +16,7 @@ from forecasts.errors import RunPodUnavailable
 from forecasts.quality.canaries import check_canaries
 from forecasts.runs import verifications
 from forecasts.runs.runpod import open_runpod
-from forecasts.settings import settings
+from forecasts.settings import settings_of
 from forecasts.sources.observations import Observations
 from signalbox.errors import SignalboxError
 from signalbox.ledger.context import Context, Done
@@ -66,7 +66,7 @@ def _take_back_all(context: Context, counts: Counter[str]) -> bool:
 
 
 def _request_all(context: Context, counts: Counter[str]) -> bool:
-    observations, runpod = Observations(settings()), None
+    observations, runpod = Observations(settings_of(context)), None
     for verification in verifications.list_waiting(context):
         if context.budget.spent:
             return True

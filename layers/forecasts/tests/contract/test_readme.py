@@ -10,7 +10,7 @@ from importlib import import_module
 import pytest
 from samcli.cli.types import CfnParameterOverridesType
 
-from forecasts.settings import ForecastSettings, read_settings
+from forecasts.settings import ForecastSettings
 from forecasts.tasks import TASKS
 from signalbox.packs.task import Task
 from tests.support.template import ROOT
@@ -35,7 +35,7 @@ def rows(heading: str) -> dict[str, list[str]]:
 
 
 def default_of(field: str) -> str:
-    value = read_settings({}).model_dump(mode="json")[field]
+    value = ForecastSettings.read({}).model_dump(mode="json")[field]
     if value in (None, ""):
         return ""
     return f"`{value if isinstance(value, str) else json.dumps(value)}`"
@@ -62,7 +62,7 @@ def test_the_command_that_deploys_it_gives_settings_as_sam_and_the_pack_read_the
     assert found is not None
     given = CfnParameterOverridesType().convert(tuple(shlex.split(found[1].replace("\\\n", " "))), None, None)
     assert {"ForecastsPack", "ForecastsSettings"} <= set(given)
-    read = read_settings({"FORECASTS_SETTINGS": given["ForecastsSettings"]})
+    read = ForecastSettings.read({"FORECASTS_SETTINGS": given["ForecastsSettings"]})
     assert (read.runpod_endpoint_id, read.stripe_prices) == ("abc123", {"price_1PqR": "pro"})
 
 

@@ -8,7 +8,6 @@ from uuid import uuid4
 import pytest
 
 from forecasts.pack import PACK
-from forecasts.settings import settings
 from signalbox.engine_pack import ENGINE
 from signalbox_laptop.moto.process import MotoProcess
 from stand_ins.runpod import KEY, RunPodStandIn
@@ -38,15 +37,13 @@ def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def aws(moto: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
+def aws(moto: str, monkeypatch: pytest.MonkeyPatch) -> Aws:
     """Queues and buckets of the test's own; the pack finds them by its settings, as it does when deployed."""
     speak_to(moto, monkeypatch)
     aws = Aws(moto)
     for name, value in aws.settings().items():
         monkeypatch.setenv(name, value)
-    settings.cache_clear()
-    yield aws
-    settings.cache_clear()
+    return aws
 
 
 @pytest.fixture
@@ -70,7 +67,6 @@ def runpod(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunPodStandIn]
         "FORECASTS_RUNPOD_SECRET": secret["Name"],
     }.items():
         monkeypatch.setenv(name, value)
-    settings.cache_clear()
     yield stand_in
     stand_in.stop()
 

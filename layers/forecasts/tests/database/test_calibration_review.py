@@ -9,7 +9,6 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from forecasts.settings import settings
 from signalbox_laptop.stand_ins.faults import Fault
 from stand_ins.runpod import RunPodStandIn
 from tests.support.calibration_rows import candidate, coefficients, samples, verified_run
@@ -74,7 +73,6 @@ def test_a_change_below_the_bound_was_misfiled_and_one_at_the_bound_was_not(
 
 def test_the_bound_is_a_setting(stage: Stage, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORECASTS_CALIBRATION_BOUND", "0.3")
-    settings.cache_clear()
     coefficients(db, "a")
     candidate(db, "a", '{"gain": 1.29}')
     candidate(db, "a", '{"gain": 1.3}')

@@ -8,7 +8,6 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from forecasts.settings import settings
 from tests.support import forecast_rows as rows
 from tests.support.ledger_rows import count
 from tests.support.stage import NOON, Stage
@@ -81,7 +80,6 @@ def test_no_more_go_in_a_run_than_the_setting_says(
     stage: Stage, db: psycopg.Connection, organization: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORECASTS_CLEANUP_WATCHPOINTS_BATCH", "700")
-    settings.cache_clear()
     add_many(db, organization, 1200, 4800)
     answer = stage.invoke(TASK)
     assert (answer["items"], answer["reason"]) == (700, "700 are the most that a run deletes: the next goes on")

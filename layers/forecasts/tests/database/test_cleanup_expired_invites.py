@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 import psycopg
 import pytest
 
-from forecasts.settings import settings
 from tests.support import forecast_rows as rows
 from tests.support.stage import NOON, Stage
 
@@ -42,7 +41,6 @@ def test_how_long_they_are_kept_after_that_is_a_setting(
     stage: Stage, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORECASTS_RETENTION_INVITES_DAYS", "30")
-    settings.cache_clear()
     for email, age in [("older", 30 * DAY + SECOND), ("a month", 30 * DAY), ("younger", 30 * DAY - SECOND)]:
         invite(db, email, NOON - age)
     assert stage.invoke(TASK)["items"] == 1

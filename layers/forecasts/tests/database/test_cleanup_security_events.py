@@ -7,7 +7,6 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from forecasts.settings import settings
 from tests.support.stage import NOON, Stage
 
 TASK = "cleanup_security_events"
@@ -41,7 +40,6 @@ def test_with_nothing_old_nothing_happens(stage: Stage, db: psycopg.Connection) 
 
 def test_the_retention_is_a_setting(stage: Stage, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORECASTS_RETENTION_SECURITY_EVENTS_DAYS", "1")
-    settings.cache_clear()
     add_events(db, "two days old", 2 * DAY)
     assert stage.invoke(TASK)["items"] == 1
 

@@ -9,7 +9,6 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from forecasts.settings import settings
 from tests.support import forecast_rows as rows
 from tests.support.ledger_rows import count, runs_of
 from tests.support.stage import NOON, Stage
@@ -125,7 +124,6 @@ def test_a_continuation_has_what_the_run_before_it_left_of_the_fifty(
     stage: Stage, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORECASTS_CLEANUP_BATCH", "3")
-    settings.cache_clear()
     for _ in range(5):
         rows.organization(db, deleted_at=LONG_AGO)
     db.execute(

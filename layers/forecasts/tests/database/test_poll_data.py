@@ -17,7 +17,7 @@ from psycopg.types.json import Jsonb
 from forecasts.errors import MirrorsFailed, PollFailed, RunPodDenied, RunPodUnavailable, TriggerUnconfirmed
 from forecasts.runs import store
 from forecasts.runs.inference_payload import InferencePayload
-from forecasts.settings import settings
+from forecasts.settings import ForecastSettings
 from forecasts.sources.gfs import MOST_LISTED
 from forecasts.tasks.poll_data import LONGEST, since_of
 from signalbox.errors import ParamsRefused, SettingsRefused
@@ -79,7 +79,6 @@ class World:
         for name, value in values.items():
             text = value if isinstance(value, str) else json.dumps(value)
             self.monkeypatch.setenv(f"FORECASTS_{name.upper()}", text)
-        settings.cache_clear()
 
     @property
     def asked(self) -> list[InferencePayload]:
@@ -491,7 +490,7 @@ def test_a_wrong_key_leaves_the_runs_to_a_later_poll(world: World, aws: Aws) -> 
     world.files.add_cycle(SIX)
     secrets = world.stage.engine.resources.clients.secretsmanager
     arn = secrets.create_secret(Name=f"wrong-{id(world)}", SecretString="rpa_wrong")["ARN"]
-    right = settings().runpod_secret
+    right = world.stage.engine.resources.settings_of(ForecastSettings).runpod_secret
     world.set(runpod_secret=arn)
     with pytest.raises(RunPodDenied):
         world.poll()
@@ -502,7 +501,6 @@ def test_a_wrong_key_leaves_the_runs_to_a_later_poll(world: World, aws: Aws) -> 
 def test_without_an_endpoint_nothing_is_written_and_the_settings_are_named(world: World) -> None:
     world.files.add_cycle(SIX)
     world.monkeypatch.delenv("FORECASTS_RUNPOD_ENDPOINT_ID")
-    settings.cache_clear()
     with pytest.raises(SettingsRefused, match="set FORECASTS_RUNPOD_ENDPOINT_ID"):
         world.poll()
     assert world.rows() == []

@@ -14,7 +14,6 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from forecasts.runs.runpod import RunPodState
-from forecasts.settings import settings
 from forecasts.tasks.reconcile_forecasts import NextStep, decide, reconcile_forecasts
 from signalbox_laptop.stand_ins.faults import Fault
 from stand_ins.runpod import RunPodStandIn
@@ -184,7 +183,6 @@ def test_a_second_decides_whether_a_run_is_beyond_its_models_time(
 def test_the_times_are_settings(world: World) -> None:
     world.monkeypatch.setenv("FORECASTS_TIMEOUT_NOWCAST_MINUTES", "30")
     world.monkeypatch.setenv("FORECASTS_MOST_RETRIES", "0")
-    settings.cache_clear()
     young = world.run("FAILED", model="nowcast", age=30 * MINUTE)
     old = world.run("FAILED", model="nowcast", age=31 * MINUTE)
     world.reconcile()

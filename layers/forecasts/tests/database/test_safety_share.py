@@ -11,7 +11,6 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from forecasts.settings import settings
 from signalbox.batches.safety_share import SafetyShare
 from signalbox.errors import DeletionRefused
 from tests.support import forecast_rows as rows
@@ -112,7 +111,6 @@ def test_the_share_and_the_few_are_settings(
 ) -> None:
     monkeypatch.setenv("FORECASTS_SAFETY_SHARE", "0.5")
     monkeypatch.setenv("FORECASTS_SAFETY_FLOOR", "0")
-    settings.cache_clear()
     INVITES.fill(db, old=3, of=5)
     with pytest.raises(DeletionRefused, match="3 of the 5 rows"):
         stage.invoke("cleanup_expired_invites")
@@ -125,7 +123,6 @@ def test_what_counts_is_what_a_run_would_delete_not_what_is_due(
 ) -> None:
     """A backlog is worked off at so many a run."""
     monkeypatch.setenv("FORECASTS_CLEANUP_BATCH", "12")
-    settings.cache_clear()
     ORGANIZATIONS.fill(db, old=30, of=60)
     assert stage.invoke("cleanup_soft_deletes")["items"] == 12
 

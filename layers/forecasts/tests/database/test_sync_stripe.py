@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from forecasts.errors import StripeRefused, StripeUnavailable
-from forecasts.settings import settings
+from forecasts.settings import ForecastSettings
 from signalbox.errors import Unavailable
 from signalbox.packs.registries import TaskRegistry
 from signalbox.packs.task import Overlap
@@ -44,7 +44,6 @@ def stripe(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Iterator[StripeStandIn]
         "TIMEOUT_SECONDS": "1",
     }.items():
         monkeypatch.setenv(f"FORECASTS_STRIPE_{name}", value)
-    settings.cache_clear()
     yield stand_in
     stand_in.stop()
 
@@ -155,7 +154,6 @@ def test_the_longest_neglected_come_first_and_no_more_than_the_limit(
     stage: Stage, stripe: StripeStandIn, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORECASTS_STRIPE_LIMIT", "2")
-    settings.cache_clear()
     recent = subscriber(db, stripe, last_billing_sync_at=MIDNIGHT - 2 * DAY)
     never = subscriber(db, stripe)
     old = subscriber(db, stripe, last_billing_sync_at=MIDNIGHT - 9 * DAY)
@@ -202,7 +200,6 @@ def test_who_failed_waits_behind_those_who_wait_as_long(
     stage: Stage, stripe: StripeStandIn, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORECASTS_STRIPE_LIMIT", "2")
-    settings.cache_clear()
     bad = [subscriber(db, stripe, stripe_customer_id=f"cus_gone{number}") for number in range(2)]
     good = [subscriber(db, stripe, last_billing_sync_at=MIDNIGHT - 5 * DAY) for _ in range(2)]
     with pytest.raises(Unavailable, match="none of 2 organisations"):
@@ -243,7 +240,9 @@ def test_a_key_that_stripe_does_not_take_fails_the_run_at_once_and_is_not_told(
     for _ in range(3):
         subscriber(db, stripe)
     secrets = boto3.client("secretsmanager", endpoint_url=aws.endpoint)
-    secrets.put_secret_value(SecretId=settings().stripe_secret, SecretString="sk_test_of_yesterday")
+    secrets.put_secret_value(
+        SecretId=stage.engine.resources.settings_of(ForecastSettings).stripe_secret, SecretString="sk_test_of_yesterday"
+    )
     with pytest.raises(StripeRefused) as refused:
         sync(stage)
     assert len(stripe.requests) == 1
@@ -410,7 +409,6 @@ def test_whose_subscription_has_ended_keeps_the_plan_unless_there_is_one_for_the
     stage: Stage, stripe: StripeStandIn, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch, unsubscribed: str
 ) -> None:
     monkeypatch.setenv("FORECASTS_STRIPE_UNSUBSCRIBED_PLAN", unsubscribed)
-    settings.cache_clear()
     one = subscriber(db, stripe, "canceled", subscription_status="active")
     sync(stage)
     ours = organization(db, one)

@@ -13,7 +13,6 @@ import pytest
 from forecasts.errors import RunPodDenied, RunPodRefused, RunPodUnavailable, TriggerUnconfirmed
 from forecasts.runs.inference_payload import InferencePayload
 from forecasts.runs.runpod import RunPod, open_runpod
-from forecasts.settings import settings
 from forecasts.tasks.update_calibration import update_calibration
 from signalbox.errors import SettingsRefused
 from signalbox.ledger.context import Context, Done
@@ -114,7 +113,6 @@ def test_the_least_number_is_a_setting(
     stage: Stage, db: psycopg.Connection, run: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORECASTS_CALIBRATION_LEAST_SAMPLES", "7")
-    settings.cache_clear()
     samples(db, run, "a", 7)
     samples(db, run, "b", 6)
     assert stage.invoke(TASK)["items"] == 1
@@ -276,7 +274,6 @@ def test_without_an_endpoint_nothing_is_noted(
 ) -> None:
     samples(db, run, "a")
     monkeypatch.setenv("FORECASTS_RUNPOD_ENDPOINT_ID", "")
-    settings.cache_clear()
     with pytest.raises(SettingsRefused, match="FORECASTS_RUNPOD_ENDPOINT_ID"):
         stage.invoke(TASK)
     assert requests(db) == []

@@ -13,7 +13,6 @@ import pytest
 
 from forecasts.errors import MirrorFailed, RunPodDenied, RunPodUnavailable, TriggerUnconfirmed
 from forecasts.runs.inference_payload import InferencePayload
-from forecasts.settings import settings
 from signalbox.errors import SettingsRefused
 from signalbox_laptop.stand_ins.faults import Fault
 from stand_ins.runpod import RunPodStandIn
@@ -38,7 +37,6 @@ def source(aws: Aws, runpod: RunPodStandIn, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setenv("FORECASTS_OBSERVATION_MIRROR", json.dumps({"kind": "s3", "bucket": aws.archive_bucket}))
         monkeypatch.setenv("FORECASTS_OBSERVATION_KEY_TEMPLATE", "{product}/{date}/{name}-{hour:02}")
         monkeypatch.setenv("FORECASTS_OBSERVATION_PRODUCT", "CONUS/Rain")
-        settings.cache_clear()
         yield front
 
 
@@ -225,7 +223,6 @@ def test_a_source_of_web_pages_is_asked_by_head(
 ) -> None:
     url = f"{source.url}/{aws.archive_bucket}"
     monkeypatch.setenv("FORECASTS_OBSERVATION_MIRROR", json.dumps({"kind": "https", "url": url}))
-    settings.cache_clear()
     complete(db, 30 * HOUR)
     assert stage.invoke(TASK)["detail"]["waiting"] == 1
     observe(aws)
@@ -264,7 +261,6 @@ def test_a_wrong_setting_is_named_and_the_canaries_are_checked_all_the_same(
     complete(db, 30 * HOUR)
     canary(db, expecting(True))
     monkeypatch.setenv(f"FORECASTS_{name}", value)
-    settings.cache_clear()
     with pytest.raises(SettingsRefused, match=words):
         stage.invoke(TASK)
     assert len(mismatches(db)) == 1

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from forecasts.settings import read_settings
+from forecasts.settings import ForecastSettings
 from signalbox.errors import SettingsRefused
 
-AS_IT_IS = read_settings({})
+AS_IT_IS = ForecastSettings.read({})
 DEFAULTS = AS_IT_IS.model_dump(mode="json")
 
 
@@ -18,18 +18,18 @@ def as_text(value: object) -> str:
 
 
 def test_an_empty_object_and_the_variables_of_others_change_nothing() -> None:
-    assert read_settings({"FORECASTS_SETTINGS": "{}", "FORECASTS_STRIPE_LIMIT": " ", "OTHER": "x"}) == AS_IT_IS
+    assert ForecastSettings.read({"FORECASTS_SETTINGS": "{}", "FORECASTS_STRIPE_LIMIT": " ", "OTHER": "x"}) == AS_IT_IS
 
 
 @pytest.mark.parametrize("field", [name for name, value in DEFAULTS.items() if value is not None])
 def test_each_setting_can_be_given_what_it_is_by_default(field: str) -> None:
     given = {f"FORECASTS_{field.upper()}": as_text(DEFAULTS[field])}
-    assert read_settings(given) == AS_IT_IS
+    assert ForecastSettings.read(given) == AS_IT_IS
 
 
 def test_several_settings_fit_into_one_variable_and_a_variable_of_its_own_goes_before_it() -> None:
     together = json.dumps({"stripe_limit": 7, "cleanup_batch": 8, "stripe_prices": {"p": "pro"}})
-    read = read_settings({"FORECASTS_SETTINGS": together, "FORECASTS_CLEANUP_BATCH": "9"})
+    read = ForecastSettings.read({"FORECASTS_SETTINGS": together, "FORECASTS_CLEANUP_BATCH": "9"})
     assert (read.stripe_limit, read.cleanup_batch, read.stripe_prices) == (7, 9, {"p": "pro"})
 
 
@@ -38,9 +38,12 @@ def test_several_settings_fit_into_one_variable_and_a_variable_of_its_own_goes_b
     [
         (
             {"FORECASTS_STRIPE_LIMIT": "none", "FORECASTS_STRIPE_PRICES": "{"},
-            ["STRIPE_LIMIT: ", "STRIPE_PRICES is not"],
+            ["STRIPE_LIMIT is 'none': ", "STRIPE_PRICES is not"],
         ),
-        ({"FORECASTS_CLEANUP_BACH": "1"}, ["FORECASTS_CLEANUP_BACH"]),
+        (
+            {"FORECASTS_CLEANUP_BACH": "1"},
+            ["FORECASTS_CLEANUP_BACH is not known; did you mean 'FORECASTS_CLEANUP_BATCH'"],
+        ),
         ({"FORECASTS_SETTINGS": '{"cleanup_bach": 1}'}, ["FORECASTS_CLEANUP_BACH"]),
         ({"FORECASTS_SETTINGS": "[1]"}, ["FORECASTS_SETTINGS is no JSON object"]),
         ({"FORECASTS_SETTINGS": "{"}, ["FORECASTS_SETTINGS is no JSON object"]),
@@ -48,12 +51,14 @@ def test_several_settings_fit_into_one_variable_and_a_variable_of_its_own_goes_b
 )
 def test_what_is_wrong_is_named(environ: dict[str, str], faults: list[str]) -> None:
     with pytest.raises(SettingsRefused) as refused:
-        read_settings(environ)
+        ForecastSettings.read(environ)
     assert [fault for fault in faults if fault not in str(refused.value)] == []
 
 
 def test_what_the_packs_template_makes_is_found_by_its_name() -> None:
-    read = read_settings({"SIGNALBOX_STACK": "prod", "SIGNALBOX_ACCOUNT": "123456789012", "AWS_REGION": "eu-west-1"})
+    read = ForecastSettings.read(
+        {"SIGNALBOX_STACK": "prod", "SIGNALBOX_ACCOUNT": "123456789012", "AWS_REGION": "eu-west-1"}
+    )
     assert (read.evaluations_queue, read.forecast_bucket) == (
         "prod-evaluations",
         "prod-forecasts-123456789012-eu-west-1",
