@@ -12,7 +12,7 @@ SELECT 'is charged ' || j.attempts || ' attempts and not ' || c.charged || ', or
 FROM signalbox.jobs AS j LEFT JOIN (
     SELECT x.job_id, count(*) FILTER (WHERE x.status = 'completed') AS completed, count(*) FILTER (
         WHERE x.status IN ('started', 'completed', 'failed', 'timeout', 'cancelled', 'lost')
-            AND x.worker_id <> 'signalbox/dependencies' AND x.attempt_number > x.last_piece
+            AND x.attempt_number > x.last_piece
             AND (d.redriven_at IS NULL OR x.started_at >= d.redriven_at)
     ) AS charged
     FROM (
@@ -61,7 +61,7 @@ FROM signalbox.job_caps AS c
 CROSS JOIN LATERAL (SELECT least(60, extract(epoch FROM now() - c.changed_at)) AS seconds) AS t
 CROSS JOIN LATERAL (
     SELECT count(*) AS begun FROM signalbox.attempts AS x JOIN signalbox.jobs AS j ON j.id = x.job_id
-    WHERE x.started_at > now() - t.seconds * interval '1 s' AND x.worker_id <> 'signalbox/dependencies'
+    WHERE x.started_at > now() - t.seconds * interval '1 s'
         AND c.kind || ':' || c.key IN ('type:' || j.job_type, 'lane:' || j.lane, 'tenant:' || j.tenant, 'key:' || j.cap_key)
 ) AS b
 -- A worker that looks a moment late may use the places of the last quarter of a second.
@@ -92,6 +92,5 @@ FROM signalbox.jobs WHERE xmin::text::bigint > %(written_by)s ORDER BY id;
 -- list_executions: all that was ever begun for a worker
 SELECT x.job_id::text, x.lease_token::text, x.status, x.worker_id, j.result ->> 'token'
 FROM signalbox.job_executions AS x JOIN signalbox.jobs AS j ON j.id = x.job_id
-WHERE x.worker_id <> 'signalbox/dependencies'
 UNION ALL
 SELECT id::text, lease_token::text, 'started', worker_id, NULL FROM signalbox.jobs WHERE status = 'running';

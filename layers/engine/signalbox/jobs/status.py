@@ -13,17 +13,17 @@ class JobStatus(StrEnum):
     QUEUED = "queued"  # on its way through a lane
     RUNNING = "running"  # a worker holds its lease
     COMPLETED = "completed"
-    FAILED = "failed"  # has a dead letter; only a redrive leads out
+    FAILED = "failed"  # by an attempt, or by a job that it waits for; has a dead letter, and only a redrive leads out
     CANCELLED = "cancelled"
     PAUSED = "paused"  # until somebody resumes it, or what it belongs to
 
 
 _S = JobStatus
 TRANSITIONS: Mapping[JobStatus, frozenset[JobStatus]] = {
-    _S.PENDING: frozenset({_S.QUEUED, _S.CANCELLED, _S.PAUSED}),
+    _S.PENDING: frozenset({_S.QUEUED, _S.FAILED, _S.CANCELLED, _S.PAUSED}),
     _S.QUEUED: frozenset({_S.RUNNING, _S.PENDING, _S.CANCELLED, _S.PAUSED}),
     _S.RUNNING: frozenset({_S.COMPLETED, _S.PENDING, _S.FAILED, _S.CANCELLED}),
-    _S.PAUSED: frozenset({_S.PENDING, _S.CANCELLED}),
+    _S.PAUSED: frozenset({_S.PENDING, _S.FAILED, _S.CANCELLED}),
     _S.FAILED: frozenset({_S.PENDING}),
     _S.COMPLETED: frozenset(),
     _S.CANCELLED: frozenset(),

@@ -584,10 +584,10 @@ END $$;
 CREATE TRIGGER job_transition_known AFTER UPDATE OF status ON signalbox.jobs
     FOR EACH ROW WHEN (
         OLD.status <> NEW.status AND (OLD.status || ' ' || NEW.status) NOT IN (
-            'pending queued', 'pending cancelled', 'pending paused',
+            'pending queued', 'pending failed', 'pending cancelled', 'pending paused',
             'queued running', 'queued pending', 'queued cancelled', 'queued paused',
             'running completed', 'running pending', 'running failed', 'running cancelled',
-            'paused pending', 'paused cancelled',
+            'paused pending', 'paused failed', 'paused cancelled',
             'failed pending'
         )
     ) EXECUTE FUNCTION signalbox.refuse_transition();
@@ -1249,27 +1249,15 @@ BEGIN
     )) ORDER BY id FOR NO KEY UPDATE;
 END $$;
 
--- Through every state that the table of transitions asks for, in one transaction, with a dead letter each.
+-- Each has a dead letter, and no attempt: it never began.
 CREATE FUNCTION signalbox.fail_dependents(doomed uuid[], moment timestamptz) RETURNS void LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off  -- as for end_attempts
 AS $$
 DECLARE
-    token uuid := gen_random_uuid();
     why jsonb := signalbox.dependency_failed();
 BEGIN
-    UPDATE signalbox.jobs SET status = 'pending', paused_by = NULL WHERE id = ANY (doomed);
-    UPDATE signalbox.jobs SET status = 'queued', send_at = moment, unmet_dependencies = 0 WHERE id = ANY (doomed);
-    UPDATE signalbox.jobs SET status = 'running', executions = executions + 1, lease_token = token, send_at = NULL,
-        lease_expires_at = moment, worker_id = 'signalbox/dependencies', started_at = moment
-    WHERE id = ANY (doomed);
-    INSERT INTO signalbox.job_executions (
-        job_id, attempt_number, job_type, lane, status, lease_token, worker_id, started_at, completed_at, error_code,
-        error_message
-    )
-    SELECT id, executions, job_type, lane, 'failed', token, worker_id, moment, moment, why ->> 'type', why ->> 'message'
-    FROM signalbox.jobs WHERE id = ANY (doomed);
-    UPDATE signalbox.jobs SET status = 'failed', lease_token = NULL, lease_expires_at = NULL, error_details = why,
-        completed_at = moment, updated_at = moment
+    UPDATE signalbox.jobs SET status = 'failed', unmet_dependencies = 0, paused_by = NULL, send_at = NULL,
+        error_details = why, completed_at = moment, updated_at = moment
     WHERE id = ANY (doomed);
     PERFORM signalbox.add_dead_letters((
         SELECT jsonb_agg(jsonb_build_object(

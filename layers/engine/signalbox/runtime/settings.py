@@ -40,17 +40,23 @@ def _matching(pattern: re.Pattern[str], what: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _each(read: Callable[[str], Any]) -> PlainValidator:
-    """Read a list with commas, an entry at a time."""
+def _each(read: Callable[[str], Any], collect: Callable[[list[Any]], Any] = tuple) -> PlainValidator:
+    """Read a list with commas, an entry at a time, and name every wrong one."""
 
     def read_all(value: Any) -> Any:
-        return tuple(map(read, _entries(value))) if isinstance(value, str) else value
+        if not isinstance(value, str):
+            return value
+        found, faults = [], []
+        for entry in filter(None, map(str.strip, value.split(","))):
+            try:
+                found.append(read(entry))
+            except ValueError as fault:
+                faults.append(str(fault))
+        if faults:
+            raise ValueError("; it ".join(faults))
+        return collect(found)
 
     return PlainValidator(read_all)
-
-
-def _entries(text: str) -> list[str]:
-    return [entry.strip() for entry in text.split(",") if entry.strip()]
 
 
 def _read_name(value: str) -> str:
@@ -81,23 +87,24 @@ def _read_flag(value: Any) -> Any:
     return value
 
 
-def _read_transfers(value: Any) -> Any:
-    """Read entries such as import:sales.*, export:sales.orders and bucket:partner-files."""
-    if not isinstance(value, str):
-        return value
-    allowed: dict[str, list[str]] = {"import": [], "export": [], "bucket": []}
-    for entry in _entries(value):
-        use, _, named = entry.partition(":")
-        if use not in allowed:
-            raise ValueError(f"holds '{entry}', which begins with none of import:, export: and bucket:")
-        if use == "bucket" and not _BUCKET.fullmatch(named):
-            raise ValueError(f"holds '{entry}', which names no bucket")
-        if use != "bucket" and not _TABLE.fullmatch(named):
-            raise ValueError(f"holds '{entry}', which names neither schema.table nor schema.*")
-        if use == "import" and named.startswith("signalbox."):
-            raise ValueError(f"holds '{entry}': schema signalbox is the engine's own")
-        allowed[use].append(named)
-    return FileTransfers(*map(tuple, allowed.values()))
+def _read_transfer(entry: str) -> tuple[str, str]:
+    """Read an entry such as import:sales.*, export:sales.orders or bucket:partner-files."""
+    use, _, named = entry.partition(":")
+    if use not in ("import", "export", "bucket"):
+        raise ValueError(f"holds '{entry}', which begins with none of import:, export: and bucket:")
+    if use == "bucket" and not _BUCKET.fullmatch(named):
+        raise ValueError(f"holds '{entry}', which names no bucket")
+    if use != "bucket" and not _TABLE.fullmatch(named):
+        raise ValueError(f"holds '{entry}', which names neither schema.table nor schema.*")
+    if use == "import" and named.startswith("signalbox."):
+        raise ValueError(f"holds '{entry}': schema signalbox is the engine's own")
+    return use, named
+
+
+def _collect_transfers(entries: list[tuple[str, str]]) -> FileTransfers:
+    return FileTransfers(
+        *(tuple(named for of, named in entries if of == use) for use in ("import", "export", "bucket"))
+    )
 
 
 def _check_file(value: str) -> str:
@@ -132,14 +139,14 @@ class Settings(EnvironmentSettings):
     ca_bundle: ExistingFile | None = None
     database_error_details: Flag = False  # whether its errors are kept and logged with what they quote of rows
     packs: Annotated[tuple[str, ...], _each(_read_name)] = ()
-    disabled_tasks: Annotated[frozenset[str], _each(_read_name), AfterValidator(frozenset)] = frozenset()
+    disabled_tasks: Annotated[frozenset[str], _each(_read_name, frozenset)] = frozenset()
     event_bus: str | None = None  # where each change of a job's status is published; None: nowhere
     job_events: Literal["all", "ends", "none"] = "all"  # ends: only what becomes of a job for good, a third or less
     operators_topic_arn: Topic | None = None  # of SNS, told of new dead letters
     notifications_topic_arn: Topic | None = None  # of SNS, for jobs that notify people
     sender_address: str | None = None  # that their mail comes from
     jobs_bucket: str | None = None  # of the files that jobs read and write
-    file_transfers: Annotated[FileTransfers, PlainValidator(_read_transfers)] = FileTransfers()
+    file_transfers: Annotated[FileTransfers, _each(_read_transfer, _collect_transfers)] = FileTransfers()
     webhook_allow_http: Flag = False  # for receivers on the laptop and in tests
     webhook_ports: Annotated[tuple[range, ...], _each(_read_ports)] = (range(443, 444), range(8443, 8444))
     webhook_allowed_networks: Networks = ()  # beside the public internet
