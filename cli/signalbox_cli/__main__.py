@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from signalbox_cli.parser import build_parser
 
 _MISTYPED, _INTERRUPTED = 2, 130
+# Else pydantic reads the metadata of every distribution that is installed, at each start.
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 
 def main(typed: Sequence[str] | None = None) -> int:

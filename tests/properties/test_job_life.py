@@ -15,13 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from signalbox.budget import Budget
-from signalbox.dead_letters.letters import DeadLetterFilter
 from signalbox.dead_letters.redrive import redrive
 from signalbox.errors import Refused
 from signalbox.operate.audit import Actor
 from signalbox.operate.bulk import BulkContext
 from signalbox.operate.cancel import cancel
-from signalbox.operate.filters import JobFilter
+from signalbox.operate.filters import DeadLetterFilter, JobFilter
 from signalbox.operate.pause import pause, resume
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.lane_stand_in import LaneStandIn

@@ -10,7 +10,6 @@ from typing import Any
 import psycopg
 
 from signalbox.budget import Budget
-from signalbox.dead_letters.letters import DeadLetterFilter
 from signalbox.dead_letters.redrive import redrive
 from signalbox.errors import Refused, Unavailable
 from signalbox.jobs.dependency import Dependency
@@ -20,7 +19,7 @@ from signalbox.operate.audit import Actor
 from signalbox.operate.bulk import BulkContext
 from signalbox.operate.cancel import cancel
 from signalbox.operate.caps import Cap, CapTarget
-from signalbox.operate.filters import JobFilter
+from signalbox.operate.filters import DeadLetterFilter, JobFilter
 from signalbox.operate.pause import pause, resume
 from signalbox.submit.groups import seal_group
 from signalbox.submit.insert import submit
@@ -163,7 +162,7 @@ class Operator:
     def _redrive(self) -> None:
         """All of a type that has failed, and what was redriven before, which is refused; twice where no answer came."""
         world, resources = self.world, self.world.resources
-        letters = DeadLetterFilter(job_type=world.chance.choice(TYPES).name, statuses=("pending", "redriven"))
+        letters = DeadLetterFilter(job_type=world.chance.choice(TYPES).name, status=["pending", "redriven"])
         for _ in range(2):
             with suppress(psycopg.OperationalError):
                 done = redrive(world.session, world.job_types, resources.invoker, letters, by=BY.name, reason=None,

@@ -9,8 +9,9 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from signalbox.dead_letters.letters import DeadLetterFilter, Triaged, triage
+from signalbox.dead_letters.letters import Triaged, triage
 from signalbox.dead_letters.redrive import redrive
+from signalbox.operate.filters import DeadLetterFilter
 from tests.support.workshop import Workshop
 
 

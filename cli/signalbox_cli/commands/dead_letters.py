@@ -10,11 +10,12 @@ from signalbox_cli.command import Example
 from signalbox_cli.command_parser import CommandParser
 from signalbox_cli.errors import UsageRefused
 from signalbox_cli.options.bulk_options import add_consent, confirmed, nothing_done, orderer, require_consent
-from signalbox_cli.options.dead_letter_filter import COLUMNS, KIND_COLUMNS, LETTERS, add_filters, kind_row, letter_row
+from signalbox_cli.options.filters import LETTERS
 from signalbox_cli.options.shared import TIME_FORMS, add_target, positive
 from signalbox_cli.target.target import Target, choose_target
 from signalbox_cli.terminal import console, print_json, print_lines, say, width_of
 from signalbox_cli.views.dead_letter_page import letter_page
+from signalbox_cli.views.dead_letter_table import COLUMNS, KIND_COLUMNS, kind_row, letter_row
 from signalbox_cli.views.table import table
 
 EXAMPLES = (
@@ -47,7 +48,7 @@ def configure(parser: CommandParser) -> None:
     )
     parser.add_argument("verb", metavar="VERB", nargs="?", choices=VERBS, default="list", help=", ".join(VERBS))
     parser.add_argument("ids", metavar="ID", nargs="*", help="the dead letters, by their ids")
-    add_filters(parser)
+    LETTERS.add(parser)
     listing = parser.add_argument_group("list")
     listing.add_argument("--kinds", action="store_true", help="the kinds of failure instead")
     listing.add_argument("--everything", action="store_true", help="also closed ones")

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from signalbox_cli.command import Example
 from signalbox_cli.command_parser import CommandParser
-from signalbox_cli.options.job_filter import JOBS, add_filters
+from signalbox_cli.options.filters import JOBS
 from signalbox_cli.options.shared import TIME_FORMS, add_target, positive
 from signalbox_cli.target.target import choose_target
 from signalbox_cli.terminal import console, print_json, print_lines, width_of
@@ -23,7 +23,7 @@ EXAMPLES = (
 
 def configure(parser: CommandParser) -> None:
     parser.explain(TIME_FORMS)
-    add_filters(parser)
+    JOBS.add(parser)
     how_many = parser.add_mutually_exclusive_group()
     how_many.add_argument("--limit", type=positive, default=50, metavar="N", help="at most so many (default: 50)")
     how_many.add_argument("--all", action="store_true", help="all that there are")

@@ -9,7 +9,7 @@ from signalbox_cli.command import Example
 from signalbox_cli.command_parser import CommandParser
 from signalbox_cli.errors import UsageRefused
 from signalbox_cli.options.bulk_options import add_consent, confirmed, nothing_done, orderer, require_consent
-from signalbox_cli.options.dead_letter_filter import LETTERS, add_filters
+from signalbox_cli.options.filters import LETTERS
 from signalbox_cli.options.shared import TIME_FORMS, add_target, json_object, positive
 from signalbox_cli.target.target import choose_target
 from signalbox_cli.terminal import print_json, say
@@ -26,7 +26,7 @@ EXAMPLES = (
 def configure(parser: CommandParser) -> None:
     parser.explain(f"A filter finds those that are open, unless it names a --status. {TIME_FORMS}")
     parser.add_argument("ids", metavar="ID", nargs="*", help="the dead letters, by their ids")
-    add_filters(parser)
+    LETTERS.add(parser)
     add_consent(parser)
     parser.add_argument("--rate", type=positive, metavar="N", help="so many a minute (default: all at once)")
     parser.add_argument("--payload", type=json_object, metavar="JSON", help="another payload, for one dead letter")

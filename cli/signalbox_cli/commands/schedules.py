@@ -10,7 +10,7 @@ from signalbox_cli.command import Example
 from signalbox_cli.command_parser import CommandParser
 from signalbox_cli.errors import UsageRefused
 from signalbox_cli.options.bulk_options import orderer
-from signalbox_cli.options.job_filter import LANES
+from signalbox_cli.options.filters import LANES
 from signalbox_cli.options.shared import TIME, TIME_FORMS, add_target, instant, json_object, positive
 from signalbox_cli.target.target import Target, choose_target
 from signalbox_cli.terminal import console, print_json, print_lines, width_of

@@ -12,8 +12,8 @@ from signalbox_cli.command import Example
 from signalbox_cli.command_parser import CommandParser
 from signalbox_cli.errors import FunctionFailed, UsageRefused
 from signalbox_cli.options.bulk_options import confirmed, nothing_done, requester
+from signalbox_cli.options.filters import LANES
 from signalbox_cli.options.job_file import Job, JobFile, calls, counted, read_jobs
-from signalbox_cli.options.job_filter import LANES
 from signalbox_cli.options.shared import TIME, TIME_FORMS, add_target, instant, json_object, positive
 from signalbox_cli.target.target import Target, choose_target
 from signalbox_cli.terminal import console, print_json, print_lines, say, width_of

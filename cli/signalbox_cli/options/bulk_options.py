@@ -13,7 +13,7 @@ from typing import Any
 
 from signalbox_cli.command_parser import CommandParser
 from signalbox_cli.errors import CommandFailed, UsageRefused
-from signalbox_cli.options.job_filter import JOBS, add_filters
+from signalbox_cli.options.filters import JOBS
 from signalbox_cli.target.target import Target, choose_target
 from signalbox_cli.terminal import console, print_json, print_lines, say, width_of
 from signalbox_cli.views.job_table import job_table
@@ -33,7 +33,7 @@ class BulkCommand:
 
 def add_order(parser: CommandParser) -> None:
     """Filters, and what every order takes."""
-    add_filters(parser)
+    JOBS.add(parser)
     add_consent(parser)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from signalbox_cli.command_parser import CommandParser
 from signalbox_cli.errors import UsageRefused
 from signalbox_cli.options.bulk_options import BulkCommand, add_order, give, orderer, show_preview
-from signalbox_cli.options.job_filter import JOBS
+from signalbox_cli.options.filters import JOBS
 from signalbox_cli.options.shared import add_target
 from signalbox_cli.target.target import choose_target
 from signalbox_cli.terminal import print_json

@@ -11,7 +11,6 @@ import pytest
 
 from signalbox.dead_letters.letters import (
     TRIAGE,
-    DeadLetterFilter,
     LetterStatus,
     list_kinds,
     list_letters,
@@ -19,6 +18,7 @@ from signalbox.dead_letters.letters import (
     triage,
 )
 from signalbox.errors import DeadLetterUnknown, IdRefused, PayloadRefused, TransitionRefused
+from signalbox.operate.filters import DeadLetterFilter
 from tests.support.letters import Letters, ids_of
 
 
@@ -70,7 +70,7 @@ def test_each_filter_holds(letters: Letters) -> None:
     now = datetime.now(UTC)
     held = [
         DeadLetterFilter(ids=[id_]),
-        DeadLetterFilter(statuses=["pending"]),
+        DeadLetterFilter(status=["pending"]),
         DeadLetterFilter(source="job"),
         DeadLetterFilter(job_type="obey"),
         DeadLetterFilter(fingerprint=row["fingerprint"]),
@@ -79,7 +79,7 @@ def test_each_filter_holds(letters: Letters) -> None:
     ]
     missed = [
         DeadLetterFilter(ids=[str(uuid4())]),
-        DeadLetterFilter(statuses=["resolved"]),
+        DeadLetterFilter(status=["resolved"]),
         DeadLetterFilter(source="message"),
         DeadLetterFilter(job_type="other"),
         DeadLetterFilter(fingerprint="f"),
@@ -132,7 +132,7 @@ def test_kinds_are_counted_by_what_was_done_about_them(letters: Letters) -> None
     page = list_kinds(letters.db, DeadLetterFilter(), limit=1)
     assert ([kind["newest_id"] for kind in page["kinds"]], page["more"]) == ([third], 1)
     assert oldest["first_seen"] < oldest["last_seen"]
-    assert [kind["total"] for kind in list_kinds(letters.db, DeadLetterFilter(statuses=["ignored"]))["kinds"]] == [1]
+    assert [kind["total"] for kind in list_kinds(letters.db, DeadLetterFilter(status=["ignored"]))["kinds"]] == [1]
 
 
 @pytest.mark.parametrize("status", [status for status in LetterStatus if status is not LetterStatus.REDRIVEN])
@@ -182,7 +182,7 @@ def test_by_a_filter_those_are_triaged_that_can_be(letters: Letters) -> None:
 
 def test_an_order_that_names_nothing_is_refused(letters: Letters) -> None:
     id_ = letters.add()
-    for selection in (DeadLetterFilter(), DeadLetterFilter(statuses=["pending"])):
+    for selection in (DeadLetterFilter(), DeadLetterFilter(status=["pending"])):
         with pytest.raises(PayloadRefused, match="every dead letter"):
             triage(letters.db, selection, "ignored", by="ada")
     assert letters.status(id_) == "pending"

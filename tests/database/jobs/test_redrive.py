@@ -12,9 +12,10 @@ import psycopg
 import pytest
 
 from signalbox.dead_letters import redrive as redriving
-from signalbox.dead_letters.letters import DeadLetterFilter, triage
+from signalbox.dead_letters.letters import triage
 from signalbox.errors import DeadLetterUnknown, JobRefused, PayloadRefused, TransitionRefused, Unavailable
 from signalbox.jobs.dependency import Dependency
+from signalbox.operate.filters import DeadLetterFilter
 from tests.support.dead_messages import PRUNING, consume, failed_invocation, lane_message, undelivered
 from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.letters import Letters

@@ -5,7 +5,6 @@ A dead letter says what was decided about a failure. It never changes its job: o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,15 +15,13 @@ from psycopg.rows import dict_row
 
 from signalbox.errors import DeadLetterUnknown, IdRefused, PayloadRefused, TransitionRefused
 from signalbox.operate import listing
-from signalbox.operate.filters import JobFilter
+from signalbox.operate.filters import DeadLetterFilter, JobFilter, require_letter_id
 from signalbox.packs.registries import JobTypeRegistry
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.json_rows import json_row
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
-MOST_NAMED = 500  # ids in one order
-_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class LetterStatus(StrEnum):
@@ -50,44 +47,6 @@ _FIRST = {"limit": 1, "before_at": None, "before_id": None}
 OPEN = (_S.PENDING, _S.INVESTIGATING)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeadLetterFilter:
-    """Which dead letters: all that is given must hold. `since` and `until` go by the last failure."""
-
-    ids: Sequence[str] | None = None
-    statuses: Sequence[str] | None = None
-    source: str | None = None
-    job_type: str | None = None
-    fingerprint: str | None = None
-    severity: str | None = None
-    tenant: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-
-    def __post_init__(self) -> None:
-        for id_ in self.ids or ():
-            _require_id(id_)
-        if len(self.ids or ()) > MOST_NAMED:
-            raise PayloadRefused(
-                f"{len(self.ids or ())} dead letters are named: {MOST_NAMED} at once, or choose a filter"
-            )
-
-    @property
-    def values(self) -> dict[str, Any]:
-        """As the queries take them."""
-        return {
-            "ids": None if self.ids is None else list(self.ids),
-            "statuses": None if self.statuses is None else [str(status) for status in self.statuses],
-            "source": self.source,
-            "job_type": self.job_type,
-            "fingerprint": self.fingerprint,
-            "severity": self.severity,
-            "tenant": self.tenant,
-            "since": self.since,
-            "until": self.until,
-        }
-
-
 @dataclass(frozen=True, slots=True)
 class Triaged:
     """What became of an order to triage."""
@@ -111,7 +70,7 @@ def list_letters(
 
 def show_letter(db: Connection, id_: str) -> dict[str, Any]:
     """Everything that is known of one: with its payload, its job's executions and what operators have done."""
-    _require_id(id_)
+    require_letter_id(id_)
     found = _rows(db, "show", {"id": id_})
     if not found:
         raise DeadLetterUnknown(_unknown([id_]))
@@ -136,7 +95,7 @@ def triage(db: Connection, selection: DeadLetterFilter, status: str, *, by: str,
     sources = [str(source) for source, targets in TRIAGE.items() if target in targets]
     if not sources:
         raise TransitionRefused("a dead letter becomes redriven by a redrive: `signalbox redrive`")
-    require_filter(selection)
+    selection.require_any()
     with db.transaction():
         held = db.execute(SQL["lock"], selection.values).fetchall()
         ids = [id_ for id_, found in held if found in sources]
@@ -160,12 +119,6 @@ def require_known(db: Connection, job_types: JobTypeRegistry, selection: DeadLet
     listing.require_known(db, job_types, JobFilter(job_type=name))
 
 
-def require_filter(selection: DeadLetterFilter) -> None:
-    """An order that named nothing would concern every dead letter there is."""
-    if all(value is None for name, value in selection.values.items() if name not in ("statuses", "until")):
-        raise PayloadRefused("this would concern every dead letter: name ids, or a filter such as fingerprint or type")
-
-
 def _require_all(ids: Sequence[str], found: Mapping[str, str], allowed: set[str], target: LetterStatus) -> None:
     require_found(ids, found)
     for id_ in ids:
@@ -174,13 +127,6 @@ def _require_all(ids: Sequence[str], found: Mapping[str, str], allowed: set[str]
                 f"dead letter {id_} is {found[id_]}: only one that is {' or '.join(sorted(allowed - {str(target)}))} "
                 f"can become {target}; nothing was changed"
             )
-
-
-def _require_id(id_: str) -> None:
-    if not _ID.fullmatch(id_):
-        raise IdRefused(
-            f"'{id_[:60]}' is not the id of a dead letter, which is a UUID; `signalbox dead-letters` lists them"
-        )
 
 
 def _unknown(ids: Sequence[str]) -> str:
@@ -193,7 +139,7 @@ def _place(before: str | None) -> tuple[datetime | None, str | None]:
         return None, None
     at, _, id_ = before.partition("/")
     try:
-        _require_id(id_)
+        require_letter_id(id_)
         return datetime.fromisoformat(at), id_
     except (ValueError, IdRefused):
         raise PayloadRefused(f"'{before[:80]}' is not the `next` of a page of dead letters") from None

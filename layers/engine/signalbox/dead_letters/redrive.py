@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,9 +18,10 @@ from psycopg.rows import class_row
 
 from signalbox.aws.errors import unavailable
 from signalbox.aws.invoke_async import FunctionInvoker
-from signalbox.dead_letters.letters import OPEN, DeadLetterFilter, require_filter, require_found
+from signalbox.dead_letters.letters import OPEN, require_found
 from signalbox.dead_letters.redrive_checks import Candidate, refusals
 from signalbox.errors import JobRefused, PayloadRefused, TransitionRefused
+from signalbox.operate.filters import DeadLetterFilter
 from signalbox.packs.job_payload import MOST_BYTES, check_payload
 from signalbox.packs.registries import JobTypeRegistry
 from signalbox.postgres.connection import Connection
@@ -92,11 +93,11 @@ def redrive(
 
 
 def _bounded(selection: DeadLetterFilter, payload: Mapping[str, Any] | None) -> DeadLetterFilter:
-    require_filter(selection)
+    selection.require_any()
     if payload is not None and len(selection.ids or ()) != 1:
         raise PayloadRefused("an edited payload is for one dead letter: name its id, and no other")
-    if selection.ids is None and selection.statuses is None:
-        return replace(selection, statuses=OPEN)
+    if selection.ids is None and selection.status is None:
+        return selection.model_copy(update={"status": [str(status) for status in OPEN]})
     return selection
 
 

@@ -1,48 +1,63 @@
-"""Which jobs an operator means: by their ids, or by what they have in common. All that is given must hold."""
+"""Which jobs, and which dead letters, an operator means: by their ids, or by what they have in common.
+
+The operations take these models as they are, and the command line makes its options from their fields.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
-from signalbox.errors import IdRefused, JobRefused
+from pydantic import Field, field_validator
+
+from signalbox.errors import IdRefused, JobRefused, PayloadRefused
+from signalbox.packs.payload import Instant, Payload
 from signalbox.postgres.uuid7 import first_id
 
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # An id is made by its submitter's clock, created_at by the database's.
 _CLOCKS_APART = timedelta(minutes=10)
+MOST_JOBS, MOST_DEAD_LETTERS = 1000, 500  # that one request may name; a filter may find more
+
+LetterStatusName = Literal["pending", "investigating", "resolved", "ignored", "redriven"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobFilter:
-    """A filter over jobs; `since` and `until` go by when they were created."""
+class JobFilter(Payload):
+    """The jobs for which all that is given holds."""
 
-    ids: Sequence[str] | None = None
-    status: str | None = None
-    job_type: str | None = None
-    lane: str | None = None
-    tenant: str | None = None
-    cap_key: str | None = None
-    group: str | None = None
-    tag: str | None = None
-    subject: str | None = None
-    correlation: str | None = None
-    schedule: str | None = None  # its id or its name
-    parent: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
+    ids: Sequence[str] | None = Field(default=None, min_length=1, max_length=MOST_JOBS)
+    job_type: str | None = Field(default=None, description="of this type")
+    status: Literal["pending", "queued", "running", "completed", "failed", "cancelled", "paused"] | None = Field(
+        default=None, description="in this state"
+    )
+    lane: Literal["high", "normal", "low", "heavy"] | None = Field(default=None, description="in this lane")
+    tenant: str | None = Field(default=None, description="of this tenant")
+    group: str | None = Field(default=None, description="of this group")
+    tag: str | None = Field(default=None, description="with this tag")
+    subject: str | None = Field(default=None, description="about this subject: what the type names in its payload")
+    correlation: str | None = Field(default=None, description="with this correlation id")
+    schedule: str | None = Field(default=None, description="of this schedule, by its name or id")
+    parent: str | None = Field(default=None, description="submitted by this job")
+    cap_key: str | None = Field(default=None, description="with this key for caps")
+    since: Instant | None = Field(default=None, description="created from then on")
+    until: Instant | None = Field(default=None, description="created up to then")
 
-    def __post_init__(self) -> None:
-        for id_ in (*(self.ids or ()), *([self.parent] if self.parent else [])):
-            require_id(id_)
+    @field_validator("ids")
+    @classmethod
+    def _require_ids(cls, ids: Sequence[str] | None) -> list[str] | None:
+        return None if ids is None else [require_id(id_) for id_ in dict.fromkeys(ids)]
+
+    @field_validator("parent")
+    @classmethod
+    def _require_parent(cls, parent: str | None) -> str | None:
+        return None if parent is None else require_id(parent)
 
     @property
     def given(self) -> dict[str, Any]:
-        """What was asked for, as the audit log keeps it."""
-        asked = {one.name: getattr(self, one.name) for one in fields(self)}
+        """Return what was asked for, as the audit log keeps it."""
+        asked = {name: getattr(self, name) for name in JobFilter.model_fields}
         return {
             name: value.isoformat() if isinstance(value, datetime) else value
             for name, value in asked.items()
@@ -51,19 +66,62 @@ class JobFilter:
 
     @property
     def values(self) -> dict[str, Any]:
-        """As the queries take them."""
-        asked = {one.name: getattr(self, one.name) for one in fields(self)}
-        ids = None if self.ids is None else list(self.ids)
-        return {**asked, "ids": ids, "first_id": self.since and first_id(self.since - _CLOCKS_APART)}
+        """Return the values of the fragment job_filter.sql."""
+        asked = {name: getattr(self, name) for name in JobFilter.model_fields}
+        return {**asked, "first_id": self.since and first_id(self.since - _CLOCKS_APART)}
 
     def require_any(self) -> None:
-        """An order that named nothing would concern every job there is."""
+        """Refuse a request that names nothing: it would concern every job there is."""
         if not self.given.keys() - {"until"}:
             raise JobRefused("this would concern every job: name ids, or at least one filter such as type or tenant")
 
 
+class DeadLetterFilter(Payload):
+    """The dead letters for which all that is given holds."""
+
+    ids: Sequence[str] | None = Field(default=None, min_length=1, max_length=MOST_DEAD_LETTERS)
+    job_type: str | None = Field(default=None, description="of jobs of this type")
+    status: LetterStatusName | list[LetterStatusName] | None = Field(default=None, description="in this state")
+    fingerprint: str | None = Field(default=None, description="of this kind of failure; --kinds lists them")
+    severity: Literal["info", "warning", "critical"] | None = Field(default=None, description="as grave as this")
+    source: Literal["job", "message", "invocation"] | None = Field(
+        default=None, description="of a job, a lost message or event"
+    )
+    tenant: str | None = Field(default=None, description="of this tenant")
+    since: Instant | None = Field(default=None, description="that failed from then on")
+    until: Instant | None = Field(default=None, description="that failed up to then")
+
+    @field_validator("ids")
+    @classmethod
+    def _require_ids(cls, ids: Sequence[str] | None) -> list[str] | None:
+        return None if ids is None else [require_letter_id(id_) for id_ in ids]
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Return the values of the fragment dead_letter_filter.sql."""
+        asked = {name: getattr(self, name) for name in DeadLetterFilter.model_fields}
+        status = asked.pop("status")
+        return {**asked, "statuses": [status] if isinstance(status, str) else status}
+
+    def require_any(self) -> None:
+        """Refuse a request that names nothing: it would concern every dead letter there is."""
+        if all(value is None for name, value in self.values.items() if name not in ("statuses", "until")):
+            raise PayloadRefused(
+                "this would concern every dead letter: name ids, or a filter such as fingerprint or type"
+            )
+
+
 def require_id(id_: str) -> str:
-    """The id, or an error that says what ids look like."""
+    """Return the id of a job, or raise an error that says what ids look like."""
     if not _ID.fullmatch(id_):
         raise IdRefused(f"'{id_[:60]}' is not the id of a job, which is a UUID; `signalbox jobs` lists them")
+    return id_
+
+
+def require_letter_id(id_: str) -> str:
+    """Return the id of a dead letter, or raise an error that says what ids look like."""
+    if not _ID.fullmatch(id_):
+        raise IdRefused(
+            f"'{id_[:60]}' is not the id of a dead letter, which is a UUID; `signalbox dead-letters` lists them"
+        )
     return id_

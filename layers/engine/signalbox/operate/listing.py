@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from psycopg.rows import dict_row
@@ -55,7 +55,7 @@ def bound(db: Connection, job_filter: JobFilter) -> JobFilter:
     """The selection as of now, so that an order comes to an end however fast jobs are submitted."""
     [now] = db.execute(SQL["read_clock"]).fetchone() or (None,)
     until = job_filter.until
-    return job_filter if until is not None and until <= now else replace(job_filter, until=now)
+    return job_filter if until is not None and until <= now else job_filter.model_copy(update={"until": now})
 
 
 def require_known(db: Connection, job_types: JobTypeRegistry, job_filter: JobFilter) -> None:

@@ -60,7 +60,7 @@ class Resuming:
 
 def finish_resuming(order: BulkAction, done: BulkResult) -> BulkResult:
     """With those that something else still holds."""
-    held = count_by_status(order.db, replace(order.job_filter, status=JobStatus.PAUSED.value)).get(JobStatus.PAUSED, 0)
+    held = count_by_status(order.db, order.job_filter.model_copy(update={"status": "paused"})).get(JobStatus.PAUSED, 0)
     return replace(done, counts={**done.counts, "held": held})
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
@@ -13,49 +13,18 @@ from signalbox.operate.audit import Actor
 from signalbox.operate.bulk import BulkContext, BulkResult
 from signalbox.operate.filters import JobFilter
 from signalbox.operate.listing import preview
-from signalbox.packs.payload import Instant, Payload
 from signalbox.packs.registries import JobTypeRegistry
 from signalbox.postgres.connection import Connection
 
-# Of one order by ids: more are a filter's.
-MOST_NAMED = 1000
 BulkFunction = Callable[[Connection, JobTypeRegistry, JobFilter, BulkContext], BulkResult]
 
 
-class JobFilterParams(Payload):
-    """Which jobs; all that are given must hold."""
+class BulkJobParams(JobFilter):
+    """A request about the jobs that are named, or that a filter finds."""
 
-    status: Literal["pending", "queued", "running", "completed", "failed", "cancelled", "paused"] | None = None
-    job_type: str | None = None
-    lane: Literal["high", "normal", "low", "heavy"] | None = None
-    tenant: str | None = None
-    cap_key: str | None = None
-    group: str | None = None
-    tag: str | None = None
-    subject: str | None = None
-    correlation: str | None = None
-    schedule: str | None = None
-    parent: str | None = None
-    since: Instant | None = None
-    until: Instant | None = None
-
-    @property
-    def job_filter(self) -> JobFilter:
-        return JobFilter(**{name: getattr(self, name) for name in JobFilterParams.model_fields})
-
-
-class BulkJobParams(JobFilterParams):
-    """An order about the jobs that are named, or that a filter finds."""
-
-    ids: list[str] | None = Field(None, min_length=1, max_length=MOST_NAMED)
-    by: str = Field("unnamed", min_length=1, max_length=200)
-    reason: str | None = Field(None, max_length=1000)
+    by: str = Field(default="unnamed", min_length=1, max_length=200)
+    reason: str | None = Field(default=None, max_length=1000)
     dry_run: bool = False
-
-    @property
-    def job_filter(self) -> JobFilter:
-        given = {name: getattr(self, name) for name in JobFilterParams.model_fields}
-        return JobFilter(ids=None if self.ids is None else list(dict.fromkeys(self.ids)), **given)
 
     @property
     def actor(self) -> Actor:
@@ -68,8 +37,8 @@ def run_bulk_action(
     """Carries the order out, or previews it; what has become due is sent once all is committed."""
     db, job_types = resources.database.connection(), resources.job_types
     if params.dry_run:
-        return {"dry_run": preview_of(resources, params.job_filter)}
-    done = action(db, job_types, params.job_filter, bulk_context(resources, params.actor, invocation))
+        return {"dry_run": preview_of(resources, params)}
+    done = action(db, job_types, params, bulk_context(resources, params.actor, invocation))
     return answer_of(resources, done)
 
 

@@ -29,7 +29,7 @@ class _PauseParams(BulkJobParams):
             return None
         if self.kind is None or self.key is None:
             raise CapRefused("a pause of many jobs needs both: kind (type, lane, tenant or key) and key, its name")
-        if self.job_filter.given:
+        if self.given:
             raise CapRefused(f"name {self.kind} '{self.key}', or jobs by ids and filters: not both in one order")
         return CapTarget(self.kind, self.key)
 

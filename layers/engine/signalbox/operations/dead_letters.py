@@ -8,34 +8,14 @@ from typing import Any, Literal
 from pydantic import Field
 
 from signalbox.dead_letters import letters
-from signalbox.dead_letters.letters import DeadLetterFilter
 from signalbox.dead_letters.redrive import redrive as redrive_letters
 from signalbox.errors import PayloadRefused
 from signalbox.invocation import Invocation, Resources
-from signalbox.packs.payload import Instant, Payload
-
-Status = Literal["pending", "investigating", "resolved", "ignored", "redriven"]
-
-
-class DeadLetterFilterParams(Payload):
-    """Which dead letters; all that are given must hold."""
-
-    status: Status | list[Status] | None = None
-    source: Literal["job", "message", "invocation"] | None = None
-    job_type: str | None = None
-    fingerprint: str | None = None
-    severity: Literal["info", "warning", "critical"] | None = None
-    tenant: str | None = None
-    since: Instant | None = None
-    until: Instant | None = None
-
-    def selection(self, ids: list[str] | None = None) -> DeadLetterFilter:
-        statuses = [self.status] if isinstance(self.status, str) else self.status
-        names = DeadLetterFilterParams.model_fields.keys() - {"status"}
-        return DeadLetterFilter(ids=ids, statuses=statuses, **{name: getattr(self, name) for name in names})
+from signalbox.operate.filters import DeadLetterFilter
+from signalbox.packs.payload import Payload
 
 
-class ListDeadLetters(DeadLetterFilterParams):
+class ListDeadLetters(DeadLetterFilter):
     """`by_kind`: the failures by their fingerprint, each with its counts."""
 
     by_kind: bool = False
@@ -47,8 +27,7 @@ class ShowDeadLetter(Payload):
     id: str
 
 
-class _BulkDeadLetterParams(DeadLetterFilterParams):
-    ids: list[str] | None = Field(None, min_length=1)
+class _BulkDeadLetterParams(DeadLetterFilter):
     by: str = Field("unnamed", min_length=1, max_length=200)
     reason: str | None = Field(None, max_length=1000)
 
@@ -68,13 +47,13 @@ class Redrive(_BulkDeadLetterParams):
 
 
 def list_dead_letters(resources: Resources, params: ListDeadLetters, _: Invocation) -> dict[str, Any]:
-    db, selection = resources.database.connection(), params.selection()
-    letters.require_known(db, resources.job_types, selection)
+    db = resources.database.connection()
+    letters.require_known(db, resources.job_types, params)
     if not params.by_kind:
-        return letters.list_letters(db, selection, params.limit, params.before)
+        return letters.list_letters(db, params, params.limit, params.before)
     if params.before is not None:
         raise PayloadRefused("kinds of failures come in one page: before is for single dead letters")
-    return letters.list_kinds(db, selection, params.limit)
+    return letters.list_kinds(db, params, params.limit)
 
 
 def show_dead_letter(resources: Resources, params: ShowDeadLetter, _: Invocation) -> dict[str, Any]:
@@ -82,19 +61,18 @@ def show_dead_letter(resources: Resources, params: ShowDeadLetter, _: Invocation
 
 
 def triage_dead_letters(resources: Resources, params: TriageDeadLetters, _: Invocation) -> dict[str, Any]:
-    db, selection = resources.database.connection(), params.selection(params.ids)
-    letters.require_known(db, resources.job_types, selection)
-    return asdict(letters.triage(db, selection, params.decision, by=params.by, reason=params.reason))
+    db = resources.database.connection()
+    letters.require_known(db, resources.job_types, params)
+    return asdict(letters.triage(db, params, params.decision, by=params.by, reason=params.reason))
 
 
 def redrive(resources: Resources, params: Redrive, invocation: Invocation) -> dict[str, Any]:
-    selection = params.selection(params.ids)
-    letters.require_known(resources.database.connection(), resources.job_types, selection)
+    letters.require_known(resources.database.connection(), resources.job_types, params)
     return redrive_letters(
         resources.database.connection(),
         resources.job_types,
         resources.invoker,
-        selection,
+        params,
         by=params.by,
         reason=params.reason,
         now=invocation.clock,

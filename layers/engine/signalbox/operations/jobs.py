@@ -10,13 +10,13 @@ from signalbox.invocation import Invocation, Resources
 from signalbox.jobs.status import FINAL
 from signalbox.operate import job_detail, listing
 from signalbox.operate.cancel import cancel
-from signalbox.operate.filters import require_id
+from signalbox.operate.filters import JobFilter, require_id
 from signalbox.operate.retry_now import retry_now
-from signalbox.operations.bulk import BulkJobParams, JobFilterParams, run_bulk_action
+from signalbox.operations.bulk import BulkJobParams, run_bulk_action
 from signalbox.packs.payload import Payload
 
 
-class ListJobs(JobFilterParams):
+class ListJobs(JobFilter):
     """Filters, and which page."""
 
     limit: int = Field(50, ge=1, le=1000)
@@ -38,9 +38,9 @@ class RetryJobs(BulkJobParams):
 def list_jobs(resources: Resources, params: ListJobs, _: Invocation) -> dict[str, Any]:
     """A page, newest first; `next` is the `before_id` of the page that follows."""
     db, before = resources.database.connection(), params.before_id
-    jobs = listing.list_jobs(db, params.job_filter, params.limit, before and require_id(before))
+    jobs = listing.list_jobs(db, params, params.limit, before and require_id(before))
     if not jobs:
-        listing.require_known(db, resources.job_types, params.job_filter)
+        listing.require_known(db, resources.job_types, params)
     return {"jobs": jobs, "next": jobs[-1]["id"] if len(jobs) == params.limit else None}
 
 

@@ -1,0 +1,54 @@
+"""Dead letters, and kinds of failure, as rows of a table."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from signalbox_cli.views.table import Column, Row
+from signalbox_cli.views.times import show_age
+
+COLUMNS = (
+    Column("id"),
+    Column("type"),
+    Column("status"),
+    Column("reason"),
+    Column("severity"),
+    Column("attempts", right=True),
+    Column("failed"),
+)
+KIND_COLUMNS = (
+    Column("fingerprint"),
+    Column("type"),
+    Column("total", right=True),
+    Column("pending", right=True),
+    Column("looked at", right=True),
+    Column("severity"),
+    Column("last"),
+)
+
+
+def letter_row(letter: dict[str, Any], clock: datetime) -> Row:
+    cells = [
+        letter["id"],
+        letter["job_type"],
+        letter["status"],
+        letter["failure_reason"],
+        letter["severity"],
+        str(letter["total_attempts"]),
+        show_age(letter["last_failed_at"], clock),
+    ]
+    return Row(cells, f"{letter['error_type']}: {letter['error_message']}" if letter["error_type"] else "")
+
+
+def kind_row(kind: dict[str, Any], clock: datetime) -> Row:
+    cells = [
+        kind["fingerprint"],
+        kind["job_type"],
+        f"{kind['total']:,}",
+        f"{kind['pending']:,}",
+        f"{kind['investigating']:,}",
+        kind["severity"],
+        show_age(kind["last_seen"], clock),
+    ]
+    return Row(cells, f"{kind['error_type']}: {kind['error_message']}" if kind["error_type"] else "")
