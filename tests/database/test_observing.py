@@ -95,6 +95,7 @@ def test_list_runs_pages_through_the_ledger_newest_first(stage: Stage, db: psyco
     first = stage.operate("list_runs", limit=3)
     assert [run["id"] for run in first["runs"]] == made[:1:-1]
     rest = stage.operate("list_runs", limit=3, before_id=first["next"])
+    assert stage.operate("list_runs", after_id=first["next"])["runs"] == first["runs"][:-1]
     assert [run["id"] for run in rest["runs"]] == made[1::-1]
     assert rest["next"] is None
 

@@ -109,7 +109,7 @@ def test_kept_database_with_other_migrations_is_refused(home: Path) -> None:
     words = up(home, "--detach", "--json", "--no-clock", "--parameter", "ForecastsPack=off")
     announced = Signalbox()(*words).json
     with psycopg.connect(announced["database"]) as connection:
-        connection.execute("UPDATE signalbox.schema_migrations SET checksum = 'other' WHERE version = 2")
+        connection.execute("UPDATE signalbox.schema_migrations SET checksum = 'other' WHERE version = 1")
     Signalbox()("down", "--home", str(home))
     ran = Signalbox()(*words)
     assert ran.code == 1

@@ -12,6 +12,7 @@ from signalbox_cli.errors import UsageRefused
 from signalbox_cli.options.bulk_options import add_consent, confirmed, nothing_done, orderer, require_consent
 from signalbox_cli.options.filters import LETTERS
 from signalbox_cli.options.shared import TIME_FORMS, add_target, positive
+from signalbox_cli.target.pages import DEAD_LETTERS, fetch_pages
 from signalbox_cli.target.target import Target, choose_target
 from signalbox_cli.terminal import console, print_json, print_lines, say, width_of
 from signalbox_cli.views.dead_letter_page import letter_page
@@ -71,9 +72,11 @@ def _list(args: Namespace) -> int:
     if "status" not in filters and not args.everything:
         filters["status"] = _OPEN
     target = choose_target(args)
-    found = target.operate(
-        "list_dead_letters", by_kind=args.kinds or None, limit=args.limit, before=args.before, **filters
-    )
+    if args.kinds:
+        found = target.operate("list_dead_letters", by_kind=True, limit=args.limit, before=args.before, **filters)
+    else:
+        letters, following = fetch_pages(target, DEAD_LETTERS, args.limit, args.before, **filters)
+        found = {"dead_letters": letters, "next": following}
     if args.json:
         print_json(found)
         return 0

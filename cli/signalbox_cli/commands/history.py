@@ -9,9 +9,10 @@ from typing import Any
 from signalbox_cli.command import Example
 from signalbox_cli.command_parser import CommandParser
 from signalbox_cli.options.shared import TIME, TIME_FORMS, add_target, instant, positive
+from signalbox_cli.target.pages import RUNS, fetch_pages
 from signalbox_cli.target.target import choose_target
 from signalbox_cli.terminal import console, print_json, print_lines, width_of
-from signalbox_cli.views.run_table import fetch_runs, run_table
+from signalbox_cli.views.run_table import run_table
 
 EXAMPLES = (
     Example("history", "the newest fifty runs"),
@@ -38,7 +39,7 @@ def configure(parser: CommandParser) -> None:
 
 def run(args: Namespace) -> int:
     filters: dict[str, Any] = {name: getattr(args, name) for name in ("task", "status", "trigger", "since", "until")}
-    runs, following = fetch_runs(choose_target(args), None if args.all else args.limit, **filters)
+    runs, following = fetch_pages(choose_target(args), RUNS, None if args.all else args.limit, **filters)
     if args.json:
         print_json({"runs": runs, "next": following})
         return 0

@@ -9,9 +9,11 @@ from signalbox_cli.command import Example
 from signalbox_cli.command_parser import CommandParser
 from signalbox_cli.options.filters import JOBS
 from signalbox_cli.options.shared import TIME_FORMS, add_target, positive
+from signalbox_cli.target import pages
+from signalbox_cli.target.pages import fetch_pages
 from signalbox_cli.target.target import choose_target
 from signalbox_cli.terminal import console, print_json, print_lines, width_of
-from signalbox_cli.views.job_table import fetch_jobs, job_table
+from signalbox_cli.views.job_table import job_table
 
 EXAMPLES = (
     Example("jobs", "the newest fifty jobs"),
@@ -33,7 +35,9 @@ def configure(parser: CommandParser) -> None:
 
 def run(args: Namespace) -> int:
     filters = JOBS.filters(args)
-    jobs, following = fetch_jobs(choose_target(args), None if args.all else args.limit, args.before, filters)
+    jobs, following = fetch_pages(
+        choose_target(args), pages.JOBS, None if args.all else args.limit, args.before, **filters
+    )
     if args.json:
         print_json({"jobs": jobs, "next": following})
         return 0

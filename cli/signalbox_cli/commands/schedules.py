@@ -12,7 +12,8 @@ from signalbox_cli.errors import UsageRefused
 from signalbox_cli.options.bulk_options import orderer
 from signalbox_cli.options.filters import LANES
 from signalbox_cli.options.shared import TIME, TIME_FORMS, add_target, instant, json_object, positive
-from signalbox_cli.target.target import Target, choose_target
+from signalbox_cli.target.pages import SCHEDULES, fetch_pages
+from signalbox_cli.target.target import choose_target
 from signalbox_cli.terminal import console, print_json, print_lines, width_of
 from signalbox_cli.views.table import Column, Row, table
 from signalbox_cli.views.times import read_span, show_age, show_instant, show_span
@@ -136,7 +137,7 @@ def _show(args: Namespace, answer: dict[str, Any], sentence: str) -> None:
 def _list(args: Namespace) -> int:
     if args.name:
         raise UsageRefused(f"`schedules list` takes no name; `signalbox jobs --schedule {args.name}` lists its jobs")
-    found = _fetch(choose_target(args))
+    found = {"schedules": fetch_pages(choose_target(args), SCHEDULES)[0]}
     if args.json:
         print_json(found)
     elif found["schedules"]:
@@ -145,18 +146,6 @@ def _list(args: Namespace) -> int:
     else:
         print("no schedule yet; `signalbox schedules create --help` shows how")
     return 0
-
-
-def _fetch(target: Target) -> dict[str, Any]:
-    """All of them, page by page."""
-    found: list[Any] = []
-    following: str | None = None
-    while True:
-        page = target.operate("list_schedules", after_name=following, limit=1000)
-        found += page["schedules"]
-        following = page["next"]
-        if following is None:
-            return {"schedules": found}
 
 
 _COLUMNS = (

@@ -7,15 +7,15 @@ from datetime import datetime
 from typing import Any
 
 from signalbox_cli.stack.log_groups import LogReader, find_groups
+from signalbox_cli.target.pages import RUNS, fetch_pages
 from signalbox_cli.target.target import Target
 from signalbox_cli.views.log_line import LogRecord
-from signalbox_cli.views.run_table import fetch_runs, fetch_runs_after
 from signalbox_cli.views.tick_page import Before, TickResult, caused
 
 
 def look_before(target: Target) -> Before:
     """To be called before anything is fired."""
-    newest, _ = fetch_runs(target, 1)
+    newest, _ = fetch_pages(target, RUNS, 1)
     return Before(last_id=newest[0]["id"] if newest else 0)
 
 
@@ -32,7 +32,7 @@ def gather(
     oldest = min([*before.lost, before.last_id + 1])
     return TickResult(
         fired=fired,
-        runs=caused(fetch_runs_after(target, oldest - 1), before, at),
+        runs=caused(fetch_pages(target, RUNS, after_id=oldest - 1)[0], before, at),
         before=before,
         idle=idle,
         errors=_errors(target, began),

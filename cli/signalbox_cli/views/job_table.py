@@ -1,4 +1,4 @@
-"""Jobs as a table: fetched page by page, laid out a line a job."""
+"""Jobs as a table, a line a job."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from typing import Any
 
 from rich.text import Text
 
-from signalbox_cli.target.target import Target
 from signalbox_cli.views.table import Column, Row, table
 from signalbox_cli.views.times import show_age, show_duration, show_instant, show_span
 
 Job = dict[str, Any]
-MOST_A_PAGE = 1000
 _COLUMNS = (
     Column("id"),
     Column("type"),
@@ -24,19 +22,6 @@ _COLUMNS = (
     Column("took", right=True),
     Column("created"),
 )
-
-
-def fetch_jobs(target: Target, most: int | None, before_id: str | None, filters: Any) -> tuple[list[Job], str | None]:
-    """The newest that match, as many as asked for or all, and what the rest comes before, if there is a rest."""
-    jobs: list[Job] = []
-    following = before_id
-    while True:
-        size = MOST_A_PAGE if most is None else min(MOST_A_PAGE, most - len(jobs))
-        page = target.operate("list_jobs", limit=size, before_id=following, **filters)
-        jobs += page["jobs"]
-        following = page["next"]
-        if following is None or len(jobs) == most:
-            return jobs, following
 
 
 def job_table(jobs: Sequence[Job], width: int, clock: datetime) -> list[Text]:

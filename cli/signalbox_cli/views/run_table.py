@@ -1,4 +1,4 @@
-"""Runs of the ledger: fetched page by page, and laid out as a table."""
+"""Runs of the ledger as a table."""
 
 from __future__ import annotations
 
@@ -8,41 +8,14 @@ from typing import Any
 
 from rich.text import Text
 
-from signalbox_cli.target.target import Target
 from signalbox_cli.views.table import Column, Row, table
 from signalbox_cli.views.times import show_age, show_duration, show_instant
 
 Run = dict[str, Any]
-MOST_A_PAGE = 1000
 # From this width on there is room to say when a run began; its slot says what it was for.
 _WIDE = 120
 # What the status says already.
 _MISSED = "no run came for this slot"
-
-
-def fetch_runs(target: Target, most: int | None, **filters: Any) -> tuple[list[Run], int | None]:
-    """The newest runs, as many as asked for or all, and what the rest starts before, if there is a rest."""
-    runs: list[Run] = []
-    following: int | None = None
-    while True:
-        page_size = MOST_A_PAGE if most is None else min(MOST_A_PAGE, most - len(runs))
-        page = target.operate("list_runs", limit=page_size, before_id=following, **filters)
-        runs += page["runs"]
-        following = page["next"]
-        if following is None or len(runs) == most:
-            return runs, following
-
-
-def fetch_runs_after(target: Target, id_: int) -> list[Run]:
-    """Every run that is newer than that one, newest first."""
-    runs: list[Run] = []
-    following: int | None = None
-    while True:
-        page = target.operate("list_runs", limit=MOST_A_PAGE, before_id=following)
-        runs += [run for run in page["runs"] if run["id"] > id_]
-        following = page["next"]
-        if following is None or following <= id_:
-            return runs
 
 
 def run_table(runs: Sequence[Run], width: int, clock: datetime) -> list[Text]:

@@ -11,7 +11,7 @@ SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = 'signalbox' ORDER 
 SELECT set_config('lock_timeout', %s, true);
 
 -- lock: one migrator at a time, on a number of our own
-SELECT pg_advisory_xact_lock(7446441017);
+SELECT pg_advisory_xact_lock(hashtextextended('signalbox.migrations', 0));
 
 -- create_record: the record of migrations, which no migration can make for itself
 CREATE SCHEMA IF NOT EXISTS signalbox;

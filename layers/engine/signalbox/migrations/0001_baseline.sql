@@ -164,7 +164,7 @@ BEGIN
         RAISE EXCEPTION 'no partitions of % days are made of ''%'': give job_executions or job_history, and 1 to 366',
             days, of_table USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    PERFORM pg_advisory_xact_lock(hashtext('signalbox.partitions ' || of_table));
+    PERFORM pg_advisory_xact_lock(hashtextextended('signalbox.partitions ' || of_table, 0));
     SELECT max(p.ends_at) INTO starts FROM signalbox.partitions AS p WHERE p.of_table = make_partitions.of_table;
     -- After a long time without: what lies further back stays in the default partition, and goes row by row.
     starts := greatest(coalesce(starts, today), today - 60 * length);
@@ -203,7 +203,7 @@ BEGIN
         RAISE EXCEPTION 'partition % is dropped in READ COMMITTED only: else what was changed meanwhile would be lost', which
             USING ERRCODE = 'active_sql_transaction';
     END IF;
-    PERFORM pg_advisory_xact_lock(hashtext('signalbox.partitions ' || of_table));
+    PERFORM pg_advisory_xact_lock(hashtextextended('signalbox.partitions ' || of_table, 0));
     RETURN EXISTS (
         SELECT FROM signalbox.partitions AS p
         WHERE p.of_table = may_drop.of_table AND p.name = which AND p.ends_at <= before

@@ -25,6 +25,7 @@ class ListRuns(Payload):
     until: Instant | None = None
     limit: int = Field(50, ge=1, le=1000)
     before_id: int | None = Field(None, ge=1, le=2**63 - 1)
+    after_id: int | None = Field(None, ge=0, le=2**63 - 1)
 
 
 def list_runs(resources: Resources, params: ListRuns, _: Invocation) -> dict[str, Any]:

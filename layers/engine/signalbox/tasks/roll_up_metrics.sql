@@ -6,7 +6,7 @@ SELECT greatest(
 );
 
 -- hold: one roll-up at a time; a second one waits, and then sees what the first has seen, or more
-SELECT pg_advisory_xact_lock(hashtext('signalbox.roll_up_metrics'));
+SELECT pg_advisory_xact_lock(hashtextextended('signalbox.roll_up_metrics', 0));
 
 -- clear: the periods that are about to be counted anew
 -- Not an upsert: an attempt's start moves once it is known, so that a minute may be left with nothing.
