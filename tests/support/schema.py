@@ -8,6 +8,7 @@ import psycopg
 
 from signalbox.migrate import migrations
 from signalbox.migrate.grants import find_roles
+from signalbox.migrate.job_types import keep_job_types
 from signalbox.packs.pack import Pack
 
 # What tests make beside our schemas is open to the engine's roles, as a DBA would open what jobs are to use.
@@ -23,4 +24,5 @@ def make_schema(dsn: str, packs: Sequence[Pack]) -> None:
     """Migrate a fresh database, with roles as a deploy makes them."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         migrations.apply(connection, packs, "tests", find_roles(connection))
+        keep_job_types(connection, packs, ())
         connection.execute(OWN_TABLES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -18,6 +18,7 @@ from signalbox.errors import MigrationOverdue, Unavailable
 from signalbox.migrate import deploy_hook, migrations
 from signalbox.migrate.deploy_hook import DeployResult
 from signalbox.migrate.grants import Grants, find_roles
+from signalbox.migrate.job_types import keep_job_types
 from signalbox.migrate.logins import LogIn, read_logins
 from signalbox.packs.pack import Pack
 from signalbox.packs.payload import Payload, read_payload
@@ -91,15 +92,16 @@ class Migrator:
             migrations.require_current(connection, [pack for pack in self.packs if pack.name in ahead])
         mine = replace(self, packs=tuple(pack for pack in self.packs if pack.name not in ahead))
         with _cancelled_after(connection, seconds):
-            applied, roles = mine._apply(connection, applied_by)
+            applied, roles = mine._apply(connection, applied_by, ahead)
         versions = {pack: str(version) for pack, version in migrations.versions(connection).items()}
         told = f"applied {', '.join(applied)}" if applied else "nothing to apply"
         left = f"; newer than this code, and serving it: {', '.join(sorted(ahead))}" if ahead else ""
         return DeployResult("SUCCESS", f"{told}{left}{'; ' if roles.advice else ''}{roles.advice}", versions)
 
-    def _apply(self, connection: Connection, applied_by: str) -> tuple[list[str], Grants]:
+    def _apply(self, connection: Connection, applied_by: str, newer: Collection[str] = ()) -> tuple[list[str], Grants]:
         roles = find_roles(connection)
         applied = migrations.apply(connection, self.packs, applied_by, roles)
+        keep_job_types(connection, self.packs, newer)
         for login in self._logins():
             roles.keep(connection, login)
         return [migration.label for migration in applied], roles

@@ -1377,6 +1377,200 @@ END $$;
 CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON signalbox.job_submits DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW EXECUTE FUNCTION signalbox.finish_submits_at_commit();
 
+CREATE TABLE signalbox.job_types (
+    name text PRIMARY KEY,
+    pack text NOT NULL,
+    summary text NOT NULL,
+    version smallint NOT NULL,
+    category text NOT NULL,
+    lane text,
+    lanes text[] NOT NULL,
+    max_attempts smallint NOT NULL,
+    timeout_ms integer NOT NULL,
+    cap jsonb,
+    subject text,
+    correlation text,
+    payload_schema jsonb NOT NULL,
+    has_validators boolean NOT NULL,
+    updated_at timestamptz NOT NULL DEFAULT now()
+);
+COMMENT ON TABLE signalbox.job_types IS 'The job types that this stack runs, written by the migrator with each deploy. submit_job goes by them.';
+COMMENT ON COLUMN signalbox.job_types.lane IS 'Of all its jobs; NULL: by their priority.';
+COMMENT ON COLUMN signalbox.job_types.lanes IS 'What a submit may choose.';
+COMMENT ON COLUMN signalbox.job_types.subject IS 'The field of the payload that becomes subject_id.';
+COMMENT ON COLUMN signalbox.job_types.has_validators IS
+    'A payload that fits the schema may still be refused when the job is claimed; then the job fails for good.';
+
+-- What is wrong with a value by its JSON schema, as far as pydantic writes one: references, types, required and unknown fields,
+-- alternatives, enums, lengths and ranges. Each fault names its field; none quotes a value.
+CREATE FUNCTION signalbox.schema_faults(schema jsonb, value jsonb, place text DEFAULT '', root jsonb DEFAULT NULL)
+RETURNS text[] LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    here constant text := CASE WHEN place = '' THEN 'the payload' ELSE format('field ''%s''', place) END;
+    kind constant text := jsonb_typeof(value);
+    faults text[] := '{}';
+    alternatives constant jsonb := coalesce(schema -> 'anyOf', schema -> 'oneOf');
+    size integer;
+    number numeric;
+BEGIN
+    root := coalesce(root, schema);
+    IF schema ? '$ref' THEN
+        RETURN signalbox.schema_faults(root #> string_to_array(substr(schema ->> '$ref', 3), '/'), value, place, root);
+    END IF;
+    IF alternatives IS NOT NULL THEN
+        IF EXISTS (
+            SELECT FROM jsonb_array_elements(alternatives) AS a (one)
+            WHERE signalbox.schema_faults(a.one, value, place, root) = '{}'
+        ) THEN
+            RETURN '{}';
+        END IF;
+        RETURN ARRAY[here || ' is none of what it may be'];
+    END IF;
+    IF (schema ? 'const' AND value <> schema -> 'const')
+        OR (schema ? 'enum' AND NOT EXISTS (SELECT FROM jsonb_array_elements(schema -> 'enum') AS e (one) WHERE e.one = value)) THEN
+        RETURN ARRAY[format('%s is not %s', here, coalesce(schema ->> 'const', 'one of ' || (schema ->> 'enum')))];
+    END IF;
+    IF schema ? 'type' AND NOT (CASE schema ->> 'type'
+        WHEN 'integer' THEN kind = 'number' AND (value #>> '{}')::numeric % 1 = 0 ELSE schema ->> 'type' = kind END) THEN
+        RETURN ARRAY[format('%s is no %s', here, schema ->> 'type')];
+    END IF;
+    IF kind = 'string' THEN
+        size := char_length(value #>> '{}');
+        IF size < (schema ->> 'minLength')::integer OR size > (schema ->> 'maxLength')::integer THEN
+            faults := faults || format('%s has %s characters', here, size);
+        END IF;
+    ELSIF kind = 'number' THEN
+        number := (value #>> '{}')::numeric;
+        IF number < (schema ->> 'minimum')::numeric OR number > (schema ->> 'maximum')::numeric
+            OR number <= (schema ->> 'exclusiveMinimum')::numeric OR number >= (schema ->> 'exclusiveMaximum')::numeric THEN
+            faults := faults || (here || ' is out of its range');
+        END IF;
+    ELSIF kind = 'array' THEN
+        size := jsonb_array_length(value);
+        IF size < (schema ->> 'minItems')::integer OR size > (schema ->> 'maxItems')::integer THEN
+            faults := faults || format('%s has %s items', here, size);
+        END IF;
+        faults := faults || ARRAY(
+            SELECT unnest(signalbox.schema_faults(schema -> 'items', e.item, concat_ws('.', nullif(place, ''), e.at - 1), root))
+            FROM jsonb_array_elements(value) WITH ORDINALITY AS e (item, at) WHERE jsonb_typeof(schema -> 'items') = 'object'
+        );
+    ELSIF kind = 'object' THEN
+        faults := faults || ARRAY(
+            SELECT format('field ''%s'' is missing', concat_ws('.', nullif(place, ''), r.name))
+            FROM jsonb_array_elements_text(schema -> 'required') AS r (name) WHERE NOT value ? r.name
+        ) || ARRAY(
+            SELECT unnest(CASE
+                WHEN schema -> 'properties' ? f.name
+                    THEN signalbox.schema_faults(schema -> 'properties' -> f.name, f.part, f.path, root)
+                WHEN schema -> 'additionalProperties' = 'false' THEN ARRAY[format('field ''%s'' is not known', f.path)]
+                WHEN jsonb_typeof(schema -> 'additionalProperties') = 'object'
+                    THEN signalbox.schema_faults(schema -> 'additionalProperties', f.part, f.path, root)
+            END)
+            FROM (
+                SELECT e.name, e.part, concat_ws('.', nullif(place, ''), e.name) AS path FROM jsonb_each(value) AS e (name, part)
+            ) AS f
+        );
+    END IF;
+    RETURN faults;
+END $$;
+
+-- Stores a job in the transaction of the caller; answers its id, or that of the first job with the idempotency key. It has no
+-- message: dispatch_jobs sends it with its next run.
+CREATE FUNCTION signalbox.submit_job(job_type text, payload jsonb DEFAULT '{}', options jsonb DEFAULT '{}')
+RETURNS uuid LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    known signalbox.job_types;
+    given record;
+    fault text;
+    in_lane text;
+    due timestamptz;
+    own_cap text;
+    job uuid;
+    known_options constant text[] := '{idempotency_key, priority, lane, delay_seconds, at, tenant, cap_key, group, parent_id,
+        max_attempts, timeout_seconds, name, correlation_id, tags, metadata, created_by}';
+BEGIN
+    SELECT * INTO known FROM signalbox.job_types AS t WHERE t.name = submit_job.job_type;
+    IF known.name IS NULL THEN
+        RAISE EXCEPTION 'job type ''%'' is not registered: the table signalbox.job_types lists those that are', submit_job.job_type
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF jsonb_typeof(options) <> 'object' THEN
+        RAISE EXCEPTION 'options is no JSON object' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    SELECT * INTO given FROM jsonb_to_record(options) AS o (
+        idempotency_key text, priority smallint, lane text, delay_seconds float8, at timestamptz, tenant text, cap_key text,
+        "group" text, parent_id uuid, max_attempts smallint, timeout_seconds float8, name text, correlation_id text,
+        tags text[], metadata jsonb, created_by text
+    );
+    given.priority := coalesce(given.priority, 5);
+    in_lane := coalesce(given.lane, known.lane,
+        CASE WHEN given.priority <= 3 THEN 'high' WHEN given.priority <= 7 THEN 'normal' ELSE 'low' END);
+    due := coalesce(given.at, clock_timestamp() + given.delay_seconds * interval '1 s');
+    fault := CASE
+        WHEN options - known_options <> '{}' THEN format('there is no option ''%s''; there are %s',
+            (SELECT min(o.name) FROM jsonb_object_keys(options - known_options) AS o (name)), array_to_string(known_options, ', '))
+        WHEN given.priority NOT BETWEEN 1 AND 10 THEN format('priority %s is not between 1 (first) and 10', given.priority)
+        WHEN in_lane <> ALL (known.lanes) THEN
+            format('it may not run in lane ''%s''; allowed are %s', in_lane, array_to_string(known.lanes, ', '))
+        WHEN given.at IS NOT NULL AND given.delay_seconds IS NOT NULL THEN 'give delay_seconds or at, and not both'
+        WHEN given.delay_seconds NOT BETWEEN 0 AND 31622400 THEN 'delay_seconds is not between 0 and a year'
+        WHEN given.max_attempts NOT BETWEEN 1 AND 100 THEN format('max_attempts %s is not between 1 and 100', given.max_attempts)
+        WHEN given.timeout_seconds <= 0 OR given.timeout_seconds > CASE in_lane WHEN 'heavy' THEN 870 ELSE 330 END THEN
+            format('a time-out of %s s is not above zero and within the time of lane ''%s''', given.timeout_seconds, in_lane)
+        WHEN octet_length(payload::text) > 200000 THEN
+            'its payload has more than 200 kB; put the data into S3 and their key into the payload'
+    END;
+    IF fault IS NOT NULL THEN
+        RAISE EXCEPTION 'job of type ''%'': %', known.name, fault USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    fault := array_to_string(signalbox.schema_faults(known.payload_schema, payload), '; ');
+    IF fault <> '' THEN
+        RAISE EXCEPTION 'payload of job type ''%'' refused: %', known.name, fault USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    -- A cap for each value of something in the payload is counted by a key that only the type's own code can make:
+    -- dispatch_jobs does, before it sends the job.
+    own_cap := CASE WHEN given.cap_key IS NULL AND known.cap ->> 'per' = 'tenant'
+        THEN left(known.name || ' ' || coalesce(given.tenant, '-'), 200) END;
+    LOOP
+        INSERT INTO signalbox.jobs (
+            job_type, job_name, job_category, lane, priority, status, payload, payload_version, tenant, cap_key, subject_id,
+            correlation_id, idempotency_key, job_group, parent_job_id, tags, metadata, created_by, max_attempts, timeout_ms,
+            scheduled_for, send_at
+        )
+        VALUES (
+            known.name, given.name, known.category, in_lane, given.priority, 'pending', payload, known.version, given.tenant,
+            coalesce(given.cap_key, own_cap), payload ->> known.subject,
+            coalesce(given.correlation_id, payload ->> known.correlation), given.idempotency_key, given."group",
+            given.parent_id, given.tags, given.metadata, given.created_by,
+            coalesce(given.max_attempts, known.max_attempts),
+            coalesce(round(given.timeout_seconds * 1000), known.timeout_ms), due, coalesce(due, clock_timestamp())
+        )
+        ON CONFLICT (job_type, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
+        RETURNING id INTO job;
+        IF job IS NOT NULL THEN
+            EXIT;
+        END IF;
+        SELECT j.id INTO job FROM signalbox.jobs AS j
+        WHERE j.job_type = known.name AND j.idempotency_key = given.idempotency_key;
+        IF job IS NOT NULL THEN
+            RETURN job;
+        END IF;  -- pruned just now, so that the key is free
+    END LOOP;
+    IF given."group" IS NOT NULL OR known.cap ->> 'per' = 'type' OR own_cap IS NOT NULL THEN
+        INSERT INTO signalbox.job_submits (parents, groups, caps) VALUES (
+            '{}', CASE WHEN given."group" IS NULL THEN '{}' ELSE jsonb_build_object(given."group", 1) END,
+            CASE WHEN known.cap ->> 'per' = 'type' OR own_cap IS NOT NULL THEN jsonb_build_array(
+                known.cap || jsonb_build_object(
+                    'kind', CASE WHEN own_cap IS NULL THEN 'type' ELSE 'key' END, 'key', coalesce(own_cap, known.name)
+                )) ELSE '[]' END
+        );
+    END IF;
+    RETURN job;
+END $$;
+COMMENT ON FUNCTION signalbox.submit_job IS
+    'Submits a job from any language: SELECT signalbox.submit_job(''run_task'', ''{"task": "prune_history"}'', ''{"tenant": "acme"}'').';
+
 CREATE FUNCTION signalbox.end_attempts(ends jsonb)
 RETURNS TABLE (id uuid, status text, follows boolean) LANGUAGE plpgsql
 -- By primary key, whatever the statistics say: on tables that were just filled they say that these are empty. And planned

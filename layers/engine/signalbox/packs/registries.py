@@ -55,6 +55,11 @@ class RegisteredJobType:
         """Brings a payload of an older version to this one's shape."""
         return getattr(self._module, "upgrade", None)
 
+    @property
+    def has_check(self) -> bool:
+        """Say whether the type's module refuses payloads by what this stack can run."""
+        return self._check is not None
+
     def check(self, payload: JobPayload) -> None:
         """Refuse a payload that this stack can't run, where the type's module has a `check` and the tasks are known."""
         if self._tasks is not None and self._check is not None:

@@ -120,7 +120,7 @@ def _row(known: RegisteredJobType, job: NewJob, id_: str, now: datetime, shared_
     text = payload.model_dump_json()
     if fault := check_text(job, text):
         refuse(job_type, fault)
-    cap_key = _count_by_cap(known, job, payload, shared_by.caps)
+    cap_key = count_by_cap(known, job, payload, shared_by.caps)
     single = job.id or job.depends_on or job.tags or job.metadata is not None
     kind = None if single else (_COMMON(job), cap_key)
     shared = shared_by.columns.get(kind)
@@ -175,7 +175,7 @@ def _column(payload: Any, field_name: str | None) -> str | None:
     return None if value is None else str(value)
 
 
-def _count_by_cap(known: RegisteredJobType, job: NewJob, payload: JobPayload, caps: Caps) -> str | None:
+def count_by_cap(known: RegisteredJobType, job: NewJob, payload: JobPayload, caps: Caps) -> str | None:
     """Return the key that the type's cap counts the job by, and note the cap."""
     cap = known.type.cap
     if cap is None or (cap.per != "type" and job.cap_key):
@@ -195,6 +195,12 @@ def _undeclared(db: Connection, caps: Caps) -> list[dict[str, Any]]:
     ]
     found = set(db.execute(SQL["find_undeclared"], {"caps": json.dumps(rows)}).fetchall())
     return [row for row in rows if (row["kind"], row["key"]) in found]
+
+
+def declare_caps(db: Connection, caps: Caps) -> None:
+    """Store the caps that types declare and that are no rows yet; the transaction's end does it."""
+    if found := _undeclared(db, caps):
+        _leave_for_the_commit(db, [], {}, found)
 
 
 def _leave_for_the_commit(

@@ -7,17 +7,21 @@ one, which does no harm. A lane that is down keeps its jobs for a later run, and
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from signalbox.errors import Unavailable
+from signalbox.errors import Refused, Unavailable
 from signalbox.jobs.job_message import JobMessage
 from signalbox.jobs.retry_routing import LOST_AFTER
 from signalbox.ledger.context import Context, Done
 from signalbox.operate import caps
+from signalbox.packs.job_payload import upgrade_payload
 from signalbox.postgres.queries import load_queries
 from signalbox.publish.lanes import Lanes
+from signalbox.submit.insert import Caps, count_by_cap, declare_caps
+from signalbox.submit.new_job import NewJob
 
 SQL = load_queries(__file__)
 BATCH = 1000
@@ -53,6 +57,11 @@ class Dispatch:
     empty: list[str] = field(default_factory=list)
     queued: list[str] = field(default_factory=list)  # that waited for their time until now
     troubles: dict[str, Unavailable] = field(default_factory=dict)  # by lane
+
+    @property
+    def keyed(self) -> list[str]:
+        """Return the types whose caps count by a key of each job's."""
+        return [one.name for one in self.context.job_types if one.cap is not None and one.cap.per == "key"]
 
     def ask_depths(self) -> None:
         """Only of the lanes in which a message may be lost."""
@@ -111,14 +120,37 @@ class Dispatch:
             "down": list(self.troubles),
             "patience": PATIENCE,
             "lost_after": LOST_AFTER,
+            "keyed": self.keyed,
             "may_repeat": self.repeats < MOST_REPEATS,
         }
         found: list[tuple[JobMessage | None, datetime]] = []
-        for job_id, job_type, lane, tenant, delay, send_at, goes, again in self.context.db.execute(SQL[query], values):
+        unkeyed: list[str] = []
+        rows = self.context.db.execute(SQL[query], values).fetchall()
+        for job_id, job_type, lane, tenant, delay, send_at, goes, again, lacks_key in rows:
             found.append((JobMessage(job_id, job_type, lane, tenant, delay) if goes else None, send_at))
             self.repeats += goes and again and lane not in self.empty
             self.queued += [job_id] if not delay and not again else []
+            unkeyed += [job_id] if lacks_key else []
+        if unkeyed:
+            self._set_cap_keys(unkeyed)
         return found
+
+    def _set_cap_keys(self, ids: Sequence[str]) -> None:
+        """Give jobs that were submitted in SQL the key that their type's cap counts them by."""
+        db, job_types = self.context.db, self.context.job_types
+        keys, declared = [], Caps({})
+        for job_id, job_type, tenant, payload, version in db.execute(
+            SQL["read_unkeyed"], {"ids": list(ids)}
+        ).fetchall():
+            known = job_types.find(job_type)
+            try:
+                job = NewJob(job_type=job_type, tenant=tenant)
+                key = count_by_cap(known, job, upgrade_payload(known, payload, version), declared)
+            except Refused:
+                continue  # it fails when it is claimed, and says why
+            keys.append({"id": job_id, "cap_key": key})
+        declare_caps(db, declared)
+        db.execute(SQL["set_cap_keys"], {"keys": json.dumps(keys)})
 
     def _send(self, messages: Sequence[JobMessage]) -> None:
         by_lane: dict[str, list[JobMessage]] = {}

@@ -45,7 +45,8 @@ SET status = 'queued', updated_at = now(),
     sends = least(j.sends + 1, 1000)  -- far from the column's end, however long nobody takes it
 FROM due
 WHERE j.id = due.id
-RETURNING j.id::text, j.job_type, j.lane, j.tenant, interval '0' AS delay, due.send_at, due.goes, due.status = 'queued' AS again;
+RETURNING j.id::text, j.job_type, j.lane, j.tenant, interval '0' AS delay, due.send_at, due.goes, due.status = 'queued' AS again,
+    j.cap_key IS NULL AND j.job_type = ANY (%(keyed)s) AS unkeyed;
 
 -- take_soon: a batch of those that are due within a minute, before the next run; they wait in their lane for it
 -- One whose message is on its way with a delay, as a retry's is, is looked for two minutes after its time: not here.
@@ -75,4 +76,11 @@ FROM soon
 WHERE j.id = soon.id
 RETURNING j.id::text, j.job_type, j.lane, j.tenant,
     j.scheduled_for - greatest(%(now)s, now()) AS delay, soon.send_at, true AS goes,
-    false AS again;
+    false AS again, j.cap_key IS NULL AND j.job_type = ANY (%(keyed)s) AS unkeyed;
+
+-- read_unkeyed: the jobs whose type counts them by a key that only its code can make
+SELECT id::text, job_type, tenant, payload, payload_version FROM signalbox.jobs WHERE id = ANY (%(ids)s::uuid[]);
+
+-- set_cap_keys: the keys that were made; no worker has a message of these jobs yet
+UPDATE signalbox.jobs AS j SET cap_key = k.cap_key, updated_at = clock_timestamp()
+FROM jsonb_to_recordset(%(keys)s::jsonb) AS k (id uuid, cap_key text) WHERE j.id = k.id AND j.cap_key IS NULL;

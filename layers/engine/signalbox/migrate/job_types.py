@@ -1,0 +1,44 @@
+"""The table `job_types`: what the packs' job types are, for those who submit in SQL."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable
+from dataclasses import asdict
+from typing import Any
+
+from signalbox.packs.pack import Pack
+from signalbox.packs.payload_schema import has_validators, schema_of
+from signalbox.packs.registries import RegisteredJobType
+from signalbox.postgres.connection import Connection
+from signalbox.postgres.queries import load_queries
+
+SQL = load_queries(__file__)
+
+
+def keep_job_types(db: Connection, packs: Iterable[Pack], newer: Collection[str]) -> None:
+    """Store the types of these packs. Those of `newer` packs stay as their own code has stored them."""
+    rows = [_row(pack, RegisteredJobType(job_type)) for pack in packs for job_type in pack.job_types]
+    with db.transaction():
+        db.execute(SQL["keep"], {"types": json.dumps(rows)})
+        db.execute(SQL["forget"], {"names": [row["name"] for row in rows], "newer": list(newer)})
+
+
+def _row(pack: Pack, known: RegisteredJobType) -> dict[str, Any]:
+    job_type = known.type
+    return {
+        "name": job_type.name,
+        "pack": pack.name,
+        "summary": job_type.summary,
+        "version": job_type.version,
+        "category": job_type.category,
+        "lane": job_type.lane,
+        "lanes": sorted(job_type.allowed_lanes),
+        "max_attempts": job_type.retry.max_attempts,
+        "timeout_ms": round(job_type.timeout.total_seconds() * 1000),
+        "cap": job_type.cap and asdict(job_type.cap),
+        "subject": job_type.subject,
+        "correlation": job_type.correlation,
+        "payload_schema": schema_of(known.model),
+        "has_validators": has_validators(known),
+    }

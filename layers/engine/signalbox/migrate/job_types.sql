@@ -1,0 +1,22 @@
+-- keep: the job types of these packs as they are now
+INSERT INTO signalbox.job_types AS known (
+    name, pack, summary, version, category, lane, lanes, max_attempts, timeout_ms, cap, subject, correlation,
+    payload_schema, has_validators
+)
+SELECT name, pack, summary, version, category, lane, lanes, max_attempts, timeout_ms, cap, subject, correlation,
+    payload_schema, has_validators
+FROM jsonb_to_recordset(%(types)s::jsonb) AS given (
+    name text, pack text, summary text, version smallint, category text, lane text, lanes text[], max_attempts smallint,
+    timeout_ms integer, cap jsonb, subject text, correlation text, payload_schema jsonb, has_validators boolean
+)
+ON CONFLICT (name) DO UPDATE
+SET pack = excluded.pack, summary = excluded.summary, version = excluded.version, category = excluded.category,
+    lane = excluded.lane, lanes = excluded.lanes, max_attempts = excluded.max_attempts, timeout_ms = excluded.timeout_ms,
+    cap = excluded.cap, subject = excluded.subject, correlation = excluded.correlation,
+    payload_schema = excluded.payload_schema, has_validators = excluded.has_validators, updated_at = now()
+WHERE (known.*) IS DISTINCT FROM (excluded.name, excluded.pack, excluded.summary, excluded.version, excluded.category,
+    excluded.lane, excluded.lanes, excluded.max_attempts, excluded.timeout_ms, excluded.cap, excluded.subject,
+    excluded.correlation, excluded.payload_schema, excluded.has_validators, known.updated_at);
+
+-- forget: the types that are no longer theirs; `newer` packs, whose code is not this, keep their own
+DELETE FROM signalbox.job_types WHERE name <> ALL (%(names)s) AND pack <> ALL (%(newer)s);
