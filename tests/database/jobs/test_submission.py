@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from psycopg.rows import class_row, dict_row, namedtuple_row, scalar_row
 
 from signalbox.engine_pack import ENGINE
 from signalbox.errors import JobRefused, JobTypeUnknown
@@ -145,14 +146,14 @@ def test_submits_of_the_same_keys_in_another_order_never_deadlock(dsn: str, db: 
 
 
 def test_a_key_whose_job_is_pruned_at_that_very_moment_is_free(dsn: str, others: psycopg.Connection) -> None:
-    class PrunedInBetween(psycopg.Connection):
+    class PrunedInBetween(psycopg.Cursor[Any]):
         def execute(self, query: Any, *args: Any, **kwargs: Any) -> Any:
             if query == SQL["find_first"]:
                 others.execute("DELETE FROM signalbox.jobs WHERE id = %s", (first.id,))
             return super().execute(query, *args, **kwargs)
 
     first = one(others, idempotency_key="k")
-    with PrunedInBetween.connect(dsn, autocommit=True) as connection:
+    with psycopg.connect(dsn, autocommit=True, cursor_factory=PrunedInBetween) as connection:
         second = one(connection, idempotency_key="k")
     assert (second.created, second.id == first.id) == (True, False)
     assert one(others, idempotency_key="k").id == second.id
@@ -281,3 +282,21 @@ def test_a_dependency_on_itself_or_on_nothing_is_refused(db: psycopg.Connection)
     with pytest.raises(JobRefused, match="there is no job"):
         one(db, depends_on=[Dependency(own)])
     assert count(db, JOBS) == 0
+
+
+@pytest.mark.parametrize(
+    "rows", [dict_row, namedtuple_row, scalar_row, class_row(dict)], ids=lambda rows: rows.__name__
+)
+def test_a_connection_may_have_any_row_factory(dsn: str, db: psycopg.Connection, rows: Any) -> None:
+    with psycopg.connect(dsn, autocommit=True, row_factory=rows) as connection:
+        parent = one(connection, idempotency_key="order-7", group="g")
+        assert one(connection, idempotency_key="order-7").id == parent.id
+        child = one(connection, depends_on=[Dependency(parent.id)])
+        many = submit(connection, CATALOGUE, [NewJob("do_nothing")] * 300, NOW)
+    assert child.status == "pending"
+    assert len({job.id for job in many}) == 300
+    assert count(db, JOBS) == 302
+
+
+def test_a_job_is_named_by_its_type_and_payload() -> None:
+    assert NewJob("do_nothing", {"number": 1}) == NewJob(job_type="do_nothing", payload={"number": 1})

@@ -9,13 +9,15 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 
+import psycopg
+from psycopg.rows import TupleRow
+
 from signalbox.errors import JobRefused
 from signalbox.jobs.dependency import Dependency
-from signalbox.postgres.connection import Connection
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
-
+TupleCursor = psycopg.Cursor[TupleRow]
 
 Edges = Mapping[tuple[str, str], Dependency]  # by the ids of the job that waits and of its parent
 
@@ -45,23 +47,23 @@ def edges_of(waits: Sequence[tuple[str, Dependency]], older: Mapping[str, str]) 
     return edges
 
 
-def wait_for_parents(db: Connection, edges: Edges, lost_after: timedelta) -> tuple[dict[str, str], list[str]]:
+def wait_for_parents(cursor: TupleCursor, edges: Edges, lost_after: timedelta) -> tuple[dict[str, str], list[str]]:
     """Return the states of jobs that need not wait for all they name, and the parents that the commit looks at."""
     rows = json.dumps([_row(*edge) for edge in edges.items()])
-    found = db.execute(SQL["insert_dependencies"], {"rows": rows}).fetchall()
+    found = cursor.execute(SQL["insert_dependencies"], {"rows": rows}).fetchall()
     waiting = sorted({id_ for id_, _ in edges})
     if missing := {parent for _, parent in edges} - {parent for parent, _ in found}:
         raise JobRefused(f"there is no job {min(missing)} to depend on; nothing was stored")
     values = {"ids": waiting, "lost_after": lost_after}
-    states: dict[str, str] = dict(db.execute(SQL["count_unmet"], values).fetchall())
+    states: dict[str, str] = dict(cursor.execute(SQL["count_unmet"], values).fetchall())
     return states, sorted({parent for parent, satisfied in found if not satisfied})
 
 
-def resolved_states(db: Connection, edges: Edges, lost_after: timedelta) -> dict[str, str]:
+def resolved_states(cursor: TupleCursor, edges: Edges, lost_after: timedelta) -> dict[str, str]:
     """Return the states of the waiting jobs once all is committed: of their parents some may just have ended."""
     waiting = sorted({id_ for id_, _ in edges})
-    db.execute(SQL["queue_released"], {"ids": waiting, "lost_after": lost_after})
-    return dict(db.execute(SQL["read_states"], {"ids": waiting}).fetchall())
+    cursor.execute(SQL["queue_released"], {"ids": waiting, "lost_after": lost_after})
+    return dict(cursor.execute(SQL["read_states"], {"ids": waiting}).fetchall())
 
 
 def _row(ids: tuple[str, str], dependency: Dependency) -> dict[str, str]:

@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 
 import psycopg
 from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
 
 from signalbox.errors import JobRefused, Refused
 from signalbox.jobs.retry_routing import LOST_AFTER
 from signalbox.packs.job_payload import JobPayload, check_payload
 from signalbox.packs.job_type import JobType, TypeCap
 from signalbox.packs.registries import JobTypeRegistry, RegisteredJobType
-from signalbox.postgres.connection import Connection
 from signalbox.postgres.queries import load_queries
 from signalbox.postgres.uuid7 import new_ids
 from signalbox.submit.checks import (
@@ -36,7 +36,7 @@ from signalbox.submit.checks import (
     lane_for,
     refuse,
 )
-from signalbox.submit.dependencies import edges_of, refuse_circles, resolved_states, wait_for_parents
+from signalbox.submit.dependencies import TupleCursor, edges_of, refuse_circles, resolved_states, wait_for_parents
 from signalbox.submit.new_job import NewJob, Submitted
 from signalbox.submit.rows import JobRow, SharedColumns
 
@@ -60,32 +60,35 @@ class Shared(NamedTuple):
     caps: Caps
 
 
-def submit(db: Connection, job_types: JobTypeRegistry, jobs: Sequence[NewJob], now: datetime) -> list[Submitted]:
+def submit(
+    db: psycopg.Connection[Any], job_types: JobTypeRegistry, jobs: Sequence[NewJob], now: datetime
+) -> list[Submitted]:
     """Stores all of them or none, in the order given. In a transaction of the caller's they come and go with it."""
     if not jobs:
         return []
+    cursor = db.cursor(row_factory=tuple_row)  # whatever rows the caller's own cursors make
     many = len(jobs) >= COPY_FROM and all(job.idempotency_key is None for job in jobs)
     caps: Caps = {}
     rows = [] if many else list(_rows(job_types, jobs, now, caps))
-    if len(rows) == 1 and not jobs[0].depends_on and jobs[0].group is None and not _undeclared(db, caps):
-        return _insert(db, rows)
+    if len(rows) == 1 and not jobs[0].depends_on and jobs[0].group is None and not _undeclared(cursor, caps):
+        return _insert(cursor, rows)
     try:
         with db.transaction():
             # The server stores a part of many while the next is checked; what is refused then takes all of it back.
-            submitted = _copy(db, _rows(job_types, jobs, now, caps)) if many else _insert(db, rows)
+            submitted = _copy(cursor, _rows(job_types, jobs, now, caps)) if many else _insert(cursor, rows)
             both = list(zip(submitted, jobs, strict=True))
             waits = [(one.id, on) for one, job in both for on in job.depends_on if one.created]
             edges = edges_of(waits, {job.id: one.id for one, job in both if job.id and not one.created})
-            states, parents = wait_for_parents(db, edges, LOST_AFTER) if edges else ({}, [])
+            states, parents = wait_for_parents(cursor, edges, LOST_AFTER) if edges else ({}, [])
             groups = Counter(job.group for one, job in both if job.group and one.created)
             older = sorted(set(parents) - {one.id for one in submitted if one.created})
-            _leave_for_the_commit(db, older, groups, _undeclared(db, caps))
+            _leave_for_the_commit(cursor, older, groups, _undeclared(cursor, caps))
     except psycopg.errors.CheckViolation as error:
         if error.diag.constraint_name != "group_takes_jobs":
             raise
         raise JobRefused(f"{error.diag.message_primary}; nothing was stored") from None
     if older and db.info.transaction_status == TransactionStatus.IDLE:
-        states |= resolved_states(db, edges, LOST_AFTER)
+        states |= resolved_states(cursor, edges, LOST_AFTER)
     return [one._replace(status=states.get(one.id, one.status)) for one in submitted]
 
 
@@ -185,7 +188,7 @@ def count_by_cap(known: RegisteredJobType, job: NewJob, payload: JobPayload, cap
     return job.cap_key if cap.per == "type" else key
 
 
-def _undeclared(db: Connection, caps: Caps) -> list[dict[str, Any]]:
+def _undeclared(cursor: TupleCursor, caps: Caps) -> list[dict[str, Any]]:
     """The caps that types declare and that are no rows yet, by which claims count."""
     if not caps:
         return []
@@ -193,7 +196,7 @@ def _undeclared(db: Connection, caps: Caps) -> list[dict[str, Any]]:
         {"kind": kind, "key": key, "max_running": cap.max_running, "rate": cap.rate, "per_seconds": cap.per_seconds}
         for (kind, key), cap in caps.items()
     ]
-    found = set(db.execute(SQL["find_undeclared"], {"caps": json.dumps(rows)}).fetchall())
+    found = set(cursor.execute(SQL["find_undeclared"], {"caps": json.dumps(rows)}).fetchall())
     return [row for row in rows if (row["kind"], row["key"]) in found]
 
 
@@ -204,26 +207,26 @@ def declare_caps(db: Connection, caps: Caps) -> None:
 
 
 def _leave_for_the_commit(
-    db: Connection, parents: Sequence[str], groups: Mapping[str, int], caps: Sequence[Mapping[str, Any]]
+    cursor: TupleCursor, parents: Sequence[str], groups: Mapping[str, int], caps: Sequence[Mapping[str, Any]]
 ) -> None:
     """What would hold rows that others need; the trigger of the table does it."""
-    if groups and (sealed := db.execute(SQL["find_sealed"], {"groups": list(groups)}).fetchone()):
+    if groups and (sealed := cursor.execute(SQL["find_sealed"], {"groups": list(groups)}).fetchone()):
         raise JobRefused(f"group '{sealed[0]}' is sealed: it takes no further jobs; nothing was stored")
     if parents or groups or caps:
         values = {"parents": list(parents), "groups": json.dumps(groups), "caps": json.dumps(caps)}
-        db.execute(SQL["leave"], values)
+        cursor.execute(SQL["leave"], values)
 
 
-def _insert(db: Connection, rows: Sequence[JobRow]) -> list[Submitted]:
+def _insert(cursor: TupleCursor, rows: Sequence[JobRow]) -> list[Submitted]:
     stored: set[str] = set()
     first: dict[str, tuple[str, str]] = {}
     # Once, unless the first job with a key is pruned just before we look for it: then the key is free.
     while missing := [row for row in rows if row.id not in stored and row.id not in first]:
         # In the order of the keys: else two submits of the same ones could wait for each other.
         text = {"rows": _as_json(sorted(missing, key=lambda row: (row.idempotency_key or "", row.common.told[0])))}
-        stored |= {id_ for (id_,) in db.execute(SQL["insert"], text).fetchall()}
+        stored |= {id_ for (id_,) in cursor.execute(SQL["insert"], text).fetchall()}
         if any(row.id not in stored for row in missing):
-            first |= {asked: (id_, status) for asked, id_, status in db.execute(SQL["find_first"], text).fetchall()}
+            first |= {asked: (id_, status) for asked, id_, status in cursor.execute(SQL["find_first"], text).fetchall()}
     return [_submitted(row) if row.id in stored else _found(row, *first[row.id]) for row in rows]
 
 
@@ -239,9 +242,9 @@ def _found(row: JobRow, id_: str, status: str) -> Submitted:
     return _submitted(row)._replace(id=id_, status=status, created=False)
 
 
-def _copy(db: Connection, rows: Iterator[JobRow]) -> list[Submitted]:
+def _copy(cursor: TupleCursor, rows: Iterator[JobRow]) -> list[Submitted]:
     submitted: list[Submitted] = []
-    with db.cursor().copy(SQL["copy"]) as copy:
+    with cursor.copy(SQL["copy"]) as copy:
         while block := list(islice(rows, 1000)):
             copy.write("".join([row.as_line() for row in block]))
             submitted += map(_submitted, block)
