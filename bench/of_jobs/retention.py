@@ -7,6 +7,7 @@ as after weeks of nights: those of the old jobs go by a drop. Printed beside: ho
 from __future__ import annotations
 
 import io
+import logging
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -90,7 +91,7 @@ def _work(plant: JobPlant, is_over: Callable[[], bool]) -> list[float]:
 
 
 def _prune(plant: JobPlant) -> tuple[float, int]:
-    plant.engine.resources.log.setLevel("WARNING")
+    logging.getLogger(plant.engine.resources.settings.stack).setLevel("WARNING")
     began = perf_counter()
     with redirect_stdout(io.StringIO()):
         answer = plant.engine.run_task({"task": "prune_jobs"}, Invocation.of("bench", datetime.now(UTC), 3600))

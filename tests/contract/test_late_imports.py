@@ -16,6 +16,9 @@ from tests.support.template import ROOT
 # module: what it imports late, and so who pays for it
 ENGINE = {
     "http.client": {"urllib3", "urllib3.exceptions"},  # only who asks a service outside
+    # Only a function, and not who submits jobs.
+    "runtime.log": {"aws_lambda_powertools"},
+    "runtime.metrics": {"aws_lambda_powertools.metrics"},
     "aws.clients": {"boto3", "botocore.config"},  # only a task that calls AWS
     # Only an operator's question; only the function that each is for.
     "app": {

@@ -191,7 +191,7 @@ def test_a_database_that_does_not_let_go_keeps_the_answer_from_nobody(
         return deploy_hook.DeployResult("SUCCESS", "too late", {})
 
     log = logging.getLogger("tests")
-    waiting = threading.Thread(target=lambda: deploy_hook.serve(bucket.event(), 0.3, log, hang))  # type: ignore[arg-type]
+    waiting = threading.Thread(target=lambda: deploy_hook.serve(bucket.event(), 0.3, log, hang))
     waiting.start()
     for _ in range(1000):
         if bucket.answers:

@@ -1,20 +1,37 @@
-"""Structured logs: events are `noun.past_tense` with ids; payloads, params and secrets never reach them."""
+"""Structured logs: events are `noun.past_tense` with ids; payloads, params and secrets never reach them.
+
+Powertools is imported when a function makes its logger: whoever only submits jobs need not have it.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
-
-from aws_lambda_powertools.logging import Logger
+from collections.abc import Mapping
+from typing import Protocol
 
 from signalbox.postgres.error_details import conceal
 
-__all__ = ["Logger", "make_logger"]
+
+class Logger(Protocol):
+    """What the engine needs of a logger: Powertools' in functions, Python's own in a client."""
+
+    def debug(self, msg: object, /, *, extra: Mapping[str, object] | None = None) -> None: ...
+
+    def info(self, msg: object, /, *, extra: Mapping[str, object] | None = None) -> None: ...
+
+    def warning(self, msg: object, /, *, extra: Mapping[str, object] | None = None) -> None: ...
+
+    def error(self, msg: object, /, *, extra: Mapping[str, object] | None = None) -> None: ...
+
+    def exception(self, msg: object, /, *, extra: Mapping[str, object] | None = None) -> None: ...
 
 
 def make_logger(stack: str, *, error_details: bool = False) -> Logger:
     """One per execution environment, writing one JSON object a line."""
-    logger = Logger(service=stack, utc=True)
+    from aws_lambda_powertools import logging as powertools
+
+    logger = powertools.Logger(service=stack, utc=True)
     if not error_details:
         logging.getLogger(logger.name).addFilter(_without_details)
     # Powertools goes by Lambda's own level, whoever sets another; it is INFO where ours is above, for metrics' sake.

@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
-
 NAMESPACE = "Signalbox"
 
 
@@ -23,6 +21,8 @@ def write_line(stack: str, event: str, counts: Mapping[str, float], **fields: An
         line = {"timestamp": datetime.now(UTC).isoformat(), "service": stack, "message": event, **fields}
         sys.stdout.write(json.dumps(line, separators=(",", ":"), default=str) + "\n")
         return
+    from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
+
     # Ephemeral: the usual kind mixes what is counted anywhere in the process, and a run may count for several tasks.
     metrics = EphemeralMetrics(namespace=NAMESPACE, service=stack)
     for name, value in counts.items():

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any, Protocol
 from urllib.parse import quote
 
 from forecasts.api_key import read_api_key
@@ -25,6 +24,7 @@ from signalbox.budget import Budget
 from signalbox.errors import SettingsRefused
 from signalbox.http.client import HttpClient, Response
 from signalbox.ledger.context import Context
+from signalbox.runtime.log import Logger
 
 TRIES = 4
 FIRST_BACKOFF = 0.5
@@ -55,14 +55,10 @@ class RunPodJob:
     error: str = ""  # in the provider's words
 
 
-class Log(Protocol):
-    def warning(self, msg: object, *args: object, extra: dict[str, Any]) -> None: ...
-
-
 class RunPod:
     """One endpoint, for one run of a task: its waits end with the run's budget."""
 
-    def __init__(self, web: HttpClient, url: str, key: str, budget: Budget, log: Log) -> None:
+    def __init__(self, web: HttpClient, url: str, key: str, budget: Budget, log: Logger) -> None:
         self._web, self._url, self._budget, self._log = web, url, budget, log
         self._headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
         self.longest_call = web.longest_call
