@@ -1,0 +1,1 @@
+"""What an application submits jobs with, in its own transactions."""

@@ -1,0 +1,60 @@
+"""The client: an application submits jobs in its own transaction, and they are sent once that is committed.
+
+Importing it loads neither AWS's libraries nor those of functions. What is not sent, for whatever reason, the task
+`dispatch_jobs` sends within a minute and five seconds of the commit.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+from signalbox.client.connections import borrow
+from signalbox.client.sender import Sender
+from signalbox.engine_pack import ENGINE, load_packs
+from signalbox.packs.pack import Pack
+from signalbox.packs.registries import JobTypeRegistry
+from signalbox.submit.insert import submit
+from signalbox.submit.new_job import NewJob, Submitted
+
+
+class Client:
+    """Submits jobs. One serves a whole process, all of its threads included.
+
+    `stack` is the name of the stack whose lanes the jobs are sent to; by default that in SIGNALBOX_STACK. Without one
+    nothing is sent from here. `packs` bring job types beside the engine's own; by default those whose packages
+    SIGNALBOX_PACKS names, as for the functions.
+    """
+
+    def __init__(self, stack: str | None = None, packs: Sequence[Pack] | None = None) -> None:
+        self._packs = packs
+        self._sender = Sender(stack or os.environ.get("SIGNALBOX_STACK"))
+
+    def submit(self, connection: Any, jobs: Sequence[NewJob]) -> list[Submitted]:
+        """Store the jobs in the transaction of the connection, all of them or none, in the order given.
+
+        The connection is one of psycopg 3, of SQLAlchemy or of Django, or a session of SQLAlchemy. A session, Django,
+        and a connection in autocommit let the client know of the commit, and it sends the jobs then. After the commit
+        of any other connection, hand the answer to `send`.
+        """
+        borrowed = borrow(connection)
+        submitted = submit(borrowed.driver, self.job_types, jobs, datetime.now(UTC))
+        borrowed.after_commit(lambda: self.send(submitted))
+        return submitted
+
+    def send(self, submitted: Sequence[Submitted]) -> int:
+        """Send the jobs that need not wait; return how many were. Call it after the commit, or not at all.
+
+        It never raises for want of AWS, and sending twice changes nothing.
+        """
+        return self._sender.send(submitted)
+
+    @cached_property
+    def job_types(self) -> JobTypeRegistry:
+        """The job types that may be submitted."""
+        names = [name.strip() for name in os.environ.get("SIGNALBOX_PACKS", "").split(",") if name.strip()]
+        packs = load_packs(names) if self._packs is None else (ENGINE, *self._packs)
+        return JobTypeRegistry(job_type for pack in packs for job_type in pack.job_types)
