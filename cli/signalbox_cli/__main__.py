@@ -43,6 +43,10 @@ def _run(words: list[str]) -> int:
 
 
 def _report(error: Exception, words: list[str]) -> int:
+    if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("signalbox"):
+        extra = "laptop" if words[0] in ("up", "demo") else "cli"
+        print(f"signalbox: {words[0]} needs {error.name}: pip install 'signalbox[{extra}]'", file=sys.stderr)
+        return 1
     from signalbox_cli.explain import as_value, explain, is_mistyped
 
     if "--debug" in words or os.environ.get("SIGNALBOX_DEBUG", "0") not in ("", "0"):

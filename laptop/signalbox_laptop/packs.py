@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from signalbox_laptop.home import StackState
-from signalbox_laptop.up import ROOT
+from signalbox_laptop.project import ROOT
 
 NAMES = sorted(path.parent.name for path in ROOT.glob("layers/*/*/pack.py"))
 _ON = "on"

@@ -26,8 +26,8 @@ from signalbox_laptop.errors import LaptopError
 from signalbox_laptop.home import Home, StackState
 from signalbox_laptop.orphan_cleanup import find_orphans, remove_orphans
 from signalbox_laptop.processes import end, wait_for_end
+from signalbox_laptop.project import ROOT, require_project
 
-ROOT = Path(__file__).resolve().parents[2]
 DEFAULT_PORT = 4566
 # What tells the supervisor that it is to stay when its input ends.
 LET_GO = "let go\n"
@@ -115,6 +115,7 @@ def status(home_folder: Path) -> StackStatus:
 def _supervisor(options: StackOptions, mode: str) -> Iterator[subprocess.Popen[str]]:
     """The supervisor's process. It reads its input, which ends with us: unless it was let go of, it stops then, so
     that it can't outlive even a kill."""
+    require_project(options.template)
     home = Home(options.home)
     home.make()
     with home.stack_log.open("ab") as log:

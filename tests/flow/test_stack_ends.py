@@ -14,7 +14,8 @@ import pytest
 from signalbox_laptop.errors import LaptopError
 from signalbox_laptop.home import Home
 from signalbox_laptop.processes import runs, wait_for_end
-from signalbox_laptop.up import ROOT, StackOptions, down, status, up
+from signalbox_laptop.project import ROOT
+from signalbox_laptop.up import StackOptions, down, status, up
 from tests.support.laptop import AT, belonging_to, control, kill, quiet, seen, supervisor_of, tick
 from tests.support.small_project import text_of, write_small_project
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from signalbox_laptop.aws import client
-from signalbox_laptop.up import ROOT
+from signalbox_laptop.project import ROOT
 from tests.support.deployed import moto
 
 FEW, MANY = "20", "400"

@@ -13,7 +13,7 @@ import urllib3
 from signalbox_laptop.errors import LaptopError
 from signalbox_laptop.moto.process import MotoProcess
 from signalbox_laptop.processes import wait_for_end
-from signalbox_laptop.up import ROOT
+from signalbox_laptop.project import ROOT
 
 # Each says True as long as its lesson is needed; moto is imported elsewhere, since it changes what it finds.
 UNTAUGHT = {

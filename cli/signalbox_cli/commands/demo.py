@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import signalbox_laptop
 from signalbox_cli.command import Example
 from signalbox_cli.command_parser import CommandParser
 from signalbox_cli.commands.up import add_deployment
@@ -29,7 +30,7 @@ from signalbox_cli.views.tick_page import COLUMNS, Before, TickResult, rows
 from signalbox_cli.views.times import show_instant
 from signalbox_laptop.home import StackState
 from signalbox_laptop.packs import load_stories
-from signalbox_laptop.up import ROOT, StackOptions, up_attached
+from signalbox_laptop.up import StackOptions, up_attached
 
 EXAMPLES = (
     Example("demo", "see a stack at work; a `signalbox up` beside it is not disturbed"),
@@ -38,7 +39,7 @@ EXAMPLES = (
 )
 # When most rules are due at once. The sample data are made for it.
 AT = datetime(2026, 1, 5, 2, 30, tzinfo=UTC)
-_SAMPLES = [ROOT / "laptop" / "signalbox_laptop" / "samples" / f"{name}.sql" for name in ("engine", "jobs")]
+_SAMPLES = [Path(signalbox_laptop.__file__).with_name("samples") / f"{name}.sql" for name in ("engine", "jobs")]
 _PATIENCE_SECONDS = 60.0
 _INTERRUPTED = 130
 

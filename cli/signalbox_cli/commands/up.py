@@ -10,7 +10,8 @@ from signalbox_cli.command_parser import CommandParser
 from signalbox_cli.options.shared import add_laptop, parameter, port
 from signalbox_cli.terminal import print_json, say
 from signalbox_laptop.home import StackState, home_folder
-from signalbox_laptop.up import DEFAULT_PORT, ROOT, StackOptions, up, up_attached
+from signalbox_laptop.project import ROOT
+from signalbox_laptop.up import DEFAULT_PORT, StackOptions, up, up_attached
 
 EXAMPLES = (
     Example("up", "start, and stay until Ctrl-C"),
