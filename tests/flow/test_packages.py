@@ -44,6 +44,7 @@ REGISTRY = registry_of(PACKS)
 AT = datetime(2026, 1, 5, 2, 30, tzinfo=UTC)
 MIGRATOR, MIGRATE = "MigratorFunction", EVENTS["migrate_apply"]
 # Imports everything in the packages of the functions' own, and what they import late; prints where each module is from.
+# What runs a Django project's tasks needs Django, which comes with the project's own pack.
 IMPORT_ALL = """
 import json, sys
 from importlib import import_module
@@ -52,6 +53,8 @@ opt, runtime, *late = sys.argv[1:]
 sys.path[:0] = [f"{opt}/python", runtime]
 for package in ("signalbox", *sorted(path.parent.name for path in Path(opt, "python").glob("*/pack.py"))):
     for path in sorted(Path(opt, "python", package).rglob("*.py")):
+        if path.parent.name == "django":
+            continue
         import_module(".".join(path.relative_to(f"{opt}/python").with_suffix("").parts).removesuffix(".__init__"))
 for name in late:
     import_module(name)
