@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tests.support.jobs import TEST_JOB_TYPES
 from tests.support.lane_stand_in import LaneStandIn
 from tests.support.ledger_rows import count
 from tests.support.partition_rows import wait_until_waiting
+from tests.support.stage import Stage
 
 JOBS = "signalbox.jobs"
 PACK = Pack("tests", (), Path("none"), TEST_JOB_TYPES)
@@ -156,6 +158,15 @@ def test_lane_that_is_away_is_logged(
     lanes.away.add("normal")
     client.submit(db, [JOB])
     assert [record.message for record in caplog.records] == ["messages.not_sent"]
+
+
+def test_next_run_of_dispatch_jobs_sends_what_is_not_sent(
+    stage: Stage, lanes: LaneStandIn, db: psycopg.Connection
+) -> None:
+    [submitted] = Client(packs=[PACK]).submit(db, [JOB])
+    assert stage.invoke("dispatch_jobs", at=datetime.now(UTC))["items"] == 0
+    assert stage.invoke("dispatch_jobs", at=datetime.now(UTC) + timedelta(minutes=1))["items"] == 1
+    assert sent(lanes) == [submitted.id]
 
 
 # ---- job types

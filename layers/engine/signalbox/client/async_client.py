@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from signalbox.client.client import Client
+from signalbox.client.client import UNSENT_AFTER, Client
 from signalbox.client.connections import borrow_async
 from signalbox.client.in_thread import InThread
 from signalbox.packs.pack import Pack
@@ -31,7 +31,9 @@ class AsyncClient:
         loop = asyncio.get_running_loop()
         borrowed = await borrow_async(connection)
         db: Any = InThread(borrowed.driver, loop)
-        work = asyncio.create_task(asyncio.to_thread(submit, db, self._client.job_types, jobs, datetime.now(UTC)))
+        work = asyncio.create_task(
+            asyncio.to_thread(submit, db, self._client.job_types, jobs, datetime.now(UTC), UNSENT_AFTER)
+        )
         try:
             submitted = await asyncio.shield(work)
         except asyncio.CancelledError:

@@ -1,14 +1,14 @@
 """The client: an application submits jobs in its own transaction, and they are sent once that is committed.
 
 Importing it loads neither AWS's libraries nor those of functions. What is not sent, for whatever reason, the task
-`dispatch_jobs` sends within a minute and five seconds of the commit.
+`dispatch_jobs` sends with its next run, from five seconds after the submit on.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,9 @@ from signalbox.packs.pack import Pack
 from signalbox.packs.registries import JobTypeRegistry
 from signalbox.submit.insert import submit
 from signalbox.submit.new_job import NewJob, Submitted
+
+# How long `dispatch_jobs` leaves a job alone that the client may send: it need not be able to, nor be asked.
+UNSENT_AFTER = timedelta(seconds=5)
 
 
 class Client:
@@ -41,7 +44,7 @@ class Client:
         of any other connection, hand the answer to `send`.
         """
         borrowed = borrow(connection)
-        submitted = submit(borrowed.driver, self.job_types, jobs, datetime.now(UTC))
+        submitted = submit(borrowed.driver, self.job_types, jobs, datetime.now(UTC), UNSENT_AFTER)
         borrowed.after_commit(lambda: self.send(submitted))
         return submitted
 

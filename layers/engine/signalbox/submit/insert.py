@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -58,28 +58,34 @@ class Shared(NamedTuple):
 
     columns: dict[object, SharedColumns]
     caps: Caps
+    lost_after: timedelta
 
 
 def submit(
-    db: psycopg.Connection[Any], job_types: JobTypeRegistry, jobs: Sequence[NewJob], now: datetime
+    db: psycopg.Connection[Any],
+    job_types: JobTypeRegistry,
+    jobs: Sequence[NewJob],
+    now: datetime,
+    lost_after: timedelta = LOST_AFTER,
 ) -> list[Submitted]:
     """Stores all of them or none, in the order given. In a transaction of the caller's they come and go with it."""
     if not jobs:
         return []
     cursor = db.cursor(row_factory=tuple_row)  # whatever rows the caller's own cursors make
     many = len(jobs) >= COPY_FROM and all(job.idempotency_key is None for job in jobs)
-    caps: Caps = {}
-    rows = [] if many else list(_rows(job_types, jobs, now, caps))
+    shared = Shared({}, {}, lost_after)
+    caps = shared.caps
+    rows = [] if many else list(_rows(job_types, jobs, now, shared))
     if len(rows) == 1 and not jobs[0].depends_on and jobs[0].group is None and not _undeclared(cursor, caps):
         return _insert(cursor, rows)
     try:
         with db.transaction():
             # The server stores a part of many while the next is checked; what is refused then takes all of it back.
-            submitted = _copy(cursor, _rows(job_types, jobs, now, caps)) if many else _insert(cursor, rows)
+            submitted = _copy(cursor, _rows(job_types, jobs, now, shared)) if many else _insert(cursor, rows)
             both = list(zip(submitted, jobs, strict=True))
             waits = [(one.id, on) for one, job in both for on in job.depends_on if one.created]
             edges = edges_of(waits, {job.id: one.id for one, job in both if job.id and not one.created})
-            states, parents = wait_for_parents(cursor, edges, LOST_AFTER) if edges else ({}, [])
+            states, parents = wait_for_parents(cursor, edges, lost_after) if edges else ({}, [])
             groups = Counter(job.group for one, job in both if job.group and one.created)
             older = sorted(set(parents) - {one.id for one in submitted if one.created})
             _leave_for_the_commit(cursor, older, groups, _undeclared(cursor, caps))
@@ -88,24 +94,23 @@ def submit(
             raise
         raise JobRefused(f"{error.diag.message_primary}; nothing was stored") from None
     if older and db.info.transaction_status == TransactionStatus.IDLE:
-        states |= resolved_states(cursor, edges, LOST_AFTER)
+        states |= resolved_states(cursor, edges, lost_after)
     return [one._replace(status=states.get(one.id, one.status)) for one in submitted]
 
 
 def check_job(job_types: JobTypeRegistry, job: NewJob, now: datetime) -> None:
     """Raises what submitting it would raise, as far as the job alone can tell."""
-    list(_rows(job_types, [job], now, {}))
+    list(_rows(job_types, [job], now, Shared({}, {}, LOST_AFTER)))
 
 
-def _rows(job_types: JobTypeRegistry, jobs: Sequence[NewJob], now: datetime, caps: Caps) -> Iterator[JobRow]:
+def _rows(job_types: JobTypeRegistry, jobs: Sequence[NewJob], now: datetime, shared: Shared) -> Iterator[JobRow]:
     known: dict[str, RegisteredJobType] = {}
-    shared_by = Shared({}, caps)
     edges = []
     for place, (job, id_) in enumerate(zip(jobs, new_ids(len(jobs)), strict=True)):
         try:
             if job.job_type not in known:
                 known[job.job_type] = job_types.find(job.job_type)
-            row = _row(known[job.job_type], job, job.id or id_, now, shared_by)
+            row = _row(known[job.job_type], job, job.id or id_, now, shared)
         except Refused as error:
             if len(jobs) == 1:
                 raise
@@ -116,18 +121,18 @@ def _rows(job_types: JobTypeRegistry, jobs: Sequence[NewJob], now: datetime, cap
     refuse_circles(edges)
 
 
-def _row(known: RegisteredJobType, job: NewJob, id_: str, now: datetime, shared_by: Shared) -> JobRow:
+def _row(known: RegisteredJobType, job: NewJob, id_: str, now: datetime, shared: Shared) -> JobRow:
     job_type = known.type
     payload = check_payload(known, job.payload)
     known.check(payload)
     text = payload.model_dump_json()
     if fault := check_text(job, text):
         refuse(job_type, fault)
-    cap_key = count_by_cap(known, job, payload, shared_by.caps)
+    cap_key = count_by_cap(known, job, payload, shared.caps)
     single = job.id or job.depends_on or job.tags or job.metadata is not None
     kind = None if single else (_COMMON(job), cap_key)
-    shared = shared_by.columns.get(kind)
-    if shared is None:
+    columns = shared.columns.get(kind)
+    if columns is None:
         faults = (
             check_shared_text(job),
             check_routing(job_type, job),
@@ -135,15 +140,15 @@ def _row(known: RegisteredJobType, job: NewJob, id_: str, now: datetime, shared_
             check_dependencies(job),
         )
         refuse(job_type, *faults)
-        shared = SharedColumns(_columns(job_type, job, now) | {"cap_key": cap_key})
+        columns = SharedColumns(_columns(job_type, job, now, shared.lost_after) | {"cap_key": cap_key})
         if kind is not None:
-            shared_by.columns[kind] = shared
+            shared.columns[kind] = columns
     subject = _column(payload, job_type.subject)
     correlation = job.correlation_id or _column(payload, job_type.correlation)
-    return JobRow(id_, text, job.idempotency_key, subject, correlation, shared)
+    return JobRow(id_, text, job.idempotency_key, subject, correlation, columns)
 
 
-def _columns(job_type: JobType, job: NewJob, now: datetime) -> dict[str, Any]:
+def _columns(job_type: JobType, job: NewJob, now: datetime, lost_after: timedelta) -> dict[str, Any]:
     """Those that it may have in common with others, in the order of COPY's."""
     at = job.at if job.at else now + job.delay if job.delay else None
     waits = bool(job.depends_on)
@@ -168,7 +173,7 @@ def _columns(job_type: JobType, job: NewJob, now: datetime) -> dict[str, Any]:
         "max_attempts": job.max_attempts or job_type.retry.max_attempts,
         "timeout_ms": round((job.timeout or job_type.timeout).total_seconds() * 1000),
         "scheduled_for": at,
-        "send_at": None if waits else now + LOST_AFTER if due else at,
+        "send_at": None if waits else now + lost_after if due else at,
         "queued_at": now if due else None,
     }
 
