@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
@@ -27,7 +28,10 @@ class CommandLine:
             print(f"signalbox {version('signalbox')}")
             sys.exit(0)
         command = find_command(typed[0])
-        return command.parser().parse_args(typed[1:], Namespace(command=command))
+        args = command.parser().parse_args(typed[1:], Namespace(command=command))
+        if "stack" in args and args.stack is None and args.home is None:
+            args.stack = os.environ.get("SIGNALBOX_STACK") or None
+        return args
 
 
 def build_parser() -> CommandLine:
@@ -42,7 +46,7 @@ def overview() -> str:
         [
             "usage: signalbox COMMAND [OPTION ...]",
             "",
-            "Operates a Signalbox stack: the one on this laptop, or with --stack NAME one on AWS.",
+            "Operates a Signalbox stack: the one on this laptop, or with --stack NAME (or SIGNALBOX_STACK) one on AWS.",
             "",
             "commands:",
             *lines,

@@ -66,6 +66,20 @@ def test_an_example_is_of_its_own_command(command: Command) -> None:
     assert {example.line.split()[0] for example in command.load().EXAMPLES} == {command.name}
 
 
+@pytest.mark.parametrize(
+    ("line", "stack"),
+    [("jobs", "signalbox-prod"), ("jobs --stack other", "other"), ("jobs --home .signalbox", None)],
+)
+def test_stack_may_be_named_by_a_variable(monkeypatch: pytest.MonkeyPatch, line: str, stack: str | None) -> None:
+    monkeypatch.setenv("SIGNALBOX_STACK", "signalbox-prod")
+    assert build_parser().parse_args(line.split()).stack == stack
+
+
+def test_laptops_own_commands_know_no_other_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIGNALBOX_STACK", "signalbox-prod")
+    assert "stack" not in build_parser().parse_args(["up"])
+
+
 def test_help_loads_nothing_that_takes_long() -> None:
     """Measured in milliseconds this would hold on some machines only."""
     code = (

@@ -15,7 +15,9 @@ def add_target(parser: CommandParser) -> None:
     """For commands that work on the laptop and on AWS alike."""
     group = parser.add_argument_group("which stack")
     which = group.add_mutually_exclusive_group()
-    which.add_argument("--stack", metavar="NAME", help="a stack on AWS, by the usual AWS configuration")
+    which.add_argument(
+        "--stack", metavar="NAME", help="a stack on AWS, by the usual AWS configuration (or SIGNALBOX_STACK)"
+    )
     _add_home(which)
     add_output(parser)
 
