@@ -33,7 +33,12 @@ def main(typed: Sequence[str] | None = None) -> int:
 def _run(words: list[str]) -> int:
     try:
         args = build_parser().parse_args(words)
-        code: int = args.command.load().run(args)
+        run = args.command.load().run
+        if getattr(args, "watch", None):
+            from signalbox_cli.watch import watch
+
+            watch(run, args)
+        code: int = run(args)
         sys.stdout.flush()
         return code
     except BrokenPipeError:

@@ -8,7 +8,7 @@ from typing import Any
 
 from signalbox_cli.command import Example
 from signalbox_cli.command_parser import CommandParser
-from signalbox_cli.options.shared import TIME, TIME_FORMS, add_target, instant, positive
+from signalbox_cli.options.shared import TIME, TIME_FORMS, add_target, add_watch, instant, positive
 from signalbox_cli.target.pages import RUNS, fetch_pages
 from signalbox_cli.target.target import choose_target
 from signalbox_cli.terminal import console, print_json, print_lines, width_of
@@ -34,6 +34,7 @@ def configure(parser: CommandParser) -> None:
     how_many = parser.add_mutually_exclusive_group()
     how_many.add_argument("--limit", type=positive, default=50, metavar="N", help="at most so many (default: 50)")
     how_many.add_argument("--all", action="store_true", help="all that there are")
+    add_watch(parser)
     add_target(parser)
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from signalbox_cli.command import Example
 from signalbox_cli.command_parser import CommandParser
 from signalbox_cli.options.filters import JOBS
-from signalbox_cli.options.shared import TIME_FORMS, add_target, positive
+from signalbox_cli.options.shared import TIME_FORMS, add_target, add_watch, positive
 from signalbox_cli.target import pages
 from signalbox_cli.target.pages import fetch_pages
 from signalbox_cli.target.target import choose_target
@@ -19,6 +19,7 @@ EXAMPLES = (
     Example("jobs", "the newest fifty jobs"),
     Example("jobs --status failed --since 1h", "what failed of the last hour's"),
     Example("jobs --type deliver_webhook --tenant acme --all", "all of a type and a tenant"),
+    Example("jobs --status running --watch", "what runs, shown again every two seconds"),
     Example("jobs --stack signalbox-prod --status running --json", "of a stack on AWS, for programs"),
 )
 
@@ -30,6 +31,7 @@ def configure(parser: CommandParser) -> None:
     how_many.add_argument("--limit", type=positive, default=50, metavar="N", help="at most so many (default: 50)")
     how_many.add_argument("--all", action="store_true", help="all that there are")
     parser.add_argument("--before", metavar="ID", help="only those before this one: the next page")
+    add_watch(parser)
     add_target(parser)
 
 

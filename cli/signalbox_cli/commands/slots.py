@@ -6,7 +6,7 @@ from argparse import Namespace
 
 from signalbox_cli.command import Example
 from signalbox_cli.command_parser import CommandParser
-from signalbox_cli.options.shared import TIME, TIME_FORMS, add_target, instant
+from signalbox_cli.options.shared import TIME, TIME_FORMS, add_target, add_watch, instant
 from signalbox_cli.target.target import choose_target
 from signalbox_cli.terminal import console, print_json, print_lines, shows_unicode, width_of
 from signalbox_cli.views.slot_grid import fold, grid_lines
@@ -26,6 +26,7 @@ def configure(parser: CommandParser) -> None:
     parser.add_argument("--task", metavar="TASK", help="this task only")
     parser.add_argument("--since", type=instant, metavar=TIME, help="from then on (default: a day before --until)")
     parser.add_argument("--until", type=instant, metavar=TIME, help="up to then (default: now)")
+    add_watch(parser)
     add_target(parser)
 
 

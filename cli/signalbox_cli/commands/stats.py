@@ -6,7 +6,7 @@ from argparse import ArgumentTypeError, Namespace
 
 from signalbox_cli.command import Example
 from signalbox_cli.command_parser import CommandParser
-from signalbox_cli.options.shared import add_target
+from signalbox_cli.options.shared import add_target, add_watch
 from signalbox_cli.target.target import choose_target
 from signalbox_cli.terminal import console, print_json, print_lines, width_of
 from signalbox_cli.views.stats_page import health_lines, stats_lines
@@ -30,6 +30,7 @@ def configure(parser: CommandParser) -> None:
     )
     parser.add_argument("--window", type=_hours, metavar="SPAN", default=24.0, help="the time up to now: 1h, 7d (24h)")
     parser.add_argument("--health", action="store_true", help="the health and the alerts alone")
+    add_watch(parser)
     add_target(parser)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from signalbox_cli.command import Example
 from signalbox_cli.command_parser import CommandParser
-from signalbox_cli.options.shared import add_target
+from signalbox_cli.options.shared import add_target, add_watch
 from signalbox_cli.target.target import Target
 from signalbox_cli.terminal import print_json
 from signalbox_cli.views.times import show_age
@@ -25,6 +25,7 @@ EXAMPLES = (
 
 
 def configure(parser: CommandParser) -> None:
+    add_watch(parser)
     add_target(parser)
 
 

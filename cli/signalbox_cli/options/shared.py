@@ -34,6 +34,18 @@ def add_output(parser: CommandParser) -> None:
     group.add_argument("--debug", action="store_true", help="show the traceback of an error (or SIGNALBOX_DEBUG=1)")
 
 
+def add_watch(parser: CommandParser) -> None:
+    """For commands that only show something."""
+    parser.add_argument(
+        "--watch",
+        metavar="SECONDS",
+        nargs="?",
+        const=2.0,
+        type=interval,
+        help="show it again every so many seconds (default: 2), until Ctrl-C",
+    )
+
+
 def _add_home(group: argparse._ActionsContainer) -> None:
     group.add_argument(
         "--home", metavar="DIR", help="the laptop stack's folder (default: SIGNALBOX_HOME, else .signalbox)"
@@ -65,6 +77,16 @@ def positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from 1")
     return int(text)
+
+
+def interval(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0.1 <= seconds <= 86_400:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of seconds from 0.1")
+    return seconds
 
 
 def port(text: str) -> int:

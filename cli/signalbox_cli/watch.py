@@ -1,0 +1,21 @@
+"""`--watch`: what a command shows, shown again and again until Ctrl-C."""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Callable
+from typing import NoReturn
+
+_CLEAR = "\x1b[H\x1b[2J"
+
+
+def watch(run: Callable[[Namespace], int], args: Namespace, pause: Callable[[float], None] = time.sleep) -> NoReturn:
+    """Run the command, each time on a cleared terminal. What is piped gets one answer after the other."""
+    while True:
+        if sys.stdout.isatty():
+            print(_CLEAR, end="")
+        run(args)
+        sys.stdout.flush()
+        pause(args.watch)
