@@ -14,9 +14,11 @@ from signalbox_cli.commands.redrive import preview_lines
 from signalbox_cli.errors import CommandFailed, FunctionFailed, UsageRefused
 from signalbox_cli.options import bulk_options, job_file
 from signalbox_cli.views.dead_letter_page import letter_page
+from signalbox_cli.views.dead_letter_table import COLUMNS, letter_row
 from signalbox_cli.views.job_page import job_page, timeline
 from signalbox_cli.views.job_table import job_table, notes_of
 from signalbox_cli.views.stats_page import health_lines, stats_lines
+from signalbox_cli.views.table import table
 
 CLOCK = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
 ID = "0195806a-1fe1-7000-8000-00000000000a"
@@ -71,7 +73,7 @@ ATTEMPT: dict[str, Any] = {
     "error_code": "Transient",
     "error_message": "503",
 }
-LETTER = {
+LETTER: dict[str, Any] = {
     "id": "l-1",
     "failure_reason": "exhausted",
     "last_failed_at": "2026-03-10T11:30:00+00:00",
@@ -337,3 +339,12 @@ def test_an_order_is_given_again_while_there_is_more_and_adds_up() -> None:
 def test_an_order_that_makes_no_progress_is_not_given_for_ever() -> None:
     with pytest.raises(CommandFailed, match="no further progress"):
         carry_out(part(1000, more=True), *[part(0, more=True)] * 3)
+
+
+def test_lists_fit_eighty_columns() -> None:
+    job = ROW | {"job_type": "deliver_notification", "status": "completed", "duration_ms": 1250, "tenant": None}
+    letter = LETTER | {"id": ID, "job_type": "deliver_notification", "severity": "critical", "total_attempts": 12}
+    letters = [letter_row(letter | {"status": "investigating", "error_type": None}, CLOCK)]
+    lines = [*job_table([job], 80, CLOCK), *table(COLUMNS, letters, 80)]
+    assert max(len(line.plain) for line in lines) <= 80
+    assert "attempts" in job_table([job], 120, CLOCK)[0].plain

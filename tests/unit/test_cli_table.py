@@ -39,6 +39,18 @@ def test_columns_stand_closer_where_that_makes_them_fit() -> None:
     assert plain([Row(["sweep_runs", "7"])], width=16) == ["task       items", "sweep_runs     7"]
 
 
+def test_columns_that_can_be_spared_make_room() -> None:
+    columns = [Column("task"), Column("lane", spare=1), Column("items", right=True, spare=2)]
+    heads = {width: table(columns, [Row(["sweep_runs", "low", "7"])], width)[0].plain for width in (30, 21, 20, 14, 9)}
+    assert heads == {
+        30: "task        lane  items",
+        21: "task       lane items",
+        20: "task        lane",
+        14: "task",
+        9: "task",
+    }
+
+
 def test_a_note_of_several_lines_never_tears_the_row() -> None:
     assert plain([Row(["poll", "7"], "one\ntwo")])[1:] == ["poll      7", "      one two"]
 

@@ -12,18 +12,18 @@ COLUMNS = (
     Column("id"),
     Column("type"),
     Column("status"),
-    Column("reason"),
-    Column("severity"),
-    Column("attempts", right=True),
-    Column("failed"),
+    Column("reason", spare=2),
+    Column("severity", spare=3),
+    Column("attempts", right=True, spare=4),
+    Column("failed", spare=1),
 )
 KIND_COLUMNS = (
     Column("fingerprint"),
     Column("type"),
     Column("total", right=True),
     Column("pending", right=True),
-    Column("looked at", right=True),
-    Column("severity"),
+    Column("looked at", right=True, spare=1),
+    Column("severity", spare=2),
     Column("last"),
 )
 

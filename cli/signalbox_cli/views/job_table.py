@@ -16,10 +16,10 @@ _COLUMNS = (
     Column("id"),
     Column("type"),
     Column("status"),
-    Column("lane"),
+    Column("lane", spare=2),
     Column("tenant"),
-    Column("attempts", right=True),
-    Column("took", right=True),
+    Column("attempts", right=True, spare=3),
+    Column("took", right=True, spare=1),
     Column("created"),
 )
 

@@ -27,7 +27,7 @@ def run_table(runs: Sequence[Run], width: int, clock: datetime) -> list[Text]:
         Column("slot"),
         Column("trigger"),
         Column("status"),
-        Column("items", right=True),
+        Column("items", right=True, spare=1),
         Column("took", right=True),
     ]
     rows = [_row(run, clock if wide else None) for run in runs]

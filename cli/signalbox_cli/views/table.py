@@ -22,6 +22,7 @@ class Column:
 
     name: str
     right: bool = False
+    spare: int = 0  # left out where the table is too wide, the highest first; 0: never
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,9 @@ def table(columns: Sequence[Column], rows: Sequence[Row], width: int) -> list[Te
     """The lines of a table for a terminal of that width."""
     rows = [Row([cell.replace("\n", " ") for cell in row.cells], row.note) for row in rows]
     widths = [max([len(column.name), *(len(row.cells[at]) for row in rows)]) for at, column in enumerate(columns)]
+    kept = _fitting(columns, widths, width)
+    columns, widths = [columns[at] for at in kept], [widths[at] for at in kept]
+    rows = [Row([row.cells[at] for at in kept], row.note) for row in rows]
     # Closer together where that makes them fit.
     gap = _GAP if sum(widths) + len(_GAP) * (len(widths) - 1) <= width else " "
     heads = _line([column.name for column in columns], columns, widths, gap)
@@ -43,6 +47,15 @@ def table(columns: Sequence[Column], rows: Sequence[Row], width: int) -> list[Te
     for row in rows:
         lines += _row(_line(row.cells, columns, widths, gap), row.note, width)
     return lines
+
+
+def _fitting(columns: Sequence[Column], widths: Sequence[int], width: int) -> list[int]:
+    """Return the places of the columns that are shown, closely set if need be."""
+    kept = list(range(len(columns)))
+    for at in sorted(kept, key=lambda at: -columns[at].spare):
+        if columns[at].spare and sum(widths[one] + 1 for one in kept) - 1 > width:
+            kept.remove(at)
+    return kept
 
 
 def _line(cells: Sequence[str], columns: Sequence[Column], widths: Sequence[int], gap: str) -> Text:
