@@ -78,6 +78,7 @@ COMMANDS = (
     Command("migrate", "bring the database's schema up to the deployed code"),
     Command("logs", "show what the functions logged"),
     Command("doctor", "check the stack from end to end, and say what to do"),
+    Command("completion", "print a script by which a shell completes all this"),
 )
 
 

@@ -14,7 +14,6 @@ from signalbox_cli.target.target import Target
 from signalbox_cli.views.table import Column, Row
 from signalbox_cli.views.times import show_duration
 from signalbox_laptop.aws import client
-from signalbox_laptop.deploy.template import read_template
 from signalbox_laptop.home import StackState
 from signalbox_laptop.stand_ins.webhook_receiver import WebhookReceiver
 
@@ -33,6 +32,8 @@ Found = Mapping[str, Any]
 
 def parameters_for(template: Path) -> dict[str, str]:
     """What lets the template's stack reach a receiver on this machine."""
+    from signalbox_laptop.deploy.template import read_template  # the extra `laptop` alone brings what it needs
+
     declared = read_template(template).get("Parameters") or {}
     return {name: value for name, value in _ALLOWED.items() if name in declared}
 
