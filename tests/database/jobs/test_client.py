@@ -40,9 +40,9 @@ def async_client(lanes: LaneStandIn) -> AsyncClient:
 
 
 @pytest.fixture
-def url(dsn: str) -> sqlalchemy.URL:
-    """The test's database as SQLAlchemy names it."""
-    parts = {name: str(value) for name, value in conninfo_to_dict(dsn).items()}
+def url(writer: str) -> sqlalchemy.URL:
+    """The test's database as SQLAlchemy names it, for a log-in that may do no more than submit needs."""
+    parts = {name: str(value) for name, value in conninfo_to_dict(writer).items()}
     return sqlalchemy.URL.create("postgresql+psycopg", query=parts)
 
 
@@ -111,6 +111,14 @@ def test_job_that_waits_is_not_sent(client: Client, lanes: LaneStandIn, db: psyc
     [child] = client.submit(db, [NewJob("do_nothing", depends_on=[Dependency(parent.id)])])
     assert child.status == "pending"
     assert sent(lanes) == [parent.id]
+
+
+def test_member_of_the_writers_may_submit(client: Client, writer: str, db: psycopg.Connection) -> None:
+    with psycopg.connect(writer) as connection:
+        [first] = client.submit(connection, [NewJob("do_nothing", group="g", idempotency_key="k")])
+    with psycopg.connect(writer) as connection:
+        client.submit(connection, [NewJob("do_nothing", group="g", depends_on=[Dependency(first.id)])] * 300)
+    assert count(db, JOBS) == 301
 
 
 def test_refused_jobs_leave_the_callers_transaction_whole(client: Client, dsn: str, db: psycopg.Connection) -> None:
