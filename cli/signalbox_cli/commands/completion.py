@@ -25,7 +25,7 @@ complete -o default -F _signalbox signalbox"""
 
 
 def configure(parser: CommandParser) -> None:
-    parser.add_argument("shell", choices=sorted(SCRIPTS), help="whose script")
+    parser.add_argument("shell", choices=sorted(SCRIPTS), help="the shell that reads the script")
     add_output(parser)
 
 

@@ -42,7 +42,7 @@ class Project:
         self.app, self.lanes = with_job_types(app, DJANGO.job_types), lanes
 
     def work(self, result: TaskResult) -> TaskResult:
-        """Work on the messages that have come, and read the result anew."""
+        """Work on the messages that have come, and read the result again."""
         bodies = [{"job_id": one["job_id"], "job_type": "django_task"} for one in self.lanes.take()]
         records = [{"messageId": one["job_id"], "body": json.dumps(one)} for one in bodies]
         self.app.work({"Records": records}, Invocation.of("request", datetime.now(UTC), 300))

@@ -1,1 +1,1 @@
-"""What an application submits jobs with, in its own transactions."""
+"""The client submits jobs for an application, in its own transactions."""

@@ -1,4 +1,4 @@
-"""The client for asyncio."""
+"""The client submits jobs from coroutines."""
 
 from __future__ import annotations
 

@@ -27,8 +27,8 @@ UNSENT_AFTER = timedelta(seconds=5)
 class Client:
     """Submits jobs. One serves a whole process, all of its threads included.
 
-    `stack` is the name of the stack whose lanes the jobs are sent to; by default that in SIGNALBOX_STACK. Without one
-    nothing is sent from here. `packs` bring job types beside the engine's own; by default those whose packages
+    `stack` is the name of the stack to which the jobs are sent, by default that in SIGNALBOX_STACK. Without a name the
+    client sends nothing. `packs` bring job types beside the engine's own; by default they are the packages that
     SIGNALBOX_PACKS names, as for the functions.
     """
 
@@ -57,7 +57,7 @@ class Client:
 
     @cached_property
     def job_types(self) -> JobTypeRegistry:
-        """The job types that may be submitted."""
+        """Return the job types that may be submitted."""
         names = [name.strip() for name in os.environ.get("SIGNALBOX_PACKS", "").split(",") if name.strip()]
         packs = load_packs(names) if self._packs is None else (ENGINE, *self._packs)
         return JobTypeRegistry(job_type for pack in packs for job_type in pack.job_types)

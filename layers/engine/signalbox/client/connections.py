@@ -1,7 +1,7 @@
-"""The connections that a client submits on: psycopg 3's, by itself or below SQLAlchemy or Django.
+"""Finds the connection of psycopg 3 to submit on: the one given, or the one below SQLAlchemy or Django.
 
-SQLAlchemy and Django are told by the names of their classes and are not imported: where they are not loaded, no
-connection is theirs.
+SQLAlchemy and Django are recognised by the names of their classes and are never imported: an application that uses one
+has loaded it.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class DriverRefused(Refused):
 
 @dataclass(frozen=True, slots=True)
 class Borrowed:
-    """A driver's connection, in the transaction of whoever lends it."""
+    """Holds a driver's connection, in the transaction of the application that lends it."""
 
     driver: Any
     after_commit: Callable[[Act], None]
-    """Acts once what has been submitted is committed, where the connection lets us know; else does nothing."""
+    """Calls its argument after the commit, where the connection reports one; elsewhere it does nothing."""
 
 
 def borrow(connection: Any) -> Borrowed:

@@ -1,4 +1,4 @@
-"""A connection of an event loop, used from a thread: how one submit serves both kinds of connections."""
+"""Uses a connection of an event loop from a thread, so that one submit serves both kinds of connections."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class InThread:
 
 
 class CursorInThread:
-    """One of its cursors."""
+    """Looks like a cursor of such a connection."""
 
     def __init__(self, cursor: psycopg.AsyncCursor[Any], call: Call) -> None:
         self._cursor, self._call = cursor, call
@@ -55,7 +55,7 @@ class CursorInThread:
 
 
 class CopyInThread:
-    """A COPY of such a cursor."""
+    """Looks like a COPY of such a cursor."""
 
     def __init__(self, copy: psycopg.AsyncCopy, call: Call) -> None:
         self._copy, self._call = copy, call

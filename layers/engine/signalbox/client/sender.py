@@ -1,4 +1,4 @@
-"""Sends submitted jobs to their lanes, as well as it can: what it does not send, `dispatch_jobs` does."""
+"""Sends submitted jobs to their lanes, as well as it can: `dispatch_jobs` sends the rest."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Sender:
 
 
 class PromptClients(Clients):
-    """Clients that give up soon."""
+    """Makes clients that give up soon."""
 
     @cached_property
     def sqs(self) -> SQSClient:

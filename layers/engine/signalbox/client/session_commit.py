@@ -1,6 +1,6 @@
-"""What is done after the commit of a session of SQLAlchemy, and after no rollback.
+"""Calls a function after the commit of a SQLAlchemy session, and not after a rollback.
 
-A session tells of the release of a savepoint as of a commit, and says nothing when it is closed without one.
+A session reports the release of a savepoint like a commit, and reports nothing when it is closed without one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _KEY = "signalbox"  # in the session's info: the acts, each with the transaction
 
 
 def act_after_commit(session: Any, act: Act) -> None:
-    """Act once the session's outermost transaction is committed, unless the part of it that is open is rolled back."""
+    """Act after the commit of the session's outermost transaction, unless the savepoint that is open is rolled back."""
     from sqlalchemy import event
 
     if _KEY not in session.info:

@@ -1,1 +1,1 @@
-"""Django's tasks as jobs: a backend for the application, and the job type by which the workers run them."""
+"""Django's tasks run as jobs: a backend submits them, and a job type runs them in the workers."""

@@ -1,4 +1,4 @@
-"""The backend of Django's tasks: `enqueue` submits a job in the transaction of the project's database.
+"""Submits Django's tasks: `enqueue` stores a job in the transaction of the project's database.
 
     TASKS = {"default": {"BACKEND": "signalbox.django.backend.SignalboxBackend", "OPTIONS": {"STACK": "signalbox"}}}
 

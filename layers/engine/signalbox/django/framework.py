@@ -1,4 +1,4 @@
-"""Django's tasks: a part of Django 6, and the package django-tasks before."""
+"""Django's tasks are a part of Django 6, and the package django-tasks before that."""
 
 from __future__ import annotations
 

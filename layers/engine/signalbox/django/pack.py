@@ -1,4 +1,4 @@
-"""The job type that runs Django's tasks. A pack of the project's own names it, and brings Django and the project along.
+"""The job type `django_task` runs Django's tasks. A pack of the project names it, and brings Django and the project.
 
 This module imports no Django: a stack knows its job types before it runs any.
 """

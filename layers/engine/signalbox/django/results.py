@@ -1,4 +1,4 @@
-"""What has become of a task, as Django has it, from the rows of its job and of the job's attempts."""
+"""Makes Django's result of a task from the rows of its job and of the job's attempts."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _error_of(attempt: Mapping[str, Any]) -> TaskError:
 
 
 def _path_of(kind: str) -> str:
-    """Of the engine's own errors and Python's, the name alone is known."""
+    """Return the path of an error's class. The engine's own errors and Python's are known by name alone."""
     if "." in kind:
         return kind
     return f"signalbox.{kind}" if kind in signalbox.__all__ else f"builtins.{kind}"

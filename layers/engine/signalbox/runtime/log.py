@@ -1,6 +1,6 @@
 """Structured logs: events are `noun.past_tense` with ids; payloads, params and secrets never reach them.
 
-Powertools is imported when a function makes its logger: whoever only submits jobs need not have it.
+Powertools is imported when a function makes its logger: an application that only submits jobs does not need it.
 """
 
 from __future__ import annotations
