@@ -2,6 +2,7 @@
 
 SECRET_KEY = "of tests"
 USE_TZ = True
+TIME_ZONE = None  # Django would give the process another one
 DATABASES = {"default": {"ENGINE": "django.db.backends.postgresql"}}
 INSTALLED_APPS: list[str] = []
 TASKS = {
