@@ -205,10 +205,11 @@ def _undeclared(cursor: TupleCursor, caps: Caps) -> list[dict[str, Any]]:
     return [row for row in rows if (row["kind"], row["key"]) in found]
 
 
-def declare_caps(db: Connection, caps: Caps) -> None:
+def declare_caps(db: psycopg.Connection[Any], caps: Caps) -> None:
     """Store the caps that types declare and that are no rows yet; the transaction's end does it."""
-    if found := _undeclared(db, caps):
-        _leave_for_the_commit(db, [], {}, found)
+    cursor = db.cursor(row_factory=tuple_row)
+    if found := _undeclared(cursor, caps):
+        _leave_for_the_commit(cursor, [], {}, found)
 
 
 def _leave_for_the_commit(
