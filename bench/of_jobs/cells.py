@@ -37,11 +37,11 @@ from signalbox.migrate import migrations
 from signalbox.postgres.connection import Connection
 from signalbox.submit.insert import submit
 from signalbox.submit.new_job import NewJob
+from signalbox.testing.aws import AwsStandIn
 from signalbox_laptop.aws import client
 from signalbox_laptop.postgres.embedded import EmbeddedPostgres
 from tests.support.answer_cutter import AnswerCutter
 from tests.support.job_crowd import JobCrowd
-from tests.support.lane_stand_in import LaneStandIn
 
 JOB_SECONDS, BATCH, READERS = 0.02, 10, 4
 SWEEP_SECONDS, PATIENCE_SECONDS = 5.0, 40.0
@@ -101,7 +101,7 @@ class Ours:
         stack.callback(self._engine.close)
         payload = {"ledger": ledger, "seconds": JOB_SECONDS}
         self._new = NewJob(job_type="wait_and_note", max_attempts=1, payload=payload)
-        self._lanes = stack.enter_context(LaneStandIn())
+        self._lanes = stack.enter_context(AwsStandIn())
         vars(self._engine.resources.clients)["sqs"] = client("sqs", self._lanes.url)
         starts = Path(os.devnull)
         self._crowd = JobCrowd(workers_dsn, self._lanes.url, starts, hosts, 1, BENCH_JOB_TYPES, most_copies=1)

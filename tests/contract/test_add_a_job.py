@@ -13,7 +13,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.support.stage import as_url
+from signalbox.testing.stage import as_url
 from tests.support.template import ROOT
 
 GUIDE = (ROOT / "docs" / "add-a-job.md").read_text("utf-8")

@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.support.stage import as_url
+from signalbox.testing.stage import as_url
 from tests.support.template import ROOT
 
 GUIDE = (ROOT / "docs" / "moving.md").read_text("utf-8")

@@ -10,9 +10,10 @@ import psycopg
 import pytest
 
 from signalbox.errors import BackfillRefused, ParamsRefused, PayloadRefused, TaskUnknown
-from tests.support.invoke_recorder import InvokeRecorder
-from tests.support.ledger_rows import abandoned_run, count, runs_of, succeeded_run
-from tests.support.stage import NOON, Stage
+from signalbox.testing.aws import AwsStandIn
+from signalbox.testing.rows import abandoned_run, count, runs_of, succeeded_run
+from signalbox.testing.stage import NOON, Stage
+from tests.support.tasks import TEST_TASKS
 
 QUARTER = timedelta(minutes=15)
 DAY = timedelta(days=1)
@@ -31,7 +32,7 @@ def create(stage: Stage, task: str = "note_run", hours: float = 1, **params: Any
 
 
 def advance(stage: Stage) -> dict[str, Any]:
-    return stage.invoke("advance_backfills", NOON, force=True)
+    return stage.run("advance_backfills", NOON, force=True)
 
 
 def a_minute_passes(db: psycopg.Connection) -> None:
@@ -56,7 +57,7 @@ def test_a_dry_run_says_what_would_happen_and_does_nothing(stage: Stage, db: psy
         "minutes": 2,
     }
     assert count(db, "signalbox.backfills") == 0
-    assert not stage.invokes.received
+    assert not stage.aws.invoked
 
 
 def test_each_slot_runs_once_as_if_it_were_then(stage: Stage, db: psycopg.Connection) -> None:
@@ -79,24 +80,24 @@ def test_each_slot_runs_once_as_if_it_were_then(stage: Stage, db: psycopg.Connec
 def test_no_more_slots_start_in_a_minute_than_the_rate_allows(stage: Stage, db: psycopg.Connection) -> None:
     create(stage, rate_per_minute=3)
     advance(stage)
-    assert len(stage.invokes.received) == 3
+    assert len(stage.aws.invoked) == 3
     a_minute_passes(db)
     advance(stage)
-    assert len(stage.invokes.received) == 4
+    assert len(stage.aws.invoked) == 4
 
 
 def test_two_drivers_at_once_start_no_slot_twice(stage: Stage, db: psycopg.Connection, dsn: str) -> None:
     create(stage, hours=24, rate_per_minute=1)
     db.execute("UPDATE signalbox.backfills SET rate_per_minute = 1000")
-    stages = [Stage(dsn, stage.invokes) for _ in range(4)]
+    stages = [Stage(dsn, stage.aws).with_tasks(*TEST_TASKS) for _ in range(4)]
     drivers = [Thread(target=advance, args=(driver,)) for driver in stages]
     for driver in drivers:
         driver.start()
     for driver in drivers:
         driver.join()
     for other in stages:
-        other.engine.resources.database.close()
-    started = [payload["reference_time"] for payload in stage.invokes.payloads]
+        other.app.resources.database.close()
+    started = [payload["reference_time"] for payload in stage.aws.payloads]
     assert len(started) == 96
     assert len(set(started)) == 96
 
@@ -127,9 +128,9 @@ def test_a_paused_backfill_starts_nothing_until_it_is_resumed(stage: Stage, db: 
     assert (paused["backfill"]["status"], paused["backfill"]["reason"]) == ("paused", "too much load")
     a_minute_passes(db)
     advance(stage)
-    assert len(stage.invokes.received) == 1
+    assert len(stage.aws.invoked) == 1
     stage.operate("resume_backfill", id=made["backfill"]["id"])
-    assert len(stage.invokes.received) == 2
+    assert len(stage.aws.invoked) == 2
 
 
 def test_second_pause_of_a_backfill_says_who_when_and_why_anew(stage: Stage, db: psycopg.Connection) -> None:
@@ -159,10 +160,10 @@ def test_a_cancelled_backfill_lets_what_has_started_finish_and_starts_no_more(
 def test_failed_slots_are_shown_and_resuming_tries_them_again(stage: Stage, db: psycopg.Connection) -> None:
     db.execute("INSERT INTO troubles VALUES (1)")
     made = create(stage, "fail_once", hours=1)
-    [payload] = stage.invokes.payloads
-    stage.invokes.received.clear()
+    [payload] = stage.aws.payloads
+    stage.aws.invoked.clear()
     with pytest.raises(Exception, match="has a row"):
-        stage.send(payload)
+        stage.invoke(payload)
     advance(stage)
     assert (show(stage, made)["status"], show(stage, made)["slots"]["failed"]) == ("completed", 1)
 
@@ -178,21 +179,21 @@ def test_failed_slots_are_shown_and_resuming_tries_them_again(stage: Stage, db: 
 def test_lambdas_own_retry_turns_a_failed_slot_into_a_succeeded_one(stage: Stage, db: psycopg.Connection) -> None:
     db.execute("INSERT INTO troubles VALUES (1)")
     made = create(stage, "fail_once", hours=1)
-    [payload] = stage.invokes.payloads
-    stage.invokes.received.clear()
+    [payload] = stage.aws.payloads
+    stage.aws.invoked.clear()
     with pytest.raises(Exception, match="has a row"):
-        stage.send(payload)
+        stage.invoke(payload)
     db.execute("DELETE FROM troubles")
-    stage.send(payload)
+    stage.invoke(payload)
     assert show(stage, made)["slots"] | {"total": 1, "succeeded": 1, "failed": 0} == show(stage, made)["slots"]
 
 
 def test_a_slot_whose_invocation_got_lost_is_given_out_again(stage: Stage, db: psycopg.Connection) -> None:
     made = create(stage)
-    stage.invokes.received.clear()
+    stage.aws.invoked.clear()
     db.execute("UPDATE signalbox.backfill_slots SET dispatched_at = dispatched_at - interval '14 minutes'")
     advance(stage)
-    assert not stage.invokes.received
+    assert not stage.aws.invoked
     a_minute_passes(db)
     a_minute_passes(db)
     advance(stage)
@@ -208,10 +209,10 @@ def test_a_slot_that_never_comes_back_fails_in_the_end(stage: Stage, db: psycopg
 
 
 def test_a_slot_that_lambda_does_not_take_stays_pending(stage: Stage, db: psycopg.Connection) -> None:
-    stage.invokes.refusing = True
+    stage.aws.away.add("lambda")
     made = create(stage)
     assert show(stage, made)["slots"]["pending"] == 4
-    stage.invokes.refusing = False
+    stage.aws.away.discard("lambda")
     advance(stage)
     assert len(stage.deliver()) == 4
 
@@ -219,10 +220,10 @@ def test_a_slot_that_lambda_does_not_take_stays_pending(stage: Stage, db: psycop
 def test_slots_of_a_task_that_forbids_overlap_run_one_after_the_other(stage: Stage, db: psycopg.Connection) -> None:
     create(stage, "note_alone")
     advance(stage)
-    assert len(stage.invokes.received) == 1
+    assert len(stage.aws.invoked) == 1
     stage.deliver()
     advance(stage)
-    assert len(stage.invokes.received) == 1
+    assert len(stage.aws.invoked) == 1
 
 
 def test_a_slot_that_meets_another_at_work_goes_out_again_and_is_not_missed(
@@ -238,7 +239,7 @@ def test_a_slot_that_meets_another_at_work_goes_out_again_and_is_not_missed(
 def test_an_event_of_a_forced_backfill_that_comes_twice_runs_once(stage: Stage, db: psycopg.Connection) -> None:
     succeeded_run(db, "note_run", NOON - QUARTER)
     made = create(stage, hours=0.25, force=True)
-    stage.invokes.received.extend(list(stage.invokes.received))
+    stage.aws.invoked.extend(list(stage.aws.invoked))
     assert [answer["status"] for answer in stage.deliver()] == ["succeeded", "skipped"]
     assert show(stage, made)["slots"]["succeeded"] == 1
 
@@ -247,9 +248,9 @@ def test_a_forced_slot_whose_only_run_failed_is_not_taken_for_done(stage: Stage,
     succeeded_run(db, "fail_once", NOON - timedelta(hours=1))
     db.execute("INSERT INTO troubles VALUES (1)")
     made = create(stage, "fail_once", hours=1, force=True)
-    [payload] = stage.invokes.payloads
+    [payload] = stage.aws.payloads
     with pytest.raises(Exception, match="has a row"):
-        stage.send(payload)
+        stage.invoke(payload)
     assert show(stage, made)["slots"]["failed"] == 1
 
 
@@ -264,8 +265,8 @@ def test_a_cancelled_backfill_lets_go_of_slots_that_got_lost(stage: Stage, db: p
 def test_a_slot_with_work_left_is_open_until_its_last_continuation(stage: Stage, db: psycopg.Connection) -> None:
     db.execute("CREATE TABLE marks AS SELECT id, 0 AS marked FROM generate_series(1, 100) AS id")
     made = create(stage, "mark_rows", hours=24)
-    payload = stage.invokes.received.popleft()[1]
-    assert stage.send(payload, seconds=10)["more"] is True
+    payload = stage.aws.invoked.popleft()[1]
+    assert stage.invoke(payload, seconds=10)["more"] is True
     assert show(stage, made)["slots"]["dispatched"] == 1
     assert [answer["items"] for answer in stage.deliver()] == [100]
     assert show(stage, made)["slots"]["succeeded"] == 1
@@ -301,7 +302,7 @@ def test_an_unknown_backfill_is_named(stage: Stage, backfill_id: str) -> None:
 
 
 def test_a_backfill_of_a_task_that_is_gone_does_not_stop_the_others(
-    stage: Stage, db: psycopg.Connection, invokes: InvokeRecorder
+    stage: Stage, db: psycopg.Connection, invokes: AwsStandIn
 ) -> None:
     create(stage, rate_per_minute=1)
     db.execute("UPDATE signalbox.backfills SET task = 'gone', created_at = created_at - interval '1 hour'")

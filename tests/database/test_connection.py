@@ -18,9 +18,10 @@ from signalbox.postgres.connection import Database
 from signalbox.postgres.dsn import dsn_of
 from signalbox.postgres.tls import secure
 from signalbox.runtime.settings import Settings
+from signalbox.testing.rows import runs_of
+from signalbox.testing.stage import NOON, Stage
 from signalbox_laptop.postgres.embedded import EmbeddedPostgres
-from tests.support.ledger_rows import runs_of
-from tests.support.stage import NOON, Stage
+from tests.support.tasks import TEST_TASKS
 from tests.support.tls_server import TlsServer
 
 ARN = "arn:aws:secretsmanager:us-east-1:123456789012:secret:database"
@@ -33,15 +34,15 @@ def pid(connection: psycopg.Connection) -> int:
 
 
 def test_a_connection_is_kept_from_one_invocation_to_the_next(stage: Stage) -> None:
-    database = stage.engine.resources.database
+    database = stage.app.resources.database
     assert pid(database.connection()) == pid(database.connection())
 
 
 def test_a_connection_that_the_server_ended_is_replaced_before_it_is_used(stage: Stage, db: psycopg.Connection) -> None:
-    first = pid(stage.engine.resources.database.connection())
+    first = pid(stage.app.resources.database.connection())
     db.execute("SELECT pg_terminate_backend(%s, 5000)", (first,))
-    assert stage.invoke("sweep_runs", NOON)["status"] == "succeeded"
-    assert pid(stage.engine.resources.database.connection()) != first
+    assert stage.run("sweep_runs", NOON)["status"] == "succeeded"
+    assert pid(stage.app.resources.database.connection()) != first
 
 
 def test_a_database_that_is_down_is_an_error_that_a_retry_may_heal(tmp_path: Path) -> None:
@@ -72,12 +73,12 @@ def test_a_database_that_restarts_in_the_middle_of_a_run_costs_that_run_and_no_m
                 postgres.restart()
             return done
 
-        with Stage(dsn, stage.invokes) as mine:
+        with Stage(dsn, stage.aws).with_tasks(*TEST_TASKS) as mine:
             monkeypatch.setattr(note_run, "note_run", interrupted)
             with pytest.raises(psycopg.OperationalError):
-                mine.invoke("note_run", NOON)
+                mine.run("note_run", NOON)
             monkeypatch.setattr(note_run, "note_run", original)
-            assert mine.invoke("note_run", NOON)["status"] == "succeeded"
+            assert mine.run("note_run", NOON)["status"] == "succeeded"
         with psycopg.connect(dsn, autocommit=True) as db:
             assert [row["status"] for row in runs_of(db, "note_run")] == ["failed", "succeeded"]
             assert db.execute("SELECT count(*) FROM effects").fetchone() == (1,)
@@ -102,7 +103,7 @@ def test_a_transaction_whose_connection_breaks_never_goes_on_with_another(
 
     monkeypatch.setattr(note_run, "note_run", cut_in_two)
     with pytest.raises(psycopg.OperationalError):
-        stage.invoke("note_run", NOON)
+        stage.run("note_run", NOON)
     assert db.execute("SELECT count(*) FROM effects").fetchone() == (0,)
     assert [row["status"] for row in runs_of(db, "note_run")] == ["failed"]
 
@@ -110,11 +111,11 @@ def test_a_transaction_whose_connection_breaks_never_goes_on_with_another(
 def test_a_warm_environment_notices_a_schema_that_no_longer_serves_it(
     stage: Stage, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stage.invoke("sweep_runs", NOON)
+    stage.run("sweep_runs", NOON)
     db.execute("INSERT INTO signalbox.schema_migrations VALUES ('signalbox', 99, 'n', 99, 'c', now(), 'tests')")
     monkeypatch.setattr("signalbox.postgres.connection.INSPECT_AFTER_SECONDS", -1.0)
     with pytest.raises(SchemaMismatch, match="newer than this code"):
-        stage.invoke("sweep_runs", NOON, force=True)
+        stage.run("sweep_runs", NOON, force=True)
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from signalbox.migrate import deploy_hook, migrations, migrator
 from signalbox.migrate.deploy_hook import is_deploy
 from signalbox.migrate.migrator import Migrator, serve_deploy
 from signalbox.packs.pack import Pack
+from signalbox.testing.stage import as_url
 from signalbox_laptop.lambda_api.http_server import HttpServer, Request, Response
-from tests.support.stage import as_url
 
 SIGNATURE = "X-Amz-Signature=sesame"
 HOUR = 3600.0

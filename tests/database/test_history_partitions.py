@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import psycopg
 
-from tests.support.ledger_rows import abandoned_run, missed_slot, runs_of, succeeded_run
+from signalbox.testing.rows import abandoned_run, missed_slot, runs_of, succeeded_run
+from signalbox.testing.stage import Stage
 from tests.support.partition_rows import partitions_of, past_partition
-from tests.support.stage import Stage
 
 DAY = timedelta(days=1)
 NOW = datetime.now(UTC)
@@ -19,7 +19,7 @@ def test_a_week_goes_at_once_and_what_some_tasks_keep_for_longer_stays(stage: St
     for task in ("sweep_runs", "sweep_runs", "note_run", "unheard_of"):
         succeeded_run(db, task, old, ago=NOW - old)
     abandoned_run(db, "sweep_runs", old, lease=DAY, ago=NOW - old)
-    assert stage.invoke("prune_history", NOW)["items"] == 2
+    assert stage.run("prune_history", NOW)["items"] == 2
     kept = {task: [row["status"] for row in runs_of(db, task)] for task in ("sweep_runs", "note_run", "unheard_of")}
     assert kept == {"sweep_runs": ["running"], "note_run": ["succeeded"], "unheard_of": ["succeeded"]}
     assert all(start > old for start, _ in partitions_of(db, "job_history"))
@@ -31,7 +31,7 @@ def test_a_week_goes_at_once_and_what_some_tasks_keep_for_longer_stays(stage: St
 def test_a_run_that_was_moved_keeps_its_number(stage: Stage, db: psycopg.Connection) -> None:
     old = past_partition(db, "job_history", 5)
     run_id = succeeded_run(db, "note_run", old, ago=NOW - old)
-    stage.invoke("prune_history", NOW)
+    stage.run("prune_history", NOW)
     [row] = runs_of(db, "note_run")
     assert (row["id"], row["slot"]) == (run_id, old)
     assert succeeded_run(db, "note_run", NOW) > run_id
@@ -46,14 +46,14 @@ def test_a_week_that_many_must_stay_in_is_kept_and_only_what_is_overdue_goes(
     young = succeeded_run(db, "sweep_runs", old, ago=10 * DAY)  # a backfill's: its slot is older than itself
     with psycopg.connect(db.info.dsn) as reader:
         reader.execute("SELECT FROM signalbox.job_history WHERE id = %s", (overdue,))
-        assert stage.invoke("prune_history", NOW)["items"] == 1
+        assert stage.run("prune_history", NOW)["items"] == 1
     assert [row["id"] for row in runs_of(db, "sweep_runs")] == [young]
 
 
 def test_a_slot_is_missed_once_though_it_was_moved(stage: Stage, db: psycopg.Connection) -> None:
     old = past_partition(db, "job_history", 5)
     missed_slot(db, "note_run", old, ago=NOW - old)
-    stage.invoke("prune_history", NOW)
+    stage.run("prune_history", NOW)
     again = (
         "INSERT INTO signalbox.job_history "
         "(job_type, slot, trigger, status, reason, worker_id, started_at, finished_at) "

@@ -17,8 +17,8 @@ from signalbox.invocation import Invocation
 from signalbox.migrate import migrations
 from signalbox.migrate.migrator import Migrator
 from signalbox.packs.pack import Pack
+from signalbox.testing.stage import NOON, as_url
 from tests.support.schema_objects import schema_objects
-from tests.support.stage import NOON, as_url
 
 NUMBERS = "-- serves: 1\nCREATE TABLE numbers.numbers (n int);\n"
 

@@ -12,8 +12,8 @@ import pytest
 
 from signalbox.engine_pack import ENGINE
 from signalbox.migrate.migrations import latest_version
-from tests.support.ledger_rows import abandoned_run, failed_run, missed_slot, skipped_run, succeeded_run
-from tests.support.stage import NOON, Stage
+from signalbox.testing.rows import abandoned_run, failed_run, missed_slot, skipped_run, succeeded_run
+from signalbox.testing.stage import NOON, Stage
 from tests.support.tasks.fail_once import Trouble
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
@@ -33,7 +33,7 @@ def printed(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
 def test_the_line_of_a_run_has_its_items_duration_and_lateness(
     stage: Stage, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    stage.invoke("note_run", NOON, scheduled_time=(NOON - timedelta(seconds=90)).isoformat())
+    stage.run("note_run", NOON, scheduled_time=(NOON - timedelta(seconds=90)).isoformat())
     [line] = printed(capsys)
     assert "_aws" not in line, "nothing to count, nothing to pay for"
     assert (line["service"], line["task"], line["message"]) == ("signalbox", "note_run", "run.succeeded")
@@ -46,7 +46,7 @@ def test_a_run_that_fails_is_counted_of_the_stack_alone(
 ) -> None:
     db.execute("INSERT INTO troubles VALUES (1)")
     with suppress(Trouble):
-        stage.invoke("fail_once", NOON)
+        stage.run("fail_once", NOON)
     [line] = [line for line in printed(capsys) if "_aws" in line]
     [directive] = line["_aws"]["CloudWatchMetrics"]
     assert (directive["Namespace"], directive["Dimensions"]) == ("Signalbox", [["service"]])
@@ -57,7 +57,7 @@ def test_missed_slots_are_counted_for_the_task_that_missed_them(
     stage: Stage, db: psycopg.Connection, capsys: pytest.CaptureFixture[str]
 ) -> None:
     succeeded_run(db, "fail_once", NOON - 3 * HOUR)
-    stage.invoke("reconcile_slots", NOON + timedelta(minutes=30))
+    stage.run("reconcile_slots", NOON + timedelta(minutes=30))
     counted = {line["task"]: line["MissedSlots"] for line in printed(capsys) if "MissedSlots" in line}
     assert counted == {"fail_once": [3]}
 
@@ -65,7 +65,7 @@ def test_missed_slots_are_counted_for_the_task_that_missed_them(
 def test_the_line_of_a_runs_metrics_records_its_end_with_its_ids_and_never_its_params(
     stage: Stage, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    answer = stage.invoke("greet", NOON, params={"name": "sesame"})
+    answer = stage.run("greet", NOON, params={"name": "sesame"})
     output = capsys.readouterr().out
     [line] = [json.loads(line) for line in output.splitlines()]
     assert (line["message"], line["task"]) == ("run.succeeded", "greet")

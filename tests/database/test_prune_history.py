@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import psycopg
 
-from tests.support.ledger_rows import abandoned_run, count, runs_of, succeeded_run
-from tests.support.stage import Stage
+from signalbox.testing.rows import abandoned_run, count, runs_of, succeeded_run
+from signalbox.testing.stage import Stage
 
 DAY = timedelta(days=1)
 
@@ -18,7 +18,7 @@ def test_runs_older_than_their_tasks_retention_are_deleted(stage: Stage, db: psy
         succeeded_run(db, task, now - age * DAY, ago=age * DAY)
     abandoned_run(db, "note_run", now - 200 * DAY, lease=DAY, ago=200 * DAY)
 
-    answer = stage.invoke("prune_history", now)
+    answer = stage.run("prune_history", now)
 
     assert answer["items"] == 2
     assert [row["status"] for row in runs_of(db, "sweep_runs")] == ["succeeded"]
@@ -33,7 +33,7 @@ def test_pruning_goes_on_in_batches_and_stops_at_the_end_of_its_budget(stage: St
         "now() - interval '100 d' FROM generate_series(1, 2500)"
     )
     now = datetime.now(UTC)
-    first = stage.invoke("prune_history", now, seconds=10.0)  # no more than the margin: no time for a single batch
+    first = stage.run("prune_history", now, seconds=10.0)  # no more than the margin: no time for a single batch
     assert (first["items"], first["more"]) == (0, True)
     assert [answer["items"] for answer in stage.deliver(now)] == [2500]
     assert count(db, "signalbox.job_history WHERE job_type = 'note_run'") == 0
@@ -45,8 +45,8 @@ def test_a_disabled_task_keeps_its_history_as_long_as_an_enabled_one(
     now = datetime.now(UTC)
     for age in (100, 29):
         succeeded_run(db, "reconcile_slots", now - age * DAY, ago=age * DAY)
-    with Stage(dsn, stage.invokes, disabled_tasks="reconcile_slots") as other:
-        assert other.invoke("prune_history", now)["items"] == 1
+    with Stage(dsn, stage.aws, disabled_tasks="reconcile_slots") as other:
+        assert other.run("prune_history", now)["items"] == 1
     assert len(runs_of(db, "reconcile_slots")) == 1
 
 
@@ -57,5 +57,5 @@ def test_finished_backfills_go_after_a_season(stage: Stage, db: psycopg.Connecti
         "('note_run', now(), now(), 1, 'cancelled', now() - interval '89 d'), "
         "('note_run', now(), now(), 1, 'running', NULL)"
     )
-    stage.invoke("prune_history", datetime.now(UTC))
+    stage.run("prune_history", datetime.now(UTC))
     assert count(db, "signalbox.backfills") == 2

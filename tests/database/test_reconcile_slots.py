@@ -9,8 +9,9 @@ import psycopg
 import pytest
 
 from signalbox.errors import ParamsRefused
-from tests.support.ledger_rows import abandoned_run, count, failed_run, missed_slot, runs_of, succeeded_run
-from tests.support.stage import NOON, Stage
+from signalbox.testing.rows import abandoned_run, count, failed_run, missed_slot, runs_of, succeeded_run
+from signalbox.testing.stage import NOON, Stage
+from tests.support.tasks import TEST_TASKS
 
 HOUR = timedelta(hours=1)
 
@@ -21,7 +22,7 @@ def effects(db: psycopg.Connection) -> None:
 
 
 def reconcile(stage: Stage, at: datetime = NOON + timedelta(minutes=30), **fields: Any) -> dict[str, Any]:
-    return stage.invoke("reconcile_slots", at, force=True, **fields)
+    return stage.run("reconcile_slots", at, force=True, **fields)
 
 
 def missed(db: psycopg.Connection, task: str) -> list[datetime]:
@@ -84,7 +85,7 @@ def test_reconciling_for_a_past_instant_does_not_make_all_since_then_missed(
 def test_a_refused_request_does_not_stand_for_a_run(stage: Stage, db: psycopg.Connection) -> None:
     succeeded_run(db, "fail_once", NOON - HOUR)
     with pytest.raises(ParamsRefused):
-        stage.invoke("fail_once", NOON, params={"x": 1})
+        stage.run("fail_once", NOON, params={"x": 1})
     reconcile(stage)
     assert missed(db, "fail_once") == [NOON]
 
@@ -92,10 +93,10 @@ def test_a_refused_request_does_not_stand_for_a_run(stage: Stage, db: psycopg.Co
 def test_a_slot_whose_retry_met_another_slot_at_work_is_caught_up(stage: Stage, db: psycopg.Connection) -> None:
     failed_run(db, "catch_alone", NOON)
     abandoned_run(db, "catch_alone", NOON + HOUR, lease=HOUR, whole_task=True)
-    assert stage.invoke("catch_alone", scheduled_time=NOON.isoformat())["status"] == "missed"
+    assert stage.run("catch_alone", scheduled_time=NOON.isoformat())["status"] == "missed"
     db.execute("DELETE FROM signalbox.job_locks")
     reconcile(stage)
-    assert [payload["task"] for payload in stage.invokes.payloads] == ["catch_alone"]
+    assert [payload["task"] for payload in stage.aws.payloads] == ["catch_alone"]
 
 
 def known_since(db: psycopg.Connection, instant: datetime) -> None:
@@ -151,16 +152,16 @@ def test_a_slot_missed_for_longer_than_the_task_allows_is_recorded_and_not_run(
     succeeded_run(db, "catch_all", NOON - 27 * HOUR)
     reconcile(stage)
     assert len(missed(db, "catch_all")) == 27
-    assert len(stage.invokes.received) == 24
+    assert len(stage.aws.invoked) == 24
 
 
 def test_a_catch_up_that_lambda_did_not_take_is_asked_for_again(stage: Stage, db: psycopg.Connection) -> None:
     succeeded_run(db, "catch_all", NOON - 2 * HOUR)
-    stage.invokes.refusing = True
+    stage.aws.away.add("lambda")
     with pytest.raises(Exception, match="could not be handed to signalbox-archiver"):
         reconcile(stage)
     assert len(missed(db, "catch_all")) == 2
-    stage.invokes.refusing = False
+    stage.aws.away.discard("lambda")
     reconcile(stage)
     assert len(stage.deliver()) == 2
 
@@ -176,16 +177,16 @@ def test_slots_that_came_while_a_task_was_disabled_are_not_missed_once_it_is_on(
     dsn: str, stage: Stage, db: psycopg.Connection
 ) -> None:
     succeeded_run(db, "catch_all", NOON - 3 * HOUR)
-    with Stage(dsn, stage.invokes, disabled_tasks="catch_all") as other:
+    with Stage(dsn, stage.aws, disabled_tasks="catch_all").with_tasks(*TEST_TASKS) as other:
         for age in (2, 1, 0):
-            other.invoke("catch_all", NOON, scheduled_time=(NOON - age * HOUR).isoformat())
+            other.run("catch_all", NOON, scheduled_time=(NOON - age * HOUR).isoformat())
     reconcile(stage)
     assert missed(db, "catch_all") == []
 
 
 def test_a_task_that_is_disabled_misses_nothing(dsn: str, stage: Stage, db: psycopg.Connection) -> None:
     succeeded_run(db, "reconcile_slots", NOON - 4 * HOUR)
-    with Stage(dsn, stage.invokes, disabled_tasks="sweep_runs,catch_all") as other:
+    with Stage(dsn, stage.aws, disabled_tasks="sweep_runs,catch_all").with_tasks(*TEST_TASKS) as other:
         succeeded_run(db, "catch_all", NOON - 4 * HOUR)
         reconcile(other)
     assert missed(db, "catch_all") == []

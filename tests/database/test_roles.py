@@ -18,9 +18,7 @@ from signalbox.migrate import migrations
 from signalbox.migrate.grants import Grants, find_roles
 from signalbox.migrate.logins import LogIn
 from signalbox.packs.pack import Pack
-from tests.fixtures import new_database
-from tests.support.db_users import log_in
-from tests.support.schema import make_schema
+from signalbox.testing.databases import log_in, make_schema, new_database
 
 ROOMS = ("signalbox", "forecasts")
 WRITES = {"SELECT", "INSERT", "UPDATE", "DELETE"}

@@ -18,10 +18,10 @@ import pytest
 from signalbox.app import App
 from signalbox.errors import DatabaseUnavailable
 from signalbox.migrate.migrator import Migrator
+from signalbox.testing.stage import NOON, Stage
 from signalbox_laptop.moto.process import MotoProcess
 from signalbox_laptop.postgres.embedded import EmbeddedPostgres
 from tests.support.aws import speak_to
-from tests.support.stage import NOON, Stage
 
 RUN = {"task": "sweep_runs"}
 

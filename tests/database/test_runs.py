@@ -12,10 +12,10 @@ from signalbox.errors import ParamsRefused, PayloadRefused, RunLost, SchemaMisma
 from signalbox.ledger import ledger
 from signalbox.ledger.context import Context, Done
 from signalbox.ledger.ledger import ClaimRequest, RunEnd, RunStatus, Slot, Trigger
-from tests.support.invoke_recorder import InvokeRecorder
-from tests.support.ledger_rows import abandoned_run, count, runs_of
-from tests.support.stage import NOON, Stage
-from tests.support.tasks import note_run
+from signalbox.testing.aws import AwsStandIn
+from signalbox.testing.rows import abandoned_run, count, runs_of
+from signalbox.testing.stage import NOON, Stage
+from tests.support.tasks import TEST_TASKS, note_run
 from tests.support.tasks.fail_once import Trouble
 
 EFFECTS = "CREATE TABLE effects (task text, slot timestamptz, now timestamptz, worker_id text)"
@@ -27,7 +27,7 @@ def effects(db: psycopg.Connection) -> None:
 
 
 def test_a_run_answers_what_happened_and_leaves_one_row(stage: Stage, db: psycopg.Connection) -> None:
-    answer = stage.invoke("note_run", scheduled_time="2026-03-10T11:47:00Z")
+    answer = stage.run("note_run", scheduled_time="2026-03-10T11:47:00Z")
 
     [row] = runs_of(db, "note_run")
     assert answer == {
@@ -46,7 +46,7 @@ def test_a_run_answers_what_happened_and_leaves_one_row(stage: Stage, db: psycop
 def test_what_a_task_tells_beyond_its_items_is_in_the_answer_and_not_in_the_ledger(
     stage: Stage, db: psycopg.Connection
 ) -> None:
-    answer = stage.invoke("greet", params={"name": "world", "times": 2})
+    answer = stage.run("greet", params={"name": "world", "times": 2})
 
     assert (answer["items"], answer["detail"]) == (2, {"greeted": "world"})
     [row] = runs_of(db, "greet")
@@ -54,9 +54,9 @@ def test_what_a_task_tells_beyond_its_items_is_in_the_answer_and_not_in_the_ledg
 
 
 def test_now_is_the_reference_time_else_the_scheduled_time_else_the_clock(stage: Stage, db: psycopg.Connection) -> None:
-    stage.invoke("note_run", NOON)
-    stage.invoke("note_run", NOON, scheduled_time="2026-03-10T11:30:05Z")
-    stage.invoke("note_run", NOON, scheduled_time="2026-03-10T11:30:05Z", reference_time="2026-03-09T08:01:00+01:00")
+    stage.run("note_run", NOON)
+    stage.run("note_run", NOON, scheduled_time="2026-03-10T11:30:05Z")
+    stage.run("note_run", NOON, scheduled_time="2026-03-10T11:30:05Z", reference_time="2026-03-09T08:01:00+01:00")
 
     seen = [row[0] for row in db.execute("SELECT now FROM effects ORDER BY now DESC").fetchall()]
     assert seen == [
@@ -68,8 +68,8 @@ def test_now_is_the_reference_time_else_the_scheduled_time_else_the_clock(stage:
 
 
 def test_a_slot_that_has_succeeded_is_skipped(stage: Stage, db: psycopg.Connection) -> None:
-    first = stage.invoke("note_run", NOON)
-    again = stage.invoke("note_run", NOON + timedelta(minutes=14))
+    first = stage.run("note_run", NOON)
+    again = stage.run("note_run", NOON + timedelta(minutes=14))
 
     assert again["status"] == "skipped"
     assert again["reason"] == f"the slot has already succeeded, in run {first['run_id']}"
@@ -78,20 +78,20 @@ def test_a_slot_that_has_succeeded_is_skipped(stage: Stage, db: psycopg.Connecti
 
 
 def test_force_runs_a_slot_that_has_succeeded(stage: Stage, db: psycopg.Connection) -> None:
-    stage.invoke("note_run", NOON)
-    assert stage.invoke("note_run", NOON, force=True)["status"] == "succeeded"
+    stage.run("note_run", NOON)
+    assert stage.run("note_run", NOON, force=True)["status"] == "succeeded"
     assert count(db, "effects") == 2
 
 
 def test_a_failed_run_gives_its_lease_back_and_its_retry_runs(stage: Stage, db: psycopg.Connection) -> None:
     db.execute("CREATE TABLE troubles AS SELECT 1")
     with pytest.raises(Trouble):
-        stage.invoke("fail_once", NOON)
+        stage.run("fail_once", NOON)
     assert count(db, "signalbox.job_locks") == 0
     assert count(db, "effects") == 0
     db.execute("DELETE FROM troubles")
 
-    assert stage.invoke("fail_once", NOON)["status"] == "succeeded"
+    assert stage.run("fail_once", NOON)["status"] == "succeeded"
 
     failed, succeeded = runs_of(db, "fail_once")
     assert failed["status"] == "failed"
@@ -105,7 +105,7 @@ def test_a_failed_run_gives_its_lease_back_and_its_retry_runs(stage: Stage, db: 
 def test_a_lease_that_ran_out_is_taken_over_and_its_run_ended(stage: Stage, db: psycopg.Connection) -> None:
     abandoned_run(db, "note_run", NOON, lease=timedelta(seconds=-1))
 
-    assert stage.invoke("note_run", NOON)["status"] == "succeeded"
+    assert stage.run("note_run", NOON)["status"] == "succeeded"
 
     lost, ours = runs_of(db, "note_run")
     assert (lost["status"], lost["error"]["type"]) == ("failed", "WorkerLost")
@@ -115,7 +115,7 @@ def test_a_lease_that_ran_out_is_taken_over_and_its_run_ended(stage: Stage, db: 
 def test_a_slot_that_another_worker_holds_is_skipped(stage: Stage, db: psycopg.Connection) -> None:
     abandoned_run(db, "note_run", NOON, lease=timedelta(minutes=1))
 
-    answer = stage.invoke("note_run", NOON)
+    answer = stage.run("note_run", NOON)
 
     assert (answer["status"], answer["reason"]) == (
         "skipped",
@@ -127,7 +127,7 @@ def test_a_slot_that_another_worker_holds_is_skipped(stage: Stage, db: psycopg.C
 
 def test_two_slots_of_a_task_may_run_at_once_where_the_task_allows_it(stage: Stage, db: psycopg.Connection) -> None:
     abandoned_run(db, "note_run", NOON - timedelta(minutes=15), lease=timedelta(minutes=1))
-    assert stage.invoke("note_run", NOON)["status"] == "succeeded"
+    assert stage.run("note_run", NOON)["status"] == "succeeded"
 
 
 def test_a_slot_is_missed_while_another_slot_of_a_task_that_forbids_it_is_at_work(
@@ -136,22 +136,22 @@ def test_a_slot_is_missed_while_another_slot_of_a_task_that_forbids_it_is_at_wor
     earlier = NOON - timedelta(minutes=15)
     abandoned_run(db, "note_alone", earlier, lease=timedelta(minutes=1), whole_task=True)
 
-    assert stage.invoke("note_alone", NOON)["status"] == "skipped", "who asks by hand is told, and misses nothing"
-    assert stage.invoke("note_alone", scheduled_time=NOON.isoformat())["status"] == "missed"
+    assert stage.run("note_alone", NOON)["status"] == "skipped", "who asks by hand is told, and misses nothing"
+    assert stage.run("note_alone", scheduled_time=NOON.isoformat())["status"] == "missed"
     assert count(db, "effects") == 0
     assert count(db, "signalbox.job_locks") == 2
 
     db.execute("DELETE FROM signalbox.job_locks")
-    assert stage.invoke("note_alone", NOON)["status"] == "succeeded"
+    assert stage.run("note_alone", NOON)["status"] == "succeeded"
     assert count(db, "signalbox.job_locks") == 0
 
 
 def test_a_late_worker_cannot_end_a_run_that_was_given_up(stage: Stage, db: psycopg.Connection) -> None:
-    slot = Slot(stage.engine.resources.tasks.find("note_run"), NOON)
+    slot = Slot(stage.app.resources.tasks.find("note_run"), NOON)
     late = ClaimRequest("late", Trigger.MANUAL, timedelta(microseconds=1), NOON)
     claim = ledger.claim(db, slot, late)
     assert claim.status is RunStatus.RUNNING
-    assert stage.invoke("note_run", NOON)["status"] == "succeeded"
+    assert stage.run("note_run", NOON)["status"] == "succeeded"
 
     with pytest.raises(RunLost, match="no longer this worker's"):
         ledger.record(db, slot, claim, "late", RunEnd(RunStatus.SUCCEEDED, items=99))
@@ -159,7 +159,7 @@ def test_a_late_worker_cannot_end_a_run_that_was_given_up(stage: Stage, db: psyc
 
 
 def test_a_final_run_cannot_be_rewritten(stage: Stage, db: psycopg.Connection) -> None:
-    stage.invoke("note_run", NOON)
+    stage.run("note_run", NOON)
     with pytest.raises(psycopg.errors.CheckViolation, match="is final"):
         db.execute("UPDATE signalbox.job_history SET status = 'running', finished_at = NULL")
 
@@ -170,7 +170,7 @@ def test_what_a_task_answers_is_checked_before_it_reaches_the_ledger(
 ) -> None:
     monkeypatch.setattr(note_run, "note_run", lambda _: Done(items))
     with pytest.raises(ValueError, match=message):
-        stage.invoke("note_run", NOON)
+        stage.run("note_run", NOON)
     assert [row["status"] for row in runs_of(db, "note_run")] == ["failed"]
     assert count(db, "signalbox.job_locks") == 0
 
@@ -183,24 +183,24 @@ def test_an_error_whose_message_postgres_cannot_store_is_stored_without_it(
 
     monkeypatch.setattr(note_run, "note_run", fail)
     with pytest.raises(Trouble):
-        stage.invoke("note_run", NOON)
+        stage.run("note_run", NOON)
     assert [row["error"]["message"] for row in runs_of(db, "note_run")] == ["a\ufffdb?c"]
 
 
 def test_a_reason_does_not_keep_a_run_from_being_continued(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(note_run, "note_run", lambda _: Done(1, more=True, reason="a page at a time"))
-    answer = stage.invoke("note_run", NOON)
+    answer = stage.run("note_run", NOON)
     assert (answer["reason"], answer["more"]) == ("a page at a time", True)
-    assert [payload["origin"] for payload in stage.invokes.payloads] == [{"step": 1, "trigger": "continuation"}]
+    assert [payload["origin"] for payload in stage.aws.payloads] == [{"step": 1, "trigger": "continuation"}]
 
 
 def test_a_task_may_answer_details_that_the_ledger_does_not_keep(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(note_run, "note_run", lambda _: Done(1, detail={"found": 3}))
-    assert stage.invoke("note_run", NOON)["detail"] == {"found": 3}
+    assert stage.run("note_run", NOON)["detail"] == {"found": 3}
 
 
 def test_the_end_of_a_run_may_be_told_twice_when_its_answer_got_lost(stage: Stage, db: psycopg.Connection) -> None:
-    slot = Slot(stage.engine.resources.tasks.find("note_run"), NOON)
+    slot = Slot(stage.app.resources.tasks.find("note_run"), NOON)
     claim = ledger.claim(db, slot, ClaimRequest("w", Trigger.MANUAL, timedelta(minutes=1), NOON))
     ending = RunEnd(RunStatus.SUCCEEDED, items=1)
     assert ledger.record(db, slot, claim, "w", ending) == ledger.record(db, slot, claim, "w", ending)
@@ -209,14 +209,14 @@ def test_the_end_of_a_run_may_be_told_twice_when_its_answer_got_lost(stage: Stag
 def test_a_doubled_continuation_of_a_forced_run_does_its_work_once(
     stage: Stage, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stage.invoke("note_run", NOON)
+    stage.run("note_run", NOON)
     now = datetime.now(UTC)
     original = note_run.note_run
     monkeypatch.setattr(note_run, "note_run", lambda _: Done(1, more=True))
-    stage.invoke("note_run", now, reference_time=NOON.isoformat(), force=True)
+    stage.run("note_run", now, reference_time=NOON.isoformat(), force=True)
     monkeypatch.setattr(note_run, "note_run", original)
-    [continuation] = stage.invokes.payloads
-    assert [stage.send(continuation, now)["status"] for _ in range(2)] == ["succeeded", "skipped"]
+    [continuation] = stage.aws.payloads
+    assert [stage.invoke(continuation, now)["status"] for _ in range(2)] == ["succeeded", "skipped"]
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_a_payload_that_names_no_slot_is_refused_without_a_row(
     stage: Stage, db: psycopg.Connection, event: object, error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error) as caught:
-        stage.send(event)
+        stage.invoke(event)
     assert words in str(caught.value)
     assert count(db, "signalbox.job_history") == 0
 
@@ -269,14 +269,14 @@ def test_a_payload_that_names_no_slot_is_refused_without_a_row(
 def test_a_mistake_of_an_operator_is_an_answer_and_no_error_of_the_function(
     stage: Stage, event: object, kind: str
 ) -> None:
-    refused = stage.engine.operate(event, stage.invocation())["refused"]
+    refused = stage.app.operate(event, stage.invocation())["refused"]
     assert refused["errorType"] == kind
     assert refused["errorMessage"]
 
 
 def test_a_task_that_is_refused_is_an_error_so_that_a_rule_s_event_is_not_lost(stage: Stage) -> None:
     with pytest.raises(TaskUnknown):
-        stage.send({"task": "note_rum"})
+        stage.invoke({"task": "note_rum"})
 
 
 def test_an_operation_that_finds_another_schema_is_an_error_of_the_function(
@@ -284,7 +284,7 @@ def test_an_operation_that_finds_another_schema_is_an_error_of_the_function(
 ) -> None:
     db.execute("INSERT INTO signalbox.schema_migrations VALUES ('signalbox', 99, 'n', 99, 'c', now(), 'tests')")
     with pytest.raises(SchemaMismatch):
-        stage.engine.operate({"operation": "list_runs"}, stage.invocation())
+        stage.app.operate({"operation": "list_runs"}, stage.invocation())
 
 
 @pytest.mark.parametrize(
@@ -301,31 +301,34 @@ def test_params_that_a_task_does_not_take_leave_one_failed_row_however_often_the
 ) -> None:
     for _ in range(3):  # Lambda repeats the request id when it retries
         with pytest.raises(ParamsRefused) as caught:
-            stage.invoke(task, NOON, request_id="the-same", params=params)
+            stage.run(task, NOON, request_id="the-same", params=params)
         assert words in str(caught.value)
     [row] = runs_of(db, task)
     assert (row["status"], row["error"]["type"]) == ("failed", "ParamsRefused")
 
 
 def test_disabled_task_is_refused_to_a_backfill_with_a_row(
-    dsn: str, invokes: InvokeRecorder, db: psycopg.Connection
+    dsn: str, invokes: AwsStandIn, db: psycopg.Connection
 ) -> None:
-    with Stage(dsn, invokes, disabled_tasks="note_run") as stage, pytest.raises(TaskDisabled, match="is disabled"):
-        stage.invoke("note_run", origin={"trigger": "backfill"})
+    with (
+        Stage(dsn, invokes, disabled_tasks="note_run").with_tasks(*TEST_TASKS) as stage,
+        pytest.raises(TaskDisabled, match="is disabled"),
+    ):
+        stage.run("note_run", origin={"trigger": "backfill"})
     assert [row["status"] for row in runs_of(db, "note_run")] == ["failed"]
 
 
-def test_disabled_task_runs_by_hand_to_its_end(dsn: str, invokes: InvokeRecorder, db: psycopg.Connection) -> None:
-    with Stage(dsn, invokes, disabled_tasks="note_run") as stage:
-        assert stage.invoke("note_run")["status"] == "succeeded"
-        assert stage.invoke("note_run", force=True, origin={"trigger": "continuation"})["status"] == "succeeded"
+def test_disabled_task_runs_by_hand_to_its_end(dsn: str, invokes: AwsStandIn, db: psycopg.Connection) -> None:
+    with Stage(dsn, invokes, disabled_tasks="note_run").with_tasks(*TEST_TASKS) as stage:
+        assert stage.run("note_run")["status"] == "succeeded"
+        assert stage.run("note_run", force=True, origin={"trigger": "continuation"})["status"] == "succeeded"
 
 
 def test_what_a_rule_fires_for_a_task_that_is_disabled_here_is_skipped_and_no_error(
-    dsn: str, invokes: InvokeRecorder, db: psycopg.Connection
+    dsn: str, invokes: AwsStandIn, db: psycopg.Connection
 ) -> None:
-    with Stage(dsn, invokes, disabled_tasks="note_run") as stage:
-        answer = stage.invoke("note_run", scheduled_time=NOON.isoformat())
+    with Stage(dsn, invokes, disabled_tasks="note_run").with_tasks(*TEST_TASKS) as stage:
+        answer = stage.run("note_run", scheduled_time=NOON.isoformat())
     assert (answer["status"], answer["reason"]) == ("skipped", "the task is disabled in this stack")
     [row] = runs_of(db, "note_run")
     assert (row["status"], row["id"], row["ran"]) == ("skipped", answer["run_id"], False)
@@ -333,11 +336,11 @@ def test_what_a_rule_fires_for_a_task_that_is_disabled_here_is_skipped_and_no_er
 
 def test_the_poller_takes_its_params_beside_the_usual_fields(stage: Stage, db: psycopg.Connection) -> None:
     invocation = stage.invocation()
-    answer = stage.engine.poll({"force_retry": True, "backfill_hours": 6, "limit": None}, invocation)
+    answer = stage.app.poll({"force_retry": True, "backfill_hours": 6, "limit": None}, invocation)
     assert answer["task"] == "poll_data"
     assert (answer["status"], answer["reason"]) == ("skipped", "no upstream is configured")
-    assert stage.engine.poll({}, stage.invocation())["status"] == "skipped"
-    assert stage.engine.poll({"limit": 0}, stage.invocation())["status"] == "skipped"
+    assert stage.app.poll({}, stage.invocation())["status"] == "skipped"
+    assert stage.app.poll({"limit": 0}, stage.invocation())["status"] == "skipped"
     assert [row["status"] for row in runs_of(db, "poll_data")] == ["skipped"] * 3
 
 
@@ -351,9 +354,9 @@ def test_the_poller_takes_its_params_beside_the_usual_fields(stage: Stage, db: p
 )
 def test_the_poller_refuses_bad_values_by_name(stage: Stage, event: dict[str, Any], words: str) -> None:
     with pytest.raises(ParamsRefused, match=words):
-        stage.engine.poll(event, stage.invocation())
+        stage.app.poll(event, stage.invocation())
 
 
 def test_the_poller_runs_no_task_of_the_archiver(stage: Stage) -> None:
     with pytest.raises(PayloadRefused, match="is run by signalbox-archiver"):
-        stage.engine.poll({"task": "sweep_runs"}, stage.invocation())
+        stage.app.poll({"task": "sweep_runs"}, stage.invocation())

@@ -25,14 +25,12 @@ from signalbox.migrate import migrations
 from signalbox.packs.registries import JobTypeRegistry
 from signalbox.submit.insert import submit
 from signalbox.submit.new_job import NewJob
+from signalbox.testing.aws import AwsStandIn
+from signalbox.testing.stage import Stage
 from signalbox_laptop.postgres.embedded import EmbeddedPostgres
 from tests.support.answer_cutter import AnswerCutter
-from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.job_crowd import JobCrowd
 from tests.support.jobs.endure import ENDURE_TYPES
-from tests.support.lane_stand_in import LaneStandIn
-from tests.support.stage import Stage
-from tests.support.workshop import with_job_types
 
 WORKERS, BATCH = 10, 60
 TROUBLE_SECONDS, PATIENCE_SECONDS = 15.0, 240.0
@@ -55,8 +53,8 @@ def postgres(tmp_path: Path) -> Iterator[EmbeddedPostgres]:
 
 
 @pytest.fixture
-def lanes(monkeypatch: pytest.MonkeyPatch) -> Iterator[LaneStandIn]:
-    with LaneStandIn() as lanes:
+def lanes(monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsStandIn]:
+    with AwsStandIn() as lanes:
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
             monkeypatch.setenv(name, "test")
         monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
@@ -93,7 +91,7 @@ class Sweeps:
     """dispatch_jobs and rescue_jobs, every second where they run each minute."""
 
     def __init__(self, stage: Stage) -> None:
-        self._engine, self._stage, self._at = with_job_types(stage.engine, ENDURE_TYPES), stage, 0.0
+        self._stage, self._at = stage.with_job_types(*ENDURE_TYPES), 0.0
 
     def turn(self) -> None:
         if time.monotonic() < self._at + 1:
@@ -102,7 +100,7 @@ class Sweeps:
         for task in ("rescue_jobs", "dispatch_jobs"):
             # The next turn finds what this one has not.
             with suppress(psycopg.Error, Unavailable):
-                self._engine.run_task({"task": task, "force": True}, self._stage.invocation(datetime.now(UTC), 20))
+                self._stage.run(task, datetime.now(UTC), seconds=20, force=True)
 
 
 class Trouble:
@@ -170,7 +168,7 @@ def unstarted(rows: list[Any], starts: set[tuple[str, str]], hurt: set[str]) -> 
 
 
 def test_nothing_is_lost_doubled_or_charged_unstarted(
-    postgres: EmbeddedPostgres, lanes: LaneStandIn, invokes: InvokeRecorder, tmp_path: Path
+    postgres: EmbeddedPostgres, lanes: AwsStandIn, invokes: AwsStandIn, tmp_path: Path
 ) -> None:
     dsn, starts_file = postgres.dsn, tmp_path / "starts"
     with psycopg.connect(dsn, autocommit=True) as db:

@@ -17,6 +17,9 @@ import pytest
 
 from samples.forecasts import load_story
 from signalbox.engine_pack import registry_of
+from signalbox.testing.aws import AwsStandIn
+from signalbox.testing.databases import new_database
+from signalbox.testing.stage import as_url
 from signalbox_laptop.aws import client
 from signalbox_laptop.home import StackState
 from signalbox_laptop.lambda_control.clients import connect
@@ -26,13 +29,10 @@ from signalbox_laptop.lambda_runtime.packages import Artefact
 from signalbox_laptop.lambda_runtime.variables import Sandbox, variables_of
 from stand_ins.forecasts import Outside
 from tests.contract.test_late_imports import ENGINE, FORECASTS
-from tests.fixtures import new_database
 from tests.support.build import Built, layers_of
 from tests.support.deployed import deploy_to, moto
 from tests.support.events import EVENTS, function_of
-from tests.support.invoke_recorder import InvokeRecorder
 from tests.support.packaged_function import PackagedFunction
-from tests.support.stage import as_url
 from tests.support.template import FUNCTION, PACKS, ROOT, VARIANTS, deployed, source
 
 pytest_plugins = ["tests.support.packages"]
@@ -86,7 +86,7 @@ class World:
 def world(server: str, built_here: Built, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     home, outside = tmp_path_factory.mktemp("packages"), Outside()
     outside.start()
-    with moto(home) as endpoint, new_database(server) as dsn, InvokeRecorder() as invokes:
+    with moto(home) as endpoint, new_database(server) as dsn, AwsStandIn() as invokes:
         secret = client("secretsmanager", endpoint).create_secret(Name="database", SecretString=as_url(dsn))["ARN"]
         log_ins = dict.fromkeys(("DatabaseSecretArn", "WriterSecretArn", "ReaderSecretArn"), secret)
         given = {**VARIANTS[VARIANT], **outside.furnish(STACK, endpoint), **log_ins, "MakeLogIns": "off"}

@@ -10,9 +10,10 @@ from datetime import timedelta
 import psycopg
 import pytest
 
+from signalbox.testing.rows import count, runs_of
+from signalbox.testing.stage import NOON, Stage
 from tests.support.crowd import deliver_at_once, one_worker
-from tests.support.ledger_rows import count, runs_of
-from tests.support.stage import NOON, Stage
+from tests.support.tasks import TEST_TASKS
 
 # A worker stands in the middle of its transaction.
 HALF_WAY = """
@@ -48,7 +49,7 @@ def test_of_two_slots_at_once_the_second_runs_where_the_task_allows_overlap(
         wait_until(db, HALF_WAY)
         db.execute("DELETE FROM troubles")
         later = NOON + timedelta(hours=1)
-        assert stage.invoke(task, later, scheduled_time=later.isoformat())["status"] == expected
+        assert stage.run(task, later, scheduled_time=later.isoformat())["status"] == expected
 
 
 def test_a_slot_whose_worker_was_killed_runs_again_once_the_lease_has_passed(
@@ -62,11 +63,11 @@ def test_a_slot_whose_worker_was_killed_runs_again_once_the_lease_has_passed(
         worker.join()
     assert [row[0] for row in db.execute("SELECT worker_id FROM effects").fetchall()] == ["first"]
 
-    assert stage.invoke("stop_halfway", NOON)["status"] == "skipped"  # the lease has not passed yet
-    assert stage.invoke("sweep_runs", NOON, force=True)["items"] == 0
+    assert stage.run("stop_halfway", NOON)["status"] == "skipped"  # the lease has not passed yet
+    assert stage.run("sweep_runs", NOON, force=True)["items"] == 0
     db.execute("DELETE FROM troubles")
     db.execute("UPDATE signalbox.job_locks SET expires_at = now()")
-    assert stage.invoke("sweep_runs", NOON, force=True)["items"] == 2
+    assert stage.run("sweep_runs", NOON, force=True)["items"] == 2
     assert [answer["status"] for answer in stage.deliver()] == ["succeeded"]
 
     assert [row[0] for row in db.execute("SELECT worker_id FROM effects").fetchall()] == ["first", "second"]
@@ -78,7 +79,7 @@ def test_a_chain_of_continuations_works_through_a_million_rows_each_once(stage: 
     db.execute("CREATE INDEX ON marks (id) WHERE marked = 0")
     db.execute("VACUUM ANALYZE marks")
 
-    first = stage.invoke("mark_rows", NOON, seconds=12)  # the margin is ten: two seconds of work
+    first = stage.run("mark_rows", NOON, seconds=12)  # the margin is ten: two seconds of work
     rest = stage.deliver(NOON + timedelta(minutes=1), seconds=12)
 
     answers = [first, *rest]
@@ -89,18 +90,18 @@ def test_a_chain_of_continuations_works_through_a_million_rows_each_once(stage: 
     assert {row["slot"] for row in rows} == {rows[0]["slot"]}
     assert [row["trigger"] for row in rows] == ["manual"] + ["continuation"] * len(rest)
     assert [row["step"] for row in rows] == list(range(len(answers)))
-    assert stage.invoke("mark_rows", NOON)["status"] == "skipped"
+    assert stage.run("mark_rows", NOON)["status"] == "skipped"
 
 
 def test_a_chain_ends_at_its_cap_and_says_so(stage: Stage, dsn: str, db: psycopg.Connection) -> None:
     db.execute("CREATE TABLE marks AS SELECT id, 0 AS marked FROM generate_series(1, 100) AS id")
-    with Stage(dsn, stage.invokes, max_continuations="3") as capped:
-        capped.invoke("mark_rows", NOON, seconds=10)  # the margin is ten: no time for a single batch
+    with Stage(dsn, stage.aws, max_continuations="3").with_tasks(*TEST_TASKS) as capped:
+        capped.run("mark_rows", NOON, seconds=10)  # the margin is ten: no time for a single batch
         answers = capped.deliver(seconds=10)
     assert [answer.get("reason") for answer in answers] == [
         None, None, "work is left after 3 continuations, the most that a slot may have",
     ]  # fmt: skip
-    assert not stage.invokes.received
+    assert not stage.aws.invoked
 
 
 def wait_until(db: psycopg.Connection, query: str) -> None:

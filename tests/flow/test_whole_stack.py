@@ -17,10 +17,10 @@ import pytest
 from botocore.config import Config
 
 from signalbox.engine_pack import registry_of
+from signalbox.testing.rows import abandoned_run, runs_of
 from signalbox_laptop.home import StackState
 from signalbox_laptop.up import StackOptions, down, up
 from tests.support.events import EVENTS, function_of
-from tests.support.ledger_rows import abandoned_run, runs_of
 
 TASKS = registry_of([]).by_name
 # Before any that the events of the repository name.

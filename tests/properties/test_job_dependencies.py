@@ -9,14 +9,17 @@ from itertools import pairwise
 from typing import Any, Literal
 from uuid import uuid4
 
-import psycopg
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from signalbox.jobs.dependency import Dependency
 from signalbox.submit.groups import seal_group, show_group
 from signalbox.submit.new_job import NewJob
-from tests.support.work_bench import CATALOGUE, WorkBench
+from signalbox.testing.stage import Stage
+from tests.support.attempts import claim
+from tests.support.attempts import end as end_attempts
+from tests.support.jobs import TEST_JOB_TYPES
 
 End = Literal["completed", "failed", "cancelled"]
 ENDS: Sequence[End] = ("completed", "failed", "cancelled")
@@ -87,20 +90,20 @@ class Model:
 class Play:
     """The engine and the model, side by side."""
 
-    def __init__(self, bench: WorkBench, graph: Graph) -> None:
-        self.bench, self.graph, self.model = bench, graph, Model(graph)
+    def __init__(self, stage: Stage, graph: Graph) -> None:
+        self.stage, self.graph, self.model = stage, graph, Model(graph)
         self.ids = [str(uuid4()) for _ in graph.edges]
         self.retries = list(graph.retries)
 
     def submit(self, number: int) -> None:
         first = self.model.submitted
         self.model.submitted += number
-        self.bench.submit_all([self._new(place) for place in range(first, first + number)])
+        self.stage.submit_all([self._new(place) for place in range(first, first + number)])
         self.compare()
 
     def step(self) -> bool:
         """The first by rank of those that may begin ends; nobody else may."""
-        found = self.bench.begin(*self.ids)
+        found = claim(self.stage.db, *self.ids)
         assert found == {self.ids[place] for place in self.model.ready}
         if not found:
             return False
@@ -112,14 +115,16 @@ class Play:
         if end != "pending":
             self.model.ended[chosen] = {end}
         self.model.resolve()
-        assert self.bench.end({self.ids[chosen]: end, **others}) == {self.ids[p] for p in self.model.ready - before}
+        assert end_attempts(self.stage.db, {self.ids[chosen]: end, **others}) == {
+            self.ids[p] for p in self.model.ready - before
+        }
         self.compare()
         return True
 
     def compare(self) -> None:
         self.model.resolve()
         for place in range(self.model.submitted):
-            status = self.bench.status(self.ids[place])
+            status = self.stage.status(self.ids[place])
             assert status in self.model.ended.get(place, {"pending", "queued"})
 
     def _new(self, place: int) -> NewJob:
@@ -127,16 +132,21 @@ class Play:
         return NewJob(job_type="do_nothing", id=self.ids[place], group="g", depends_on=waits)
 
 
+@pytest.fixture
+def jobs_stage(stage: Stage) -> Stage:
+    return stage.with_job_types(*TEST_JOB_TYPES)
+
+
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(graph=graphs(), steps=st.integers(0, 3))
 def test_every_job_ends_none_before_its_parents_and_as_the_policies_say(
-    db: psycopg.Connection, graph: Graph, steps: int
+    jobs_stage: Stage, graph: Graph, steps: int
 ) -> None:
-    db.execute(
+    jobs_stage.db.execute(
         "TRUNCATE signalbox.jobs, signalbox.job_executions, signalbox.job_dependencies, signalbox.job_groups, "
         "signalbox.dead_letter_jobs"
     )
-    play = Play(WorkBench(db), graph)
+    play = Play(jobs_stage, graph)
     for number in graph.submits:
         play.submit(number)
         for _ in range(steps):
@@ -144,14 +154,15 @@ def test_every_job_ends_none_before_its_parents_and_as_the_policies_say(
     while play.step():
         pass
     assert len(play.model.ended) == len(graph.edges)
-    _the_group_has_counted_all(db, play)
+    _the_group_has_counted_all(play)
 
 
-def _the_group_has_counted_all(db: psycopg.Connection, play: Play) -> None:
-    group, due = seal_group(db, CATALOGUE, "g", datetime.now(UTC), NewJob(job_type="do_nothing"))
+def _the_group_has_counted_all(play: Play) -> None:
+    db = play.stage.db
+    group, due = seal_group(db, play.stage.job_types, "g", datetime.now(UTC), NewJob(job_type="do_nothing"))
     assert due == [group.completion_job_id]
     group = show_group(db, "g")
-    states = [play.bench.status(id_) for id_ in play.ids]
+    states = [play.stage.status(id_) for id_ in play.ids]
     counted: dict[str, Any] = {"completed": group.completed, "failed": group.failed, "cancelled": group.cancelled}
     assert counted == {end: states.count(end) for end in ENDS}
     letters = db.execute("SELECT count(*) FROM signalbox.dead_letter_jobs").fetchone()

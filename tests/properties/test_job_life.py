@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
-import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -22,10 +21,8 @@ from signalbox.operate.bulk import BulkContext
 from signalbox.operate.cancel import cancel
 from signalbox.operate.filters import DeadLetterFilter, JobFilter
 from signalbox.operate.pause import pause, resume
-from tests.support.invoke_recorder import InvokeRecorder
-from tests.support.lane_stand_in import LaneStandIn
-from tests.support.stage import Stage
-from tests.support.workshop import Workshop
+from signalbox.testing.stage import Stage
+from tests.support.jobs import TEST_JOB_TYPES, obeying
 
 ATTEMPTS = 3
 WAITING = ("pending", "queued")
@@ -118,25 +115,23 @@ class Model:
 class World:
     """The real thing."""
 
-    workshop: Workshop
     stage: Stage
     jobs: dict[str, Model] = field(default_factory=dict)
 
     def submit(self, word: str) -> None:
-        job_id = self.workshop.obey(word, 600, max_attempts=ATTEMPTS)
+        job_id = self.stage.submit(obeying(word, 600, max_attempts=ATTEMPTS))
         self.jobs[job_id] = Model(word)
 
     def deliver(self, job_id: str) -> None:
-        self.workshop.work(job_id, job_id)
+        self.stage.work(job_id, job_id)
 
     def lose(self, job_id: str) -> None:
         """A worker claims it and is never seen again; its lease has run out."""
         statement = "SELECT signalbox.claim_jobs(%s::uuid[], %s, 'lost', NULL, interval '-1 s')"
-        self.workshop.db.execute(statement, ([job_id], uuid4()))
+        self.stage.db.execute(statement, ([job_id], uuid4()))
 
     def rescue(self) -> None:
-        at = datetime.now(UTC)
-        self.workshop.engine.run_task({"task": "rescue_jobs", "force": True}, self.stage.invocation(at, 60))
+        self.stage.run("rescue_jobs", datetime.now(UTC), force=True)
 
     def cancel(self, job_id: str) -> None:
         self._order(cancel, job_id)
@@ -149,42 +144,31 @@ class World:
 
     def redrive(self, job_id: str) -> None:
         find = "SELECT id::text FROM signalbox.dead_letter_jobs WHERE original_job_id = %s"
-        ids = [row[0] for row in self.workshop.db.execute(find, (job_id,)).fetchall()]
-        resources = self.workshop.engine.resources
+        ids = [row[0] for row in self.stage.db.execute(find, (job_id,)).fetchall()]
+        resources = self.stage.app.resources
         with suppress(Refused):
             which = DeadLetterFilter(ids=ids or [job_id])
             redrive(
-                self.workshop.db, resources.job_types, resources.invoker, which, by="tests", reason="again",
+                self.stage.db, resources.job_types, resources.invoker, which, by="tests", reason="again",
                 now=datetime.now(UTC),
             )  # fmt: skip
 
     def wait(self) -> None:
-        self.workshop.make_due(*self.jobs)
+        self.stage.make_due(*self.jobs)
 
     def _order(self, act: Callable[..., Any], job_id: str) -> None:
         context = BulkContext(Actor("tests", "as the test wants it"), Budget.of(30))
         with suppress(Refused):
-            act(self.workshop.db, self.workshop.job_types, JobFilter(ids=[job_id]), context)
+            act(self.stage.db, self.stage.job_types, JobFilter(ids=[job_id]), context)
 
     def rows(self) -> dict[str, tuple[str, int]]:
         query = "SELECT id::text, status, attempts FROM signalbox.jobs WHERE id = ANY (%s::uuid[])"
-        return {row[0]: row[1:] for row in self.workshop.db.execute(query, (list(self.jobs),)).fetchall()}
+        return {row[0]: row[1:] for row in self.stage.db.execute(query, (list(self.jobs),)).fetchall()}
 
 
 @pytest.fixture
-def lanes(monkeypatch: pytest.MonkeyPatch) -> Iterator[LaneStandIn]:
-    with LaneStandIn() as lanes:
-        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-            monkeypatch.setenv(name, "test")
-        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", lanes.url)
-        yield lanes
-
-
-@pytest.fixture
-def world(dsn: str, invokes: InvokeRecorder, db: psycopg.Connection, lanes: LaneStandIn) -> Iterator[World]:
-    with Stage(dsn, invokes) as stage:
-        yield World(Workshop(stage, db), stage)
+def world(stage: Stage) -> World:
+    return World(stage.with_job_types(*TEST_JOB_TYPES))
 
 
 words = st.sampled_from(["complete", "fail", "fail_for_good", "snooze", "wait", "more", "cancel"])
@@ -206,7 +190,7 @@ def test_whatever_happens_a_job_becomes_what_the_model_says(world: World, first:
         assert world.rows() == {id_: (job.status, job.attempts) for id_, job in world.jobs.items()}, (verb, what)
     world.rescue()
     leases = "SELECT count(*) FROM signalbox.jobs WHERE lease_token IS NOT NULL AND lease_expires_at < now()"
-    assert world.workshop.db.execute(leases).fetchone() == (0,)
+    assert world.stage.db.execute(leases).fetchone() == (0,)
 
 
 def take(world: World, verb: str, what: Any) -> None:

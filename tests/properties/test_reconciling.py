@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from signalbox.packs.schedule import Schedule
 from signalbox.tasks.reconcile_slots import missing
-from tests.support.stage import NOON, Stage
+from signalbox.testing.stage import NOON, Stage
 
 HOURLY = [NOON - timedelta(hours=hours) for hours in range(24)]
 
@@ -38,7 +38,7 @@ def test_a_ledger_with_any_slots_removed_gets_exactly_those_as_missed(
         "SELECT 'fail_once', slot, 'schedule', 'succeeded', 'tests', slot, slot FROM unnest(%s::timestamptz[]) AS slot",
         (sorted(set(HOURLY) - removed),),
     )
-    answer = stage.invoke("reconcile_slots", NOON + timedelta(minutes=30), force=True)
+    answer = stage.run("reconcile_slots", NOON + timedelta(minutes=30), force=True)
     query = "SELECT slot FROM signalbox.job_history WHERE status = 'missed' AND job_type = 'fail_once'"
     assert {row[0] for row in db.execute(query).fetchall()} == removed
     assert answer["items"] == len(removed)

@@ -14,10 +14,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from signalbox.engine_pack import ENGINE
+from signalbox.testing.databases import make_schema
 from signalbox_laptop.postgres.embedded import EmbeddedPostgres
 from tests.simulation.outside import Session, open_session
 from tests.simulation.world import World
-from tests.support.schema import make_schema
 
 
 @contextmanager

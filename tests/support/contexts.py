@@ -8,11 +8,11 @@ from typing import Any
 from signalbox.budget import Budget
 from signalbox.ledger.context import Context
 from signalbox.runtime.metrics import TaskMetrics
-from tests.support.stage import Stage
+from signalbox.testing.stage import Stage
 
 
 def context_of(stage: Stage, task: str, now: datetime, params: Any = None, *, seconds: float = 50) -> Context:
-    resources = stage.engine.resources
+    resources = stage.app.resources
     return Context(
         task=task,
         slot=now,

@@ -13,8 +13,8 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
-from tests.support.invoke_recorder import InvokeRecorder
-from tests.support.stage import Stage
+from signalbox.testing.stage import Stage
+from tests.support.tasks import TEST_TASKS
 
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(["tests.support.crowd"])
@@ -50,11 +50,11 @@ def _start(target: Any, *args: Any) -> tuple[BaseProcess, Connection]:
 
 def _deliver(outbox: Connection, dsn: str, task: str, at: datetime, gate: Barrier | None) -> None:
     sys.stdout = Path("/dev/null").open("w")  # noqa: SIM115 - for the life of the process
-    with Stage(dsn, InvokeRecorder()) as stage:
-        stage.engine.resources.database.connection()
+    with Stage(dsn).with_tasks(*TEST_TASKS) as stage:
+        stage.app.resources.database.connection()
         if gate is not None:
             gate.wait()
         try:
-            outbox.send(stage.invoke(task, at))
+            outbox.send(stage.run(task, at))
         except Exception as error:
             outbox.send({"status": type(error).__name__, "reason": str(error)})

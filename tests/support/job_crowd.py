@@ -20,12 +20,11 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+from signalbox.app import App
 from signalbox.invocation import Invocation
 from signalbox.packs.job_type import JobType
-from tests.support.invoke_recorder import InvokeRecorder
+from signalbox.testing.stage import Stage
 from tests.support.jobs.endure import ENDURE_TYPES, STARTS
-from tests.support.stage import Stage
-from tests.support.workshop import with_job_types
 
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(["tests.support.job_crowd"])
@@ -175,12 +174,12 @@ def _work(pipe: Connection, dsn: str, lanes_url: str, starts: str, job_types: Se
     sys.stdout = Path("/dev/null").open("w")  # noqa: SIM115 - for the life of the process
     os.environ |= {"AWS_ENDPOINT_URL_SQS": lanes_url, "AWS_DEFAULT_REGION": "us-east-1", STARTS: starts}
     os.environ |= {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
-    stage = Stage(dsn, InvokeRecorder(), budget_margin_seconds="0", worker_connections="3")
-    engine = with_job_types(stage.engine, job_types)
+    stage = Stage(dsn, budget_margin_seconds="0", worker_connections="3")
+    app = stage.with_job_types(*job_types).app
     while True:
         request_id, batch = pipe.recv()
         records = [_record(place, *job) for place, job in enumerate(batch)]
-        pipe.send(_invoke(engine, request_id, {"Records": records}))
+        pipe.send(_invoke(app, request_id, {"Records": records}))
 
 
 def _record(place: int, job_id: str, job_type: str) -> dict[str, str]:
@@ -188,10 +187,10 @@ def _record(place: int, job_id: str, job_type: str) -> dict[str, str]:
     return {"messageId": str(place), "body": body, "eventSourceARN": "arn:aws:sqs:us-east-1:123456789012:any-normal"}
 
 
-def _invoke(engine: Any, request_id: str, event: dict[str, Any]) -> bool:
+def _invoke(app: App, request_id: str, event: dict[str, Any]) -> bool:
     """Whether it failed, as Lambda would see it."""
     try:
-        engine.work(event, Invocation.of(request_id, datetime.now(UTC), INVOCATION_SECONDS))
+        app.work(event, Invocation.of(request_id, datetime.now(UTC), INVOCATION_SECONDS))
     except Exception:  # whatever it is: the batch comes again
         return True
     return False

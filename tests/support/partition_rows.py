@@ -30,13 +30,3 @@ def place_of(db: psycopg.Connection, job_id: str) -> str:
     row = db.execute(statement, (job_id,)).fetchone()
     assert row is not None, f"job {job_id} has no attempt"
     return str(row[0]).rpartition("_")[2]
-
-
-def wait_until_waiting(db: psycopg.Connection) -> None:
-    """Until a session of this database waits for a lock."""
-    statement = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    for _ in range(100_000):
-        if db.execute(statement.encode()).fetchone() != (0,):
-            return
-        db.execute("SELECT pg_stat_clear_snapshot()")
-    raise AssertionError("nobody waits")

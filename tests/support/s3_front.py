@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import urllib3
 
-from signalbox_laptop.lambda_api.http_server import Request, Response
+from signalbox.testing.stand_in import Request, Response, StandIn
+from signalbox_laptop.lambda_api import http_server
 from signalbox_laptop.stand_ins.faults import Faults
-from tests.support.stand_in import StandIn
 
 FORBIDDEN = b"<Error><Code>AccessDenied</Code><Message>as the test wants it</Message></Error>"
 NOT_PASSED = {"content-length", "transfer-encoding", "connection"}
@@ -36,9 +36,10 @@ class S3Front(StandIn):
     def count(self, method: str) -> int:
         return sum(asked.startswith(f"{method} ") for asked in self.requests)
 
-    def _answer(self, request: Request) -> Response | None:
+    def answer(self, request: Request) -> Response | None:
         self.requests.append(f"{request.method} {request.target}")
-        fault = self.faults.meet(request)
+        asked = http_server.Request(request.method, request.target, request.headers, request.body)
+        fault = self.faults.meet(asked)
         if fault is not None and not fault.lost:
             return Response(fault.status, FORBIDDEN, [("Content-Type", "application/xml")])
         response = self._pass_on(request)

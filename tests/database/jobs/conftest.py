@@ -1,24 +1,19 @@
-"""An engine with the tests' job types, and lanes in AWS's stand-in that are the test's own."""
+"""A stage with the tests' job types; lanes and buckets in moto are the test's own."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from uuid import uuid4
 
 import psycopg
 import pytest
 
-from signalbox.packs.registries import JobTypeRegistry
+from signalbox.testing.aws import AwsStandIn
+from signalbox.testing.stage import Stage, as_url
 from signalbox_laptop.moto.process import MotoProcess
-from tests.support.depot import Depot
-from tests.support.invoke_recorder import InvokeRecorder
+from tests.support.bucket import Bucket
 from tests.support.jobs import TEST_JOB_TYPES
-from tests.support.jobs_stage import JobsStage
-from tests.support.lane_stand_in import LaneStandIn
-from tests.support.letters import Letters
+from tests.support.moto_lanes import MotoLanes
 from tests.support.s3_front import S3Front
-from tests.support.stage import Stage, as_url
-from tests.support.workshop import Workshop
 
 
 @pytest.fixture(scope="session")
@@ -31,55 +26,44 @@ def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def job_types() -> JobTypeRegistry:
-    return JobTypeRegistry(TEST_JOB_TYPES)
+def stage(stage: Stage) -> Stage:
+    return stage.with_job_types(*TEST_JOB_TYPES)
 
 
 @pytest.fixture
-def jobs_stage(
-    writer: str, moto: str, invokes: InvokeRecorder, job_types: JobTypeRegistry, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[JobsStage]:
-    """Lambda is the recorder, the rest of AWS the stand-in."""
-    monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", invokes.url)
-    monkeypatch.setenv("AWS_ENDPOINT_URL", moto)
-    with JobsStage(writer, invokes, job_types) as stage:
-        yield stage
-        stage.drop_lanes()
+def lanes(invokes: AwsStandIn) -> AwsStandIn:
+    """SQS as far as lanes need it."""
+    return invokes
 
 
 @pytest.fixture
-def lanes(monkeypatch: pytest.MonkeyPatch, invokes: InvokeRecorder) -> Iterator[LaneStandIn]:
-    """SQS as far as lanes need it; Lambda is the recorder."""
-    with LaneStandIn() as lanes:
-        monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", lanes.url)
-        yield lanes
+def other(stage: Stage, dsn: str) -> Iterator[Stage]:
+    """The stage for somebody else, on a connection of their own."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        yield stage.beside(connection)
 
 
 @pytest.fixture
-def workshop(writer: str, invokes: InvokeRecorder, db: psycopg.Connection, lanes: LaneStandIn) -> Iterator[Workshop]:
-    with Stage(writer, invokes) as stage:
-        yield Workshop(stage, db)
+def queues(moto: str, invokes: AwsStandIn, monkeypatch: pytest.MonkeyPatch) -> Iterator[MotoLanes]:
+    """A stack's lanes in moto, in the place of the stand-in's."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", moto)
+    queues = MotoLanes(moto)
+    yield queues
+    queues.drop()
 
 
 @pytest.fixture
-def letters(workshop: Workshop) -> Letters:
-    return Letters(workshop)
-
-
-@pytest.fixture
-def depot(
-    writer: str,
-    reader: str,
-    invokes: InvokeRecorder,
-    db: psycopg.Connection,
-    lanes: LaneStandIn,
-    moto: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Depot]:
-    """The engine's own job types, with S3 behind a front."""
+def bucket(moto: str, invokes: AwsStandIn, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+    """Where files lie that are imported and exported."""
     with S3Front(moto) as front:
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3", front.url)
-        bucket = f"jobs-{uuid4().hex[:12]}"
-        transfers = f"import:public.*,export:public.*,bucket:not-created-yet,bucket:other-{bucket}"
-        with Stage(writer, invokes, jobs_bucket=bucket, file_transfers=transfers, reader_url=as_url(reader)) as stage:
-            yield Depot(stage, db, moto, front)
+        yield Bucket(moto, front)
+
+
+@pytest.fixture
+def transfers(writer: str, reader: str, invokes: AwsStandIn, db: psycopg.Connection, bucket: Bucket) -> Iterator[Stage]:
+    """A stage whose jobs may read and write the tables of `public`, its own bucket, and two that are not there yet."""
+    allowed = f"import:public.*,export:public.*,bucket:not-created-yet,bucket:other-{bucket.name}"
+    settings = {"jobs_bucket": bucket.name, "file_transfers": allowed, "reader_url": as_url(reader)}
+    with Stage(writer, invokes, db=db, **settings) as stage:
+        yield stage

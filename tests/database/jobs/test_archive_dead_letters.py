@@ -10,9 +10,9 @@ import psycopg
 import pytest
 
 from signalbox.tasks import archive_dead_letters as archiving
-from tests.support.invoke_recorder import InvokeRecorder
+from signalbox.testing.aws import AwsStandIn
+from signalbox.testing.stage import NOON, Stage
 from tests.support.lock_waits import wait_for_no_lock
-from tests.support.stage import NOON, Stage
 
 DAY = timedelta(days=1)
 INSERT = """
@@ -35,7 +35,7 @@ def add(db: psycopg.Connection, status: str, age: timedelta) -> str:
 
 
 def archive(stage: Stage, at: datetime = NOON) -> dict[str, Any]:
-    return stage.invoke("archive_dead_letters", at, force=True)
+    return stage.run("archive_dead_letters", at, force=True)
 
 
 def left(db: psycopg.Connection) -> set[str]:
@@ -64,7 +64,7 @@ def test_what_is_open_stays_however_old(stage: Stage, db: psycopg.Connection, st
     assert left(db) == {id_}
 
 
-def test_the_retention_is_a_setting(dsn: str, db: psycopg.Connection, invokes: InvokeRecorder) -> None:
+def test_the_retention_is_a_setting(dsn: str, db: psycopg.Connection, invokes: AwsStandIn) -> None:
     kept = add(db, "resolved", 6 * DAY)
     add(db, "resolved", 8 * DAY)
     with Stage(dsn, invokes, dead_letter_retention_days="7") as stage:
@@ -111,7 +111,7 @@ def test_one_that_an_operator_holds_is_passed_by(stage: Stage, db: psycopg.Conne
     assert (left(db), archived(db)[0][0]) == ({held}, free)
 
 
-def test_two_runs_at_once_move_each_once(dsn: str, db: psycopg.Connection, invokes: InvokeRecorder) -> None:
+def test_two_runs_at_once_move_each_once(dsn: str, db: psycopg.Connection, invokes: AwsStandIn) -> None:
     for _ in range(40):
         add(db, "resolved", 40 * DAY)
 

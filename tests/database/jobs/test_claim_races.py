@@ -2,58 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
-from threading import Barrier, Thread
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
 import psycopg
 import pytest
 
-from signalbox.packs.registries import JobTypeRegistry
 from signalbox.submit.insert import submit
 from signalbox.submit.new_job import NewJob
-from tests.support.jobs import TEST_JOB_TYPES
+from signalbox.testing.rows import count
+from tests.support.at_once import at_once
+from tests.support.jobs import CATALOGUE
 
 CLAIM = "SELECT id::text FROM signalbox.claim_jobs(%s::uuid[], %s, 'tests', NULL, interval '1 min')"
 
 
 def jobs(db: psycopg.Connection, number: int, **fields: Any) -> list[str]:
     new = [NewJob(job_type="do_nothing", **fields)] * number
-    return [job.id for job in submit(db, JobTypeRegistry(TEST_JOB_TYPES), new, datetime.now(UTC))]
+    return [job.id for job in submit(db, CATALOGUE, new, datetime.now(UTC))]
 
 
 def claim(db: psycopg.Connection, ids: list[str]) -> list[str]:
     return [row[0] for row in db.execute(CLAIM, (ids, uuid4())).fetchall()]
 
 
-def at_once(dsn: str, turns: list[list[str]], act: Callable[[psycopg.Connection, list[str]], list[str]] = claim) -> Any:
+def claim_at_once(dsn: str, turns: list[list[str]]) -> list[list[str]]:
     """Each on a connection of its own; what each got."""
-    gate, got = Barrier(len(turns), timeout=30), list[list[str]]()
-
-    def run(ids: list[str]) -> None:
-        with psycopg.connect(dsn, autocommit=True) as connection:
-            gate.wait()
-            got.append(act(connection, ids))
-
-    threads = [Thread(target=run, args=(ids,)) for ids in turns]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return got
+    return at_once(*(partial(claim, ids=ids) for ids in turns), dsn=dsn)
 
 
 def count_running(db: psycopg.Connection) -> int:
-    row = db.execute("SELECT count(*) FROM signalbox.jobs WHERE status = 'running'").fetchone()
-    assert row is not None
-    return int(row[0])
+    return count(db, "signalbox.jobs WHERE status = 'running'")
 
 
 def test_of_many_claims_of_the_same_jobs_each_job_goes_to_one(dsn: str, db: psycopg.Connection) -> None:
     ids = jobs(db, 50)
-    got = at_once(dsn, [ids, ids[::-1], ids, ids[::-1]])
+    got = claim_at_once(dsn, [ids, ids[::-1], ids, ids[::-1]])
     claimed = [id_ for one in got for id_ in one]
     assert sorted(claimed) == sorted(ids)
     attempts = db.execute("SELECT DISTINCT attempts, executions FROM signalbox.jobs").fetchall()
@@ -65,17 +51,17 @@ def test_a_cap_holds_exactly_however_many_take_from_it_at_once(dsn: str, db: psy
     ids = jobs(db, 24, tenant="acme", cap_key="mail")
     key = {"type": "do_nothing", "tenant": "acme", "key": "mail", "lane": "normal"}[kind]
     db.execute("INSERT INTO signalbox.job_caps (kind, key, max_running) VALUES (%s, %s, 5)", (kind, key))
-    got = at_once(dsn, [ids[start::8] for start in range(8)])
+    got = claim_at_once(dsn, [ids[start::8] for start in range(8)])
     assert sum(map(len, got)) == count_running(db) == 5
 
 
 def test_a_rate_holds_exactly_however_many_take_from_it_at_once(dsn: str, db: psycopg.Connection) -> None:
     ids = jobs(db, 24, cap_key="mail")
     db.execute("INSERT INTO signalbox.job_caps (kind, key, rate, per_seconds) VALUES ('key', 'mail', 7, 3600)")
-    got = at_once(dsn, [ids[start::6] for start in range(6)])
+    got = claim_at_once(dsn, [ids[start::6] for start in range(6)])
     assert sum(map(len, got)) == count_running(db) == 1
     db.execute("UPDATE signalbox.job_caps SET next_at = now()")
-    got = at_once(dsn, [ids[start::6] for start in range(6)])
+    got = claim_at_once(dsn, [ids[start::6] for start in range(6)])
     assert (sum(map(len, got)), count_running(db)) == (1, 2)
 
 

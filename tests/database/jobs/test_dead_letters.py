@@ -1,9 +1,10 @@
-"""Dead letters: written with the failure, found again by their kind, triaged by people, opened again by a return."""
+"""Dead stage: written with the failure, found again by their kind, triaged by people, opened again by a return."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import uuid4
 
 import psycopg
@@ -19,11 +20,17 @@ from signalbox.dead_letters.letters import (
 )
 from signalbox.errors import DeadLetterUnknown, IdRefused, PayloadRefused, TransitionRefused
 from signalbox.operate.filters import DeadLetterFilter
-from tests.support.letters import Letters, ids_of
+from signalbox.testing.stage import Stage
+from tests.support.dead_letters import add_letter, fail, letter, letter_of, letters, redrive
+from tests.support.jobs import obeying
 
 
-def test_a_failed_job_has_a_dead_letter_that_says_why(letters: Letters) -> None:
-    row = letters.row(letters.add(tenant="acme"))
+def ids_of(page: dict[str, Any]) -> list[str]:
+    return [str(row["id"]) for row in page["dead_letters"]]
+
+
+def test_a_failed_job_has_a_dead_letter_that_says_why(stage: Stage) -> None:
+    row = letter(stage, add_letter(stage, tenant="acme"))
     assert (row["status"], row["source"], row["failure_reason"]) == ("pending", "job", "permanent")
     assert (row["job_type"], row["tenant"], row["total_attempts"]) == ("obey", "acme", 1)
     assert (row["error_type"], row["final_error_message"]) == ("Permanent", "never")
@@ -33,40 +40,40 @@ def test_a_failed_job_has_a_dead_letter_that_says_why(letters: Letters) -> None:
 
 
 def test_neither_is_there_without_the_other_and_the_attempt_counts_once(
-    letters: Letters, capsys: pytest.CaptureFixture[str]
+    stage: Stage, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Until rescue_jobs tells of the job, once its lease has run out."""
-    job_id = letters.workshop.obey("fail_for_good")
-    letters.db.execute("ALTER TABLE signalbox.dead_letter_jobs ADD CONSTRAINT full_up CHECK (false) NOT VALID")
-    letters.workshop.work(job_id)
-    assert letters.workshop.job(job_id)["status"] == "running"
+    job_id = stage.submit(obeying("fail_for_good"))
+    stage.db.execute("ALTER TABLE signalbox.dead_letter_jobs ADD CONSTRAINT full_up CHECK (false) NOT VALID")
+    stage.work(job_id)
+    assert stage.job(job_id)["status"] == "running"
     assert '"AttemptsFailed":[1.0]' in capsys.readouterr().out
-    assert letters.all() == []
+    assert letters(stage.db) == []
 
 
-def test_failures_of_one_kind_have_one_fingerprint(letters: Letters) -> None:
-    first, second = letters.add(), letters.add()
-    other = letters.add("nonsense")
-    kinds = [letters.row(id_)["fingerprint"] for id_ in (first, second, other)]
+def test_failures_of_one_kind_have_one_fingerprint(stage: Stage) -> None:
+    first, second = add_letter(stage), add_letter(stage)
+    other = add_letter(stage, "nonsense")
+    kinds = [letter(stage, id_)["fingerprint"] for id_ in (first, second, other)]
     assert kinds[0] == kinds[1] != kinds[2]
 
 
-def test_a_list_is_filtered_and_paged_the_newest_failure_first(letters: Letters) -> None:
-    made = [letters.add(tenant="acme" if place % 2 else "bolt") for place in range(5)]
+def test_a_list_is_filtered_and_paged_the_newest_failure_first(stage: Stage) -> None:
+    made = [add_letter(stage, tenant="acme" if place % 2 else "bolt") for place in range(5)]
     seen, before = [], None
-    while page := list_letters(letters.db, DeadLetterFilter(), limit=2, before=before):
-        seen += ids_of(page["dead_letters"])
+    while page := list_letters(stage.db, DeadLetterFilter(), limit=2, before=before):
+        seen += ids_of(page)
         before = page["next"]
         if before is None:
             break
     assert seen == made[::-1]
-    assert ids_of(list_letters(letters.db, DeadLetterFilter(tenant="acme"))["dead_letters"]) == [made[3], made[1]]
-    assert "payload" not in list_letters(letters.db, DeadLetterFilter())["dead_letters"][0]
+    assert ids_of(list_letters(stage.db, DeadLetterFilter(tenant="acme"))) == [made[3], made[1]]
+    assert "payload" not in list_letters(stage.db, DeadLetterFilter())["dead_letters"][0]
 
 
-def test_each_filter_holds(letters: Letters) -> None:
-    id_ = letters.add(tenant="acme")
-    row, hour = letters.row(id_), timedelta(hours=1)
+def test_each_filter_holds(stage: Stage) -> None:
+    id_ = add_letter(stage, tenant="acme")
+    row, hour = letter(stage, id_), timedelta(hours=1)
     now = datetime.now(UTC)
     held = [
         DeadLetterFilter(ids=[id_]),
@@ -88,142 +95,142 @@ def test_each_filter_holds(letters: Letters) -> None:
         DeadLetterFilter(since=now + hour),
         DeadLetterFilter(until=now - hour),
     ]
-    assert [ids_of(list_letters(letters.db, one)["dead_letters"]) for one in held] == [[id_]] * len(held)
-    assert [list_letters(letters.db, one)["dead_letters"] for one in missed] == [[]] * len(missed)
+    assert [ids_of(list_letters(stage.db, one)) for one in held] == [[id_]] * len(held)
+    assert [list_letters(stage.db, one)["dead_letters"] for one in missed] == [[]] * len(missed)
 
 
-def test_one_is_shown_with_its_payload_its_executions_and_what_was_done(letters: Letters) -> None:
-    id_ = letters.add("fail", max_attempts=1)
-    letters.triage("investigating", id_, by="ada", reason="the network?")
-    shown = show_letter(letters.db, id_)
+def test_one_is_shown_with_its_payload_its_executions_and_what_was_done(stage: Stage) -> None:
+    id_ = add_letter(stage, "fail", max_attempts=1)
+    triage(stage.db, DeadLetterFilter(ids=[id_]), "investigating", by="ada", reason="the network?")
+    shown = show_letter(stage.db, id_)
     assert (shown["payload"]["word"], shown["job_status"], shown["failure_reason"]) == ("fail", "failed", "exhausted")
     assert [(one["attempt_number"], one["error_code"]) for one in shown["execution_history"]] == [(1, "Transient")]
     assert [(one["actor"], one["action"]) for one in shown["audit"]] == [("ada", "dead_letter.investigating")]
     assert shown["audit"][0]["detail"]["reason"] == "the network?"
 
 
-def test_the_history_outlives_its_job(letters: Letters) -> None:
-    job_id = letters.fail()
-    letters.db.execute("DELETE FROM signalbox.job_executions WHERE job_id = %s", (job_id,))
-    letters.db.execute("DELETE FROM signalbox.jobs WHERE id = %s", (job_id,))
-    shown = show_letter(letters.db, letters.of(job_id))
+def test_the_history_outlives_its_job(stage: Stage) -> None:
+    job_id = fail(stage)
+    stage.db.execute("DELETE FROM signalbox.job_executions WHERE job_id = %s", (job_id,))
+    stage.db.execute("DELETE FROM signalbox.jobs WHERE id = %s", (job_id,))
+    shown = show_letter(stage.db, letter_of(stage, job_id))
     assert shown["job_status"] is None
     assert [one["attempt"] for one in shown["execution_history"]] == [1]
 
 
 @pytest.mark.parametrize("id_", ["nonsense", "'; DROP", "0198c0de-0000-7000-8000-000000000000"])
-def test_one_that_there_is_not_is_said_so(letters: Letters, id_: str) -> None:
+def test_one_that_there_is_not_is_said_so(stage: Stage, id_: str) -> None:
     with pytest.raises((DeadLetterUnknown, IdRefused), match="dead letter"):
-        show_letter(letters.db, id_)
+        show_letter(stage.db, id_)
 
 
 @pytest.mark.parametrize("before", ["yesterday", "2026-01-01T00:00:00Z/1", "/"])
-def test_a_page_that_there_is_not_is_refused(letters: Letters, before: str) -> None:
+def test_a_page_that_there_is_not_is_refused(stage: Stage, before: str) -> None:
     with pytest.raises(PayloadRefused, match="`next`"):
-        list_letters(letters.db, DeadLetterFilter(), before=before)
+        list_letters(stage.db, DeadLetterFilter(), before=before)
 
 
-def test_kinds_are_counted_by_what_was_done_about_them(letters: Letters) -> None:
-    first, _, third = letters.add(tenant="acme"), letters.add(tenant="bolt"), letters.add("nonsense")
-    letters.triage("ignored", first)
-    newest, oldest = list_kinds(letters.db, DeadLetterFilter())["kinds"]
+def test_kinds_are_counted_by_what_was_done_about_them(stage: Stage) -> None:
+    first, _, third = add_letter(stage, tenant="acme"), add_letter(stage, tenant="bolt"), add_letter(stage, "nonsense")
+    triage(stage.db, DeadLetterFilter(ids=[first]), "ignored", by="ada")
+    newest, oldest = list_kinds(stage.db, DeadLetterFilter())["kinds"]
     assert (newest["newest_id"], newest["total"], newest["pending"]) == (third, 1, 1)
     assert (oldest["total"], oldest["pending"], oldest["ignored"], oldest["tenants"]) == (2, 1, 1, 2)
-    page = list_kinds(letters.db, DeadLetterFilter(), limit=1)
+    page = list_kinds(stage.db, DeadLetterFilter(), limit=1)
     assert ([kind["newest_id"] for kind in page["kinds"]], page["more"]) == ([third], 1)
     assert oldest["first_seen"] < oldest["last_seen"]
-    assert [kind["total"] for kind in list_kinds(letters.db, DeadLetterFilter(status=["ignored"]))["kinds"]] == [1]
+    assert [kind["total"] for kind in list_kinds(stage.db, DeadLetterFilter(status=["ignored"]))["kinds"]] == [1]
 
 
 @pytest.mark.parametrize("status", [status for status in LetterStatus if status is not LetterStatus.REDRIVEN])
 @pytest.mark.parametrize("source", list(LetterStatus))
 def test_triage_goes_the_ways_of_the_table_and_no_other(
-    letters: Letters, source: LetterStatus, status: LetterStatus
+    stage: Stage, source: LetterStatus, status: LetterStatus
 ) -> None:
-    id_ = letters.add()
+    id_ = add_letter(stage)
     if source is LetterStatus.REDRIVEN:
-        letters.redrive(id_)
+        redrive(stage, id_)
     elif source is not LetterStatus.PENDING:
-        letters.triage(source, id_)
+        triage(stage.db, DeadLetterFilter(ids=[id_]), source, by="ada")
     if status in TRIAGE[source] or status == source:
-        assert letters.triage(status, id_).changed == (status != source)
-        assert letters.status(id_) == status
+        assert triage(stage.db, DeadLetterFilter(ids=[id_]), status, by="ada").changed == (status != source)
+        assert letter(stage, id_)["status"] == status
     else:
         with pytest.raises(TransitionRefused, match=f"is {source}"):
-            letters.triage(status, id_)
-        assert letters.status(id_) == source
+            triage(stage.db, DeadLetterFilter(ids=[id_]), status, by="ada")
+        assert letter(stage, id_)["status"] == source
 
 
-def test_nobody_triages_to_redriven(letters: Letters) -> None:
+def test_nobody_triages_to_redriven(stage: Stage) -> None:
     with pytest.raises(TransitionRefused, match="redrive"):
-        letters.triage("redriven", letters.add())
+        triage(stage.db, DeadLetterFilter(ids=[add_letter(stage)]), "redriven", by="ada")
 
 
-def test_of_those_named_all_are_triaged_or_none(letters: Letters) -> None:
-    first, second = letters.add(), letters.add()
-    letters.redrive(second)
+def test_of_those_named_all_are_triaged_or_none(stage: Stage) -> None:
+    first, second = add_letter(stage), add_letter(stage)
+    redrive(stage, second)
     with pytest.raises(TransitionRefused, match="nothing was changed"):
-        letters.triage("resolved", first, second)
+        triage(stage.db, DeadLetterFilter(ids=[first, second]), "resolved", by="ada")
     with pytest.raises(DeadLetterUnknown):
-        letters.triage("resolved", first, str(uuid4()))
-    assert letters.status(first) == "pending"
+        triage(stage.db, DeadLetterFilter(ids=[first, str(uuid4())]), "resolved", by="ada")
+    assert letter(stage, first)["status"] == "pending"
 
 
-def test_by_a_filter_those_are_triaged_that_can_be(letters: Letters) -> None:
-    first, second = letters.add(), letters.add()
-    letters.redrive(second)
-    selection = DeadLetterFilter(fingerprint=letters.row(first)["fingerprint"])
-    triaged = triage(letters.db, selection, "resolved", by="ada", reason="deployed a fix")
+def test_by_a_filter_those_are_triaged_that_can_be(stage: Stage) -> None:
+    first, second = add_letter(stage), add_letter(stage)
+    redrive(stage, second)
+    selection = DeadLetterFilter(fingerprint=letter(stage, first)["fingerprint"])
+    triaged = triage(stage.db, selection, "resolved", by="ada", reason="deployed a fix")
     assert (triaged.changed, triaged.unchanged) == (1, 1)
-    row = letters.row(first)
+    row = letter(stage, first)
     assert (row["status"], row["resolved_by"], row["resolution_notes"]) == ("resolved", "ada", "deployed a fix")
     assert row["resolved_at"] is not None
 
 
-def test_an_order_that_names_nothing_is_refused(letters: Letters) -> None:
-    id_ = letters.add()
+def test_an_order_that_names_nothing_is_refused(stage: Stage) -> None:
+    id_ = add_letter(stage)
     for selection in (DeadLetterFilter(), DeadLetterFilter(status=["pending"])):
         with pytest.raises(PayloadRefused, match="every dead letter"):
-            triage(letters.db, selection, "ignored", by="ada")
-    assert letters.status(id_) == "pending"
+            triage(stage.db, selection, "ignored", by="ada")
+    assert letter(stage, id_)["status"] == "pending"
 
 
-def test_a_kind_that_returns_after_it_was_resolved_is_open_again(letters: Letters) -> None:
-    id_ = letters.add()
-    letters.triage("resolved", id_)
-    letters.db.execute("UPDATE signalbox.dead_letter_jobs SET notified_at = now()")
-    letters.add()
-    row = letters.row(id_)
+def test_a_kind_that_returns_after_it_was_resolved_is_open_again(stage: Stage) -> None:
+    id_ = add_letter(stage)
+    triage(stage.db, DeadLetterFilter(ids=[id_]), "resolved", by="ada")
+    stage.db.execute("UPDATE signalbox.dead_letter_jobs SET notified_at = now()")
+    add_letter(stage)
+    row = letter(stage, id_)
     assert (row["status"], row["resolved_at"], row["notified_at"]) == ("pending", None, None)
     assert row["reopened_at"] is not None
 
 
-def test_a_kind_that_is_ignored_stays_so_when_it_returns(letters: Letters) -> None:
-    id_ = letters.add()
-    letters.triage("ignored", id_)
-    letters.add()
-    assert letters.status(id_) == "ignored"
+def test_a_kind_that_is_ignored_stays_so_when_it_returns(stage: Stage) -> None:
+    id_ = add_letter(stage)
+    triage(stage.db, DeadLetterFilter(ids=[id_]), "ignored", by="ada")
+    add_letter(stage)
+    assert letter(stage, id_)["status"] == "ignored"
 
 
-def test_only_the_newest_of_a_kind_is_opened_again(letters: Letters) -> None:
-    older, newest = letters.add(), letters.add()
-    letters.triage("resolved", older, newest)
+def test_only_the_newest_of_a_kind_is_opened_again(stage: Stage) -> None:
+    older, newest = add_letter(stage), add_letter(stage)
+    triage(stage.db, DeadLetterFilter(ids=[older, newest]), "resolved", by="ada")
     for _ in range(3):
-        letters.add()
-    assert (letters.status(older), letters.status(newest)) == ("resolved", "pending")
+        add_letter(stage)
+    assert (letter(stage, older)["status"], letter(stage, newest)["status"]) == ("resolved", "pending")
 
 
-def test_another_kind_opens_nothing(letters: Letters) -> None:
-    id_ = letters.add()
-    letters.triage("resolved", id_)
-    letters.add("nonsense")
-    assert letters.status(id_) == "resolved"
+def test_another_kind_opens_nothing(stage: Stage) -> None:
+    id_ = add_letter(stage)
+    triage(stage.db, DeadLetterFilter(ids=[id_]), "resolved", by="ada")
+    add_letter(stage, "nonsense")
+    assert letter(stage, id_)["status"] == "resolved"
 
 
-def test_two_workers_that_meet_the_same_kinds_at_once_open_each_once(letters: Letters, dsn: str) -> None:
-    first, second = letters.add(), letters.add("nonsense")
-    kinds = [letters.row(id_)["fingerprint"] for id_ in (first, second)]
-    letters.triage("resolved", first, second)
+def test_two_workers_that_meet_the_same_kinds_at_once_open_each_once(stage: Stage, dsn: str) -> None:
+    first, second = add_letter(stage), add_letter(stage, "nonsense")
+    kinds = [letter(stage, id_)["fingerprint"] for id_ in (first, second)]
+    triage(stage.db, DeadLetterFilter(ids=[first, second]), "resolved", by="ada")
 
     def reopen(order: list[str]) -> None:
         with psycopg.connect(dsn) as connection:
@@ -232,4 +239,4 @@ def test_two_workers_that_meet_the_same_kinds_at_once_open_each_once(letters: Le
     with ThreadPoolExecutor(2) as threads:
         for future in [threads.submit(reopen, kinds[:: 1 if place % 2 else -1]) for place in range(8)]:
             future.result()
-    assert [letters.status(id_) for id_ in (first, second)] == ["pending", "pending"]
+    assert [letter(stage, id_)["status"] for id_ in (first, second)] == ["pending", "pending"]

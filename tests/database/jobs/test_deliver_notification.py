@@ -14,14 +14,10 @@ import pytest
 from psycopg.rows import dict_row
 
 from signalbox.errors import JobRefused
-from signalbox.job_types import JOB_TYPES
-from signalbox_laptop.lambda_api.http_server import Request, Response
-from tests.support.invoke_recorder import InvokeRecorder
-from tests.support.lane_stand_in import LaneStandIn
+from signalbox.testing.aws import AwsStandIn
+from signalbox.testing.stage import Stage
+from signalbox.testing.stand_in import Request, Response, StandIn
 from tests.support.lost_session import lose_session
-from tests.support.stage import Stage
-from tests.support.stand_in import StandIn
-from tests.support.workshop import Workshop
 
 SENDER = "box@signalbox.example"
 TOPIC = "arn:aws:sns:us-east-1:123456789012:people"
@@ -39,7 +35,7 @@ class Messengers(StandIn):
         self.refusals: deque[str] = deque()
         super().__init__()
 
-    def _answer(self, request: Request) -> Response:
+    def answer(self, request: Request) -> Response:
         return self._mail(request) if request.path.startswith("/v2/email") else self._publish(request)
 
     def _mail(self, request: Request) -> Response:
@@ -60,46 +56,38 @@ class Messengers(StandIn):
 
 
 @pytest.fixture
-def messengers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Messengers]:
-    with Messengers() as messengers, LaneStandIn() as lanes:
-        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-            monkeypatch.setenv(name, "test")
-        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", lanes.url)
+def messengers(invokes: AwsStandIn, monkeypatch: pytest.MonkeyPatch) -> Iterator[Messengers]:
+    with Messengers() as messengers:
         monkeypatch.setenv("AWS_ENDPOINT_URL_SNS", messengers.url)
         monkeypatch.setenv("AWS_ENDPOINT_URL_SESV2", messengers.url)
         yield messengers
 
 
 @pytest.fixture
-def workshop(dsn: str, invokes: InvokeRecorder, db: psycopg.Connection, messengers: Messengers) -> Iterator[Workshop]:
+def stage(dsn: str, invokes: AwsStandIn, db: psycopg.Connection, messengers: Messengers) -> Iterator[Stage]:
     told = {"sender_address": SENDER, "notifications_topic_arn": TOPIC, "operators_topic_arn": OPERATORS}
-    with Stage(dsn, invokes, **told) as stage:
-        yield Workshop(stage, db, JOB_TYPES)
+    with Stage(dsn, invokes, db=db, **told) as stage:
+        yield stage
 
 
-def submit(workshop: Workshop, channel: str, *recipients: str, **fields: Any) -> str:
+def submit(stage: Stage, channel: str, *recipients: str, **fields: Any) -> str:
     payload = {"channel": channel, "recipients": list(recipients), "body": "It is signed."} | fields
-    return workshop.submit("deliver_notification", payload=payload, tenant="acme").id
+    return stage.submit("deliver_notification", payload=payload, tenant="acme")
 
 
-def deliver(workshop: Workshop, channel: str, *recipients: str, **fields: Any) -> dict[str, Any]:
+def deliver(stage: Stage, channel: str, *recipients: str, **fields: Any) -> dict[str, Any]:
     """The job after its first attempt."""
-    job_id = submit(workshop, channel, *recipients, **fields)
-    workshop.work(job_id)
-    return workshop.job(job_id)
+    job_id = submit(stage, channel, *recipients, **fields)
+    stage.work(job_id)
+    return stage.job(job_id)
 
 
-def go_on(workshop: Workshop, job: dict[str, Any]) -> dict[str, Any]:
-    workshop.make_due(job["id"])
-    workshop.work(str(job["id"]))
-    return workshop.job(job["id"])
+def go_on(stage: Stage, job: dict[str, Any]) -> dict[str, Any]:
+    return stage.step(str(job["id"]))
 
 
-def test_a_mail_goes_to_all_its_recipients_at_once(workshop: Workshop, messengers: Messengers) -> None:
-    job = deliver(
-        workshop, "email", "a@x.example", "b@y.example", subject="Grün", html="<p>It</p>", notification_id="n-1"
-    )
+def test_a_mail_goes_to_all_its_recipients_at_once(stage: Stage, messengers: Messengers) -> None:
+    job = deliver(stage, "email", "a@x.example", "b@y.example", subject="Grün", html="<p>It</p>", notification_id="n-1")
     assert (job["status"], job["result"]) == ("completed", {"channel": "email", "message_ids": ["mail-1"]})
     assert job["subject_id"] == "n-1"
     [mail] = messengers.mails
@@ -110,17 +98,15 @@ def test_a_mail_goes_to_all_its_recipients_at_once(workshop: Workshop, messenger
     assert content["Headers"] == [{"Name": "X-Signalbox-Notification-Id", "Value": "n-1"}]
 
 
-def test_mail_is_taken_by_the_stand_in_for_aws(workshop: Workshop, moto: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mail_is_taken_by_the_stand_in_for_aws(stage: Stage, moto: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_SESV2", moto)
-    assert deliver(workshop, "email", "a@x.example", subject="s")["error_details"]["message"].endswith(
-        "MessageRejected"
-    )
+    assert deliver(stage, "email", "a@x.example", subject="s")["error_details"]["message"].endswith("MessageRejected")
     boto3.client("sesv2").create_email_identity(EmailIdentity=SENDER)
-    assert deliver(workshop, "email", "a@x.example", subject="s")["status"] == "completed"
+    assert deliver(stage, "email", "a@x.example", subject="s")["status"] == "completed"
 
 
 def test_a_message_reaches_the_subscribers_of_the_stacks_topic(
-    workshop: Workshop, moto: str, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, moto: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_SNS", moto)
     sns, sqs = boto3.client("sns"), boto3.client("sqs", endpoint_url=moto)
@@ -129,7 +115,7 @@ def test_a_message_reaches_the_subscribers_of_the_stacks_topic(
     sns.subscribe(TopicArn=arn, Protocol="sqs", Endpoint=queue.replace(moto, "").replace("/", ":").replace(
         ":123456789012:", "arn:aws:sqs:us-east-1:123456789012:"))  # fmt: skip
     assert arn == TOPIC
-    assert deliver(workshop, "topic", subject="Signed")["status"] == "completed"
+    assert deliver(stage, "topic", subject="Signed")["status"] == "completed"
     [message] = sqs.receive_message(QueueUrl=queue)["Messages"]
     told = json.loads(message["Body"])
     assert (told["Subject"], told["Message"]) == ("Signed", "It is signed.")
@@ -138,50 +124,47 @@ def test_a_message_reaches_the_subscribers_of_the_stacks_topic(
 
 @pytest.mark.parametrize("topics", [[OPERATORS], [TOPIC, OPERATORS], [f"{TOPIC}.fifo"]])
 def test_a_job_publishes_to_the_notifications_topic_only(
-    workshop: Workshop, messengers: Messengers, topics: list[str]
+    stage: Stage, messengers: Messengers, topics: list[str]
 ) -> None:
-    job = deliver(workshop, "topic", *topics)
+    job = deliver(stage, "topic", *topics)
     assert (job["status"], list(messengers.published)) == ("failed", [])
     assert job["error_details"]["message"] == (
         f"topic {topics[-1]} is not open to jobs in this stack: leave recipients out, or name {TOPIC} "
         "(SIGNALBOX_NOTIFICATIONS_TOPIC_ARN)"
     )
-    assert workshop.dead_letter(job["id"])["failure_reason"] == "permanent"
+    assert stage.dead_letter(job["id"])["failure_reason"] == "permanent"
 
 
-def test_the_notifications_topic_may_be_named(workshop: Workshop, messengers: Messengers) -> None:
-    assert deliver(workshop, "topic", TOPIC)["status"] == "completed"
+def test_the_notifications_topic_may_be_named(stage: Stage, messengers: Messengers) -> None:
+    assert deliver(stage, "topic", TOPIC)["status"] == "completed"
     assert [asked["TopicArn"] for asked in messengers.published] == [TOPIC]
 
 
 def test_a_topic_that_keeps_the_order_gets_the_same_key_each_time(
-    dsn: str, invokes: InvokeRecorder, db: psycopg.Connection, messengers: Messengers
+    dsn: str, invokes: AwsStandIn, db: psycopg.Connection, messengers: Messengers
 ) -> None:
     messengers.refusals.extend(["InternalError"])
-    with Stage(dsn, invokes, notifications_topic_arn=f"{TOPIC}.fifo") as stage:
-        workshop = Workshop(stage, db, JOB_TYPES)
-        job = go_on(workshop, deliver(workshop, "topic"))
+    with Stage(dsn, invokes, db=db, notifications_topic_arn=f"{TOPIC}.fifo") as stage:
+        job = go_on(stage, deliver(stage, "topic"))
     [asked] = messengers.published
     assert job["status"] == "completed"
     assert asked["MessageDeduplicationId"] == f"{job['id']}-0"
     assert asked["MessageGroupId"] == "deliver_notification"
 
 
-def test_a_subject_that_sns_does_not_take_is_made_to_fit(workshop: Workshop, messengers: Messengers) -> None:
-    deliver(workshop, "topic", subject="Grün " + "x" * 200)
+def test_a_subject_that_sns_does_not_take_is_made_to_fit(stage: Stage, messengers: Messengers) -> None:
+    deliver(stage, "topic", subject="Grün " + "x" * 200)
     [asked] = messengers.published
     assert asked["Subject"] == ("Gr?n " + "x" * 200)[:100]
 
 
-def test_of_several_numbers_none_is_told_twice_because_another_failed(
-    workshop: Workshop, messengers: Messengers
-) -> None:
+def test_of_several_numbers_none_is_told_twice_because_another_failed(stage: Stage, messengers: Messengers) -> None:
     numbers = ["+15550000001", "+15550000002", "+15550000003"]
-    job = deliver(workshop, "sms", *numbers)
+    job = deliver(stage, "sms", *numbers)
     assert (job["status"], job["progress_message"]) == ("pending", "1 of 3 told")
     messengers.refusals.append("InternalError")
     for _ in range(3):
-        job = go_on(workshop, job)
+        job = go_on(stage, job)
     assert (job["status"], job["result"]["message_ids"]) == ("completed", ["sns-1", "sns-2", "sns-3"])
     assert [asked["PhoneNumber"] for asked in messengers.published] == numbers
 
@@ -191,8 +174,8 @@ def notifications(db: psycopg.Connection) -> list[dict[str, Any]]:
         return cursor.execute("SELECT * FROM signalbox.notifications ORDER BY recipient").fetchall()
 
 
-def test_in_the_application_each_recipient_finds_a_row(workshop: Workshop, db: psycopg.Connection) -> None:
-    job = deliver(workshop, "in_app", "user-1", "user-2", subject="Signed", notification_id="n-1")
+def test_in_the_application_each_recipient_finds_a_row(stage: Stage, db: psycopg.Connection) -> None:
+    job = deliver(stage, "in_app", "user-1", "user-2", subject="Signed", notification_id="n-1")
     assert (job["status"], job["result"]) == ("completed", {"channel": "in_app", "new": 2})
     first, second = notifications(db)
     assert (first["recipient"], second["recipient"]) == ("user-1", "user-2")
@@ -201,10 +184,10 @@ def test_in_the_application_each_recipient_finds_a_row(workshop: Workshop, db: p
 
 
 def test_a_worker_that_is_lost_after_telling_tells_nobody_again(
-    workshop: Workshop, db: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, db: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job_id = submit(workshop, "in_app", "user-1")
-    known = workshop.job_types.find("deliver_notification")
+    job_id = submit(stage, "in_app", "user-1")
+    known = stage.job_types.find("deliver_notification")
     once = known.perform
 
     def be_lost(context: Any) -> Any:
@@ -213,54 +196,51 @@ def test_a_worker_that_is_lost_after_telling_tells_nobody_again(
         raise ConnectionResetError
 
     monkeypatch.setattr(known, "perform", be_lost)
-    workshop.work(job_id)
-    assert (workshop.job(job_id)["status"], len(notifications(db))) == ("pending", 1)
+    stage.work(job_id)
+    assert (stage.job(job_id)["status"], len(notifications(db))) == ("pending", 1)
     monkeypatch.setattr(known, "perform", once)
-    job = go_on(workshop, workshop.job(job_id))
+    job = go_on(stage, stage.job(job_id))
     assert (job["status"], job["result"]["new"], len(notifications(db))) == ("completed", 0, 1)
 
 
 @pytest.mark.parametrize("code", ["MessageRejected", "BadRequestException", "MailFromDomainNotVerifiedException"])
-def test_a_mail_that_ses_would_refuse_again_is_a_dead_letter(
-    workshop: Workshop, messengers: Messengers, code: str
-) -> None:
+def test_a_mail_that_ses_would_refuse_again_is_a_dead_letter(stage: Stage, messengers: Messengers, code: str) -> None:
     messengers.refusals.append(code)
-    job = deliver(workshop, "email", "a@b.example", subject="s")
+    job = deliver(stage, "email", "a@b.example", subject="s")
     assert (job["status"], job["error_details"]["message"]) == ("failed", f"SES: AWS refuses it, {code}")
-    assert workshop.dead_letter(job["id"])["failure_reason"] == "permanent"
+    assert stage.dead_letter(job["id"])["failure_reason"] == "permanent"
 
 
 @pytest.mark.parametrize("code", ["InvalidParameter", "NotFound", "EndpointDisabled", "AuthorizationError"])
 def test_a_message_that_sns_would_refuse_again_is_a_dead_letter(
-    workshop: Workshop, messengers: Messengers, code: str
+    stage: Stage, messengers: Messengers, code: str
 ) -> None:
     messengers.refusals.append(code)
-    assert deliver(workshop, "sms", "+15550000001")["status"] == "failed"
+    assert deliver(stage, "sms", "+15550000001")["status"] == "failed"
 
 
 @pytest.mark.parametrize("code", ["TooManyRequestsException", "LimitExceededException"])
-def test_throttling_spends_no_attempt(workshop: Workshop, messengers: Messengers, code: str) -> None:
+def test_throttling_spends_no_attempt(stage: Stage, messengers: Messengers, code: str) -> None:
     messengers.refusals.extend([code] * 4)  # the AWS client tries four times by itself
-    job = deliver(workshop, "email", "a@b.example", subject="s")
+    job = deliver(stage, "email", "a@b.example", subject="s")
     assert (job["status"], job["attempts"], job["error_details"]["type"]) == ("pending", 0, "RateLimited")
-    assert workshop.attempts(job["id"])[0]["status"] == "throttled"
+    assert stage.attempts(job["id"])[0]["status"] == "throttled"
 
 
 @pytest.mark.parametrize("code", ["SendingPausedException", "SomethingNew"])
-def test_any_other_error_of_aws_may_pass(workshop: Workshop, messengers: Messengers, code: str) -> None:
+def test_any_other_error_of_aws_may_pass(stage: Stage, messengers: Messengers, code: str) -> None:
     messengers.refusals.append(code)
-    job = deliver(workshop, "email", "a@b.example", subject="s")
+    job = deliver(stage, "email", "a@b.example", subject="s")
     assert (job["status"], job["attempts"], job["error_details"]["type"]) == ("pending", 1, "Transient")
     assert "b.example" not in json.dumps(job["error_details"])
-    assert go_on(workshop, job)["status"] == "completed"
+    assert go_on(stage, job)["status"] == "completed"
 
 
 def test_a_stack_without_a_sender_or_a_topic_says_so(
-    dsn: str, invokes: InvokeRecorder, db: psycopg.Connection, messengers: Messengers
+    dsn: str, invokes: AwsStandIn, db: psycopg.Connection, messengers: Messengers
 ) -> None:
-    with Stage(dsn, invokes) as stage:
-        workshop = Workshop(stage, db, JOB_TYPES)
-        mail, topic = deliver(workshop, "email", "a@b.example", subject="s"), deliver(workshop, "topic")
+    with Stage(dsn, invokes, db=db) as stage:
+        mail, topic = deliver(stage, "email", "a@b.example", subject="s"), deliver(stage, "topic")
     assert (mail["status"], topic["status"]) == ("failed", "failed")
     assert "SIGNALBOX_SENDER_ADDRESS" in mail["error_details"]["message"]
     assert "SIGNALBOX_NOTIFICATIONS_TOPIC_ARN" in topic["error_details"]["message"]
@@ -283,8 +263,8 @@ def test_a_stack_without_a_sender_or_a_topic_says_so(
     ],
 )  # fmt: skip
 def test_what_can_not_be_told_is_refused_when_it_is_submitted(
-    workshop: Workshop, channel: str, recipients: list[str], fields: dict[str, Any], words: str
+    stage: Stage, channel: str, recipients: list[str], fields: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(JobRefused) as caught:
-        submit(workshop, channel, *recipients, **fields)
+        submit(stage, channel, *recipients, **fields)
     assert words in str(caught.value)

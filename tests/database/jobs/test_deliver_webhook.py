@@ -27,12 +27,10 @@ from signalbox.job_types import JOB_TYPES
 from signalbox.job_types.webhooks import deliver_webhook
 from signalbox.job_types.webhooks.breaker import FAILURES_IN_A_ROW, Breaker
 from signalbox.packs.retry_policy import next_delay
-from tests.support.invoke_recorder import InvokeRecorder
-from tests.support.lane_stand_in import LaneStandIn
-from tests.support.stage import Stage
+from signalbox.testing.aws import AwsStandIn
+from signalbox.testing.stage import Stage
 from tests.support.tls_server import write_certificate
 from tests.support.webhook_receiver import Behaviour, Received, WebhookReceiver, answer, drip, pour, say
-from tests.support.workshop import Workshop
 
 KEY = "a key that both sides have"
 EVENT = {"passport": 17, "words": "grün & \u2028 schön", "done": True}
@@ -43,24 +41,22 @@ WITHIN = {"webhook_allow_http": "on", "webhook_ports": "1-65535", "webhook_allow
 class Post:
     """A worker that delivers webhooks, and the secret that they are signed with."""
 
-    def __init__(self, workshop: Workshop, secret: str) -> None:
-        self.workshop, self.secret = workshop, secret
+    def __init__(self, stage: Stage, secret: str) -> None:
+        self.stage, self.secret = stage, secret
 
     def submit(self, url: str, **fields: Any) -> str:
         given = {"url": url, "event_type": "passport.signed", "event": EVENT, "secret": self.secret} | fields
         payload = {name: value for name, value in given.items() if value is not None}
-        return self.workshop.submit("deliver_webhook", payload=payload).id
+        return self.stage.submit("deliver_webhook", payload=payload)
 
     def deliver(self, url: str, **fields: Any) -> dict[str, Any]:
         """The job, after its first attempt."""
         job_id = self.submit(url, **fields)
-        self.workshop.work(job_id)
-        return self.workshop.job(job_id)
+        self.stage.work(job_id)
+        return self.stage.job(job_id)
 
     def try_again(self, job: dict[str, Any]) -> dict[str, Any]:
-        self.workshop.make_due(job["id"])
-        self.workshop.work(str(job["id"]))
-        return self.workshop.job(job["id"])
+        return self.stage.step(str(job["id"]))
 
 
 class Names:
@@ -88,15 +84,10 @@ def breaker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def outside(moto: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A secret, and queues; answers the secret's name."""
-    with LaneStandIn() as lanes:
-        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-            monkeypatch.setenv(name, "test")
-        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", lanes.url)
-        monkeypatch.setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", moto)
-        yield new_secret(KEY)
+def outside(moto: str, invokes: AwsStandIn, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of a secret."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", moto)
+    return new_secret(KEY)
 
 
 def new_secret(text: str) -> str:
@@ -106,16 +97,16 @@ def new_secret(text: str) -> str:
 
 
 @pytest.fixture
-def post(dsn: str, invokes: InvokeRecorder, db: psycopg.Connection, outside: str) -> Iterator[Post]:
-    with Stage(dsn, invokes, **WITHIN) as stage:
-        yield Post(Workshop(stage, db, JOB_TYPES), outside)
+def post(dsn: str, invokes: AwsStandIn, db: psycopg.Connection, outside: str) -> Iterator[Post]:
+    with Stage(dsn, invokes, db=db, **WITHIN) as stage:
+        yield Post(stage, outside)
 
 
 @pytest.fixture
-def strict_post(dsn: str, invokes: InvokeRecorder, db: psycopg.Connection, outside: str) -> Iterator[Post]:
+def strict_post(dsn: str, invokes: AwsStandIn, db: psycopg.Connection, outside: str) -> Iterator[Post]:
     """As a stack is deployed, but for http and the ports."""
-    with Stage(dsn, invokes, webhook_allow_http="on", webhook_ports="1-65535") as stage:
-        yield Post(Workshop(stage, db, JOB_TYPES), outside)
+    with Stage(dsn, invokes, db=db, webhook_allow_http="on", webhook_ports="1-65535") as stage:
+        yield Post(stage, outside)
 
 
 def is_signed(request: Received, key: bytes | str, within: float = 60) -> bool:
@@ -223,7 +214,7 @@ def test_what_would_be_refused_again_is_a_dead_letter_at_once(post: Post, status
     with WebhookReceiver(answer(status)) as receiver:
         job = post.deliver(receiver.url())
     assert (job["status"], job["attempts"]) == ("failed", 1)
-    assert post.workshop.dead_letter(job["id"])["failure_reason"] == "permanent"
+    assert post.stage.dead_letter(job["id"])["failure_reason"] == "permanent"
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 304, 307, 308])
@@ -252,7 +243,7 @@ def test_a_receiver_that_fails_is_tried_twelve_times(post: Post, db: psycopg.Con
         assert job["status"] == "pending"
         job = post.try_again(job)
     assert (job["status"], job["attempts"]) == ("failed", 12)
-    assert post.workshop.dead_letter(job["id"])["failure_reason"] == "exhausted"
+    assert post.stage.dead_letter(job["id"])["failure_reason"] == "exhausted"
 
 
 def in_an_hour() -> str:
@@ -428,18 +419,21 @@ def test_the_next_address_is_tried_where_nobody_listens(post: Post, monkeypatch:
 
 
 def test_a_network_of_ours_may_be_refused_although_it_is_public(
-    dsn: str, invokes: InvokeRecorder, db: psycopg.Connection, outside: str
+    dsn: str, invokes: AwsStandIn, db: psycopg.Connection, outside: str
 ) -> None:
-    with Stage(dsn, invokes, **WITHIN, webhook_refused_networks="127.0.0.0/8") as stage, WebhookReceiver() as receiver:
-        job = Post(Workshop(stage, db, JOB_TYPES), outside).deliver(receiver.url())
+    with (
+        Stage(dsn, invokes, db=db, **WITHIN, webhook_refused_networks="127.0.0.0/8") as stage,
+        WebhookReceiver() as receiver,
+    ):
+        job = Post(stage, outside).deliver(receiver.url())
         assert (job["status"], receiver.connections) == ("failed", 0)
 
 
 def test_plain_http_and_odd_ports_are_for_stacks_that_say_so(
-    dsn: str, invokes: InvokeRecorder, db: psycopg.Connection, outside: str
+    dsn: str, invokes: AwsStandIn, db: psycopg.Connection, outside: str
 ) -> None:
-    with Stage(dsn, invokes, webhook_allowed_networks="127.0.0.0/8") as stage, WebhookReceiver() as receiver:
-        post = Post(Workshop(stage, db, JOB_TYPES), outside)
+    with Stage(dsn, invokes, db=db, webhook_allowed_networks="127.0.0.0/8") as stage, WebhookReceiver() as receiver:
+        post = Post(stage, outside)
         plain, odd = post.deliver(receiver.url()), post.deliver(receiver.url(scheme="https"))
         assert receiver.connections == 0
     assert "SIGNALBOX_WEBHOOK_ALLOW_HTTP" in plain["error_details"]["message"]
@@ -587,7 +581,7 @@ def test_a_secret_that_does_not_exist_is_named(post: Post) -> None:
 def test_a_secret_that_is_not_for_webhooks_is_never_read(post: Post, name: str) -> None:
     post.secret = name
     job = post.deliver("https://receiver.example/hook")
-    letter = post.workshop.dead_letter(job["id"])
+    letter = post.stage.dead_letter(job["id"])
     assert (letter["failure_reason"], letter["error_type"]) == ("permanent", "SigningKeyRefused")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import psycopg
@@ -11,11 +10,11 @@ import pytest
 from signalbox.errors import Unavailable
 from signalbox.packs.job_type import Lane
 from signalbox.tasks import dispatch_jobs
-from tests.support.invoke_recorder import InvokeRecorder
-from tests.support.job_rows import blocked_job, job, pending_job, queued_job, retried_job, statuses
-from tests.support.lane_stand_in import LaneStandIn
+from signalbox.testing.aws import AwsStandIn
+from signalbox.testing.rows import blocked_job, job, pending_job, queued_job, retried_job, statuses
+from signalbox.testing.stage import Stage
+from tests.support.at_once import at_once
 from tests.support.lock_waits import wait_for_no_lock
-from tests.support.sweeps import Sweeps, at_once
 
 SECOND, MINUTE, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(days=1)
 
@@ -26,27 +25,21 @@ def now() -> datetime:
     return datetime.now(UTC).replace(microsecond=0) + DAY
 
 
-@pytest.fixture
-def sweeps(dsn: str, invokes: InvokeRecorder, lanes: LaneStandIn) -> Iterator[Sweeps]:
-    with Sweeps(dsn, invokes) as sweeps:
-        yield sweeps
-
-
-def sent_to(lanes: LaneStandIn) -> dict[str, int]:
+def sent_to(lanes: AwsStandIn) -> dict[str, int]:
     """The jobs that were sent, with their delays."""
     return {message["job_id"]: message["delay"] for message in lanes.take()}
 
 
-def test_with_no_jobs_nothing_is_sent(sweeps: Sweeps, lanes: LaneStandIn, now: datetime) -> None:
-    assert sweeps.invoke("dispatch_jobs", now)["items"] == 0
+def test_with_no_jobs_nothing_is_sent(stage: Stage, lanes: AwsStandIn, now: datetime) -> None:
+    assert stage.run("dispatch_jobs", now)["items"] == 0
     assert not lanes.sent
 
 
 def test_a_job_whose_time_has_come_is_queued_and_sent(
-    sweeps: Sweeps, db: psycopg.Connection, lanes: LaneStandIn, now: datetime
+    stage: Stage, db: psycopg.Connection, lanes: AwsStandIn, now: datetime
 ) -> None:
     due = pending_job(db, now, lane="high", tenant="t1")
-    sweeps.invoke("dispatch_jobs", now)
+    stage.run("dispatch_jobs", now)
 
     found = job(db, due)
     assert (found["status"], found["sends"], found["send_at"]) == ("queued", 1, now + 2 * MINUTE)
@@ -55,11 +48,11 @@ def test_a_job_whose_time_has_come_is_queued_and_sent(
 
 
 def test_what_is_due_within_the_minute_waits_in_its_lane_for_its_time(
-    sweeps: Sweeps, db: psycopg.Connection, lanes: LaneStandIn, now: datetime
+    stage: Stage, db: psycopg.Connection, lanes: AwsStandIn, now: datetime
 ) -> None:
     soon, later = pending_job(db, now + 59.2 * SECOND), pending_job(db, now + 60 * SECOND)
     not_yet = pending_job(db, now + 61 * SECOND)
-    assert sweeps.invoke("dispatch_jobs", now)["items"] == 2
+    assert stage.run("dispatch_jobs", now)["items"] == 2
 
     assert sent_to(lanes) == {soon: 60, later: 60}
     assert statuses(db, soon, later, not_yet) == ["pending"] * 3
@@ -68,39 +61,39 @@ def test_what_is_due_within_the_minute_waits_in_its_lane_for_its_time(
 
 
 def test_a_job_that_waits_in_its_lane_is_not_sent_again_by_the_next_runs(
-    sweeps: Sweeps, db: psycopg.Connection, lanes: LaneStandIn, now: datetime
+    stage: Stage, db: psycopg.Connection, lanes: AwsStandIn, now: datetime
 ) -> None:
     pending_job(db, now + 59 * SECOND)
     for minute in range(3):
-        sweeps.invoke("dispatch_jobs", now + minute * MINUTE - SECOND)
+        stage.run("dispatch_jobs", now + minute * MINUTE - SECOND)
     assert len(lanes.take()) == 1
 
 
 def test_a_retry_whose_delayed_message_got_lost_is_sent_when_it_is_overdue(
-    sweeps: Sweeps, db: psycopg.Connection, lanes: LaneStandIn, now: datetime
+    stage: Stage, db: psycopg.Connection, lanes: AwsStandIn, now: datetime
 ) -> None:
     retry = retried_job(db, now - 2 * MINUTE)
     on_its_way = retried_job(db, now - 2 * MINUTE + SECOND)
-    sweeps.invoke("dispatch_jobs", now)
+    stage.run("dispatch_jobs", now)
     assert sent_to(lanes) == {retry: 0}
     assert statuses(db, retry, on_its_way) == ["queued", "pending"]
 
 
 def test_jobs_that_wait_for_others_are_left_alone(
-    sweeps: Sweeps, db: psycopg.Connection, lanes: LaneStandIn, now: datetime
+    stage: Stage, db: psycopg.Connection, lanes: AwsStandIn, now: datetime
 ) -> None:
     first = queued_job(db, now + MINUTE)
     blocked_job(db, on=first)
-    assert sweeps.invoke("dispatch_jobs", now)["items"] == 0
+    assert stage.run("dispatch_jobs", now)["items"] == 0
     assert not lanes.sent
 
 
 def test_in_an_empty_lane_a_message_is_lost_two_minutes_after_it_was_sent(
-    sweeps: Sweeps, db: psycopg.Connection, lanes: LaneStandIn, now: datetime
+    stage: Stage, db: psycopg.Connection, lanes: AwsStandIn, now: datetime
 ) -> None:
     lost, in_time = queued_job(db, now), queued_job(db, now + SECOND)
     queued_at = job(db, lost)["queued_at"]
-    assert sweeps.invoke("dispatch_jobs", now)["items"] == 1
+    assert stage.run("dispatch_jobs", now)["items"] == 1
 
     assert sent_to(lanes) == {lost: 0}
     assert (job(db, lost)["sends"], job(db, lost)["queued_at"]) == (1, queued_at)
@@ -108,31 +101,31 @@ def test_in_an_empty_lane_a_message_is_lost_two_minutes_after_it_was_sent(
 
 
 def test_in_a_lane_that_holds_messages_a_job_gets_more_time_and_then_a_second_message(
-    sweeps: Sweeps, db: psycopg.Connection, lanes: LaneStandIn, now: datetime
+    stage: Stage, db: psycopg.Connection, lanes: AwsStandIn, now: datetime
 ) -> None:
     waiting = queued_job(db, now)
-    lanes.sent.append(("normal", {"MessageBody": "{}"}))
+    lanes.sent.append(("signalbox-normal", {"MessageBody": "{}"}))
     looks = []
     for _ in range(6):
         now = job(db, waiting)["send_at"]
-        looks.append((sweeps.invoke("dispatch_jobs", now)["items"], job(db, waiting)["send_at"] - now))
+        looks.append((stage.run("dispatch_jobs", now)["items"], job(db, waiting)["send_at"] - now))
     assert looks == [(0, MINUTE), (0, 2 * MINUTE), (0, 4 * MINUTE), (1, 8 * MINUTE), (1, 15 * MINUTE), (1, 15 * MINUTE)]
 
 
 def test_a_long_queue_is_not_doubled(
-    sweeps: Sweeps, db: psycopg.Connection, lanes: LaneStandIn, now: datetime, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, db: psycopg.Connection, lanes: AwsStandIn, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dispatch_jobs, "BATCH", 2)
     monkeypatch.setattr(dispatch_jobs, "MOST_REPEATS", 4)
     for _ in range(9):
         queued_job(db, now, sends=5)
-    lanes.sent.append(("normal", {"MessageBody": "{}"}))
-    assert sweeps.invoke("dispatch_jobs", now)["items"] == 4
+    lanes.sent.append(("signalbox-normal", {"MessageBody": "{}"}))
+    assert stage.run("dispatch_jobs", now)["items"] == 4
     assert {row[0] for row in db.execute("SELECT send_at FROM signalbox.jobs")} == {now + 15 * MINUTE}
 
 
 def test_a_lane_that_is_down_keeps_its_jobs_and_the_others_are_served(
-    sweeps: Sweeps, db: psycopg.Connection, lanes: LaneStandIn, now: datetime
+    stage: Stage, db: psycopg.Connection, lanes: AwsStandIn, now: datetime
 ) -> None:
     lost = queued_job(db, now - MINUTE, lane="low")
     due = pending_job(db, now - 2 * MINUTE, lane="low")
@@ -140,99 +133,99 @@ def test_a_lane_that_is_down_keeps_its_jobs_and_the_others_are_served(
     others = [pending_job(db, now, lane="high"), queued_job(db, now, lane="normal"), pending_job(db, now, lane="heavy")]
     lanes.away.add("low")
     with pytest.raises(Unavailable, match="lane 'low'"):
-        sweeps.invoke("dispatch_jobs", now)
+        stage.run("dispatch_jobs", now)
     assert set(sent_to(lanes)) == set(others)
     assert statuses(db, lost, due, soon) == ["queued", "pending", "pending"]
 
     lanes.away.clear()
-    sweeps.invoke("dispatch_jobs", now + SECOND)
+    stage.run("dispatch_jobs", now + SECOND)
     assert set(sent_to(lanes)) == {lost, due, soon}
 
 
 def test_what_a_lane_refuses_after_it_was_queued_is_sent_later(
-    sweeps: Sweeps, db: psycopg.Connection, lanes: LaneStandIn, now: datetime
+    stage: Stage, db: psycopg.Connection, lanes: AwsStandIn, now: datetime
 ) -> None:
     due = pending_job(db, now)
     lanes.away.add("normal")
     with pytest.raises(Unavailable):
-        sweeps.invoke("dispatch_jobs", now)
+        stage.run("dispatch_jobs", now)
     assert statuses(db, due) == ["queued"]
     lanes.away.clear()
-    assert sweeps.invoke("dispatch_jobs", now + MINUTE)["items"] == 0
-    sweeps.invoke("dispatch_jobs", now + 2 * MINUTE)
+    assert stage.run("dispatch_jobs", now + MINUTE)["items"] == 0
+    stage.run("dispatch_jobs", now + 2 * MINUTE)
     assert sent_to(lanes) == {due: 0}
 
 
 def test_a_job_in_another_hand_is_passed_by(
-    sweeps: Sweeps, dsn: str, db: psycopg.Connection, lanes: LaneStandIn, now: datetime
+    stage: Stage, dsn: str, db: psycopg.Connection, lanes: AwsStandIn, now: datetime
 ) -> None:
     held, free = pending_job(db, now), pending_job(db, now)
     wait_for_no_lock(db)
     with psycopg.connect(dsn) as other:
         other.execute("SELECT FROM signalbox.jobs WHERE id = %s FOR UPDATE", (held,))
-        sweeps.invoke("dispatch_jobs", now)
+        stage.run("dispatch_jobs", now)
     assert sent_to(lanes) == {free: 0}
 
 
 def test_two_dispatchers_at_once_send_each_job_once(
-    dsn: str, invokes: InvokeRecorder, db: psycopg.Connection, lanes: LaneStandIn, now: datetime,
+    dsn: str, invokes: AwsStandIn, db: psycopg.Connection, lanes: AwsStandIn, now: datetime,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(dispatch_jobs, "BATCH", 7)
     jobs = [pending_job(db, now, lane=lane) for lane in Lane for _ in range(50)]
-    with Sweeps(dsn, invokes) as one, Sweeps(dsn, invokes) as other:
-        answers = at_once(lambda: one.invoke("dispatch_jobs", now), lambda: other.invoke("dispatch_jobs", now + MINUTE))
+    with Stage(dsn, invokes) as one, Stage(dsn, invokes) as other:
+        answers = at_once(lambda: one.run("dispatch_jobs", now), lambda: other.run("dispatch_jobs", now + MINUTE))
     assert sum(answer["items"] for answer in answers) == len(jobs)
     assert sorted(message["job_id"] for message in lanes.take()) == sorted(jobs)
 
 
 def test_a_budget_that_ends_leaves_the_rest_to_a_continuation(
-    sweeps: Sweeps, db: psycopg.Connection, lanes: LaneStandIn, now: datetime
+    stage: Stage, db: psycopg.Connection, lanes: AwsStandIn, now: datetime
 ) -> None:
     due = pending_job(db, now)
-    answer = sweeps.invoke("dispatch_jobs", now, seconds=10)  # the margin alone
+    answer = stage.run("dispatch_jobs", now, seconds=10)  # the margin alone
     assert (answer["items"], answer["more"]) == (0, True)
-    sweeps.deliver(now)
+    stage.deliver(now)
     assert sent_to(lanes) == {due: 0}
 
 
 def test_many_jobs_of_one_instant_all_go(
-    sweeps: Sweeps, db: psycopg.Connection, lanes: LaneStandIn, now: datetime, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, db: psycopg.Connection, lanes: AwsStandIn, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dispatch_jobs, "BATCH", 10)
     instant = now + 30 * SECOND
     jobs = {pending_job(db, instant) for _ in range(35)} | {pending_job(db, now) for _ in range(35)}
     for _ in range(15):
         queued_job(db, instant)  # between them, and none of ours
-    assert sweeps.invoke("dispatch_jobs", now)["items"] == 70
+    assert stage.run("dispatch_jobs", now)["items"] == 70
     assert set(sent_to(lanes)) == jobs
 
 
-def test_a_run_of_yesterday_counts_from_the_clock(sweeps: Sweeps, db: psycopg.Connection, lanes: LaneStandIn) -> None:
+def test_a_run_of_yesterday_counts_from_the_clock(stage: Stage, db: psycopg.Connection, lanes: AwsStandIn) -> None:
     """A slot that is caught up late, or a rule that fires late in its minute."""
     clock = datetime.now(UTC)
     due = pending_job(db, clock - SECOND)
-    sweeps.invoke("dispatch_jobs", clock - DAY)
+    stage.run("dispatch_jobs", clock - DAY)
     assert sent_to(lanes) == {due: 0}
     assert job(db, due)["send_at"] > clock + MINUTE
 
 
-def test_late_jobs_of_a_quiet_lane_bring_a_few_workers(
-    sweeps: Sweeps, db: psycopg.Connection, lanes: LaneStandIn
-) -> None:
+def test_late_jobs_of_a_quiet_lane_bring_a_few_workers(stage: Stage, db: psycopg.Connection, lanes: AwsStandIn) -> None:
     """Their messages may be with a worker that died. Those who come take up what waits beside."""
     late = [queued_job(db, datetime.now(UTC) + MINUTE) for _ in range(12)]
     db.execute("UPDATE signalbox.jobs SET queued_at = now() - interval '31 s'")
     queued_job(db, datetime.now(UTC) + MINUTE)
-    sweeps.invoke("dispatch_jobs", datetime.now(UTC))
+    stage.run("dispatch_jobs", datetime.now(UTC))
     assert sent_to(lanes) == dict.fromkeys(late[:10], 0)
 
 
 def test_late_jobs_of_a_lane_with_messages_are_left_to_it(
-    sweeps: Sweeps, db: psycopg.Connection, lanes: LaneStandIn
+    stage: Stage, db: psycopg.Connection, lanes: AwsStandIn
 ) -> None:
     queued_job(db, datetime.now(UTC) + MINUTE)
     db.execute("UPDATE signalbox.jobs SET queued_at = now() - interval '31 s'")
-    lanes.sent.append(("normal", {"MessageBody": '{"job_id": "another"}', "DelaySeconds": 0, "MessageGroupId": "-"}))
-    sweeps.invoke("dispatch_jobs", datetime.now(UTC))
+    lanes.sent.append(
+        ("signalbox-normal", {"MessageBody": '{"job_id": "another"}', "DelaySeconds": 0, "MessageGroupId": "-"})
+    )
+    stage.run("dispatch_jobs", datetime.now(UTC))
     assert list(sent_to(lanes)) == ["another"]

@@ -13,11 +13,10 @@ from psycopg import sql
 
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.error_details import conceal
-from tests.support.invoke_recorder import InvokeRecorder
+from signalbox.testing.aws import AwsStandIn
+from signalbox.testing.stage import NOON, Stage
 from tests.support.jobs import TEST_JOB_TYPES
-from tests.support.stage import NOON, Stage
-from tests.support.tasks import note_run
-from tests.support.workshop import Workshop
+from tests.support.tasks import TEST_TASKS, note_run
 
 MARKER = "marker-5e1d"
 TOLD = 'new row for relation "marked" violates check constraint "marked_amount_check" (23514, marked_amount_check)'
@@ -108,10 +107,12 @@ WAYS = [
 
 
 @pytest.fixture
-def stage(writer: str, invokes: InvokeRecorder, capfd: pytest.CaptureFixture[str]) -> Iterator[Stage]:
+def stage(
+    writer: str, db: psycopg.Connection, invokes: AwsStandIn, capfd: pytest.CaptureFixture[str]
+) -> Iterator[Stage]:
     """With a log of its own, which begins once the test listens: it writes to where the first of its name did."""
-    with Stage(writer, invokes, stack=f"details-{uuid4().hex[:8]}") as stage:
-        yield stage
+    with Stage(writer, invokes, db=db, stack=f"details-{uuid4().hex[:8]}") as stage:
+        yield stage.with_tasks(*TEST_TASKS).with_job_types(*TEST_JOB_TYPES)
 
 
 @pytest.fixture
@@ -134,11 +135,11 @@ def rows_of(db: psycopg.Connection) -> str:
     return "\n".join(texts())
 
 
-def fail_job(workshop: Workshop, job_type: str, way: Fail, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    monkeypatch.setattr(workshop.job_types.find(job_type), "perform", way)
-    job_id = workshop.submit(job_type, payload={"subject": "s"} if job_type == "note_job" else {}, max_attempts=1).id
-    workshop.work(job_id)
-    return workshop.job(job_id)
+def fail_job(stage: Stage, job_type: str, way: Fail, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    monkeypatch.setattr(stage.job_types.find(job_type), "perform", way)
+    job_id = stage.submit(job_type, payload={"subject": "s"} if job_type == "note_job" else {}, max_attempts=1)
+    stage.work(job_id)
+    return stage.job(job_id)
 
 
 @pytest.mark.usefixtures("marked", "lanes")
@@ -152,7 +153,7 @@ def test_a_failed_job_keeps_nothing_of_the_row_that_failed(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    job = fail_job(Workshop(stage, db, TEST_JOB_TYPES), job_type, way, monkeypatch)
+    job = fail_job(stage, job_type, way, monkeypatch)
     assert job["status"] == "failed"
     assert MARKER not in rows_of(db)
     assert MARKER not in "".join(capfd.readouterr())
@@ -162,7 +163,7 @@ def test_a_failed_job_keeps_nothing_of_the_row_that_failed(
 def test_what_is_kept_is_message_state_and_constraint(
     stage: Stage, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = fail_job(Workshop(stage, db, TEST_JOB_TYPES), "do_nothing", plainly, monkeypatch)
+    job = fail_job(stage, "do_nothing", plainly, monkeypatch)
     assert (job["error_details"]["type"], job["error_details"]["message"]) == ("CheckViolation", TOLD)
 
 
@@ -177,7 +178,7 @@ def test_a_failed_task_keeps_and_raises_nothing_of_the_row_that_failed(
 ) -> None:
     monkeypatch.setattr(note_run, "note_run", way)
     with pytest.raises(Exception) as caught:  # noqa: PT011 - each way has a type of its own
-        stage.invoke("note_run", NOON)
+        stage.run("note_run", NOON)
     assert MARKER not in "".join(traceback.format_exception(caught.value))
     assert db.execute("SELECT count(*) FROM signalbox.job_history WHERE status = 'failed'").fetchone() == (1,)
     assert MARKER not in rows_of(db)
@@ -188,23 +189,24 @@ def test_a_failed_task_keeps_and_raises_nothing_of_the_row_that_failed(
 def test_an_error_of_the_engines_own_statements_quotes_no_row(stage: Stage) -> None:
     """As an operation raises it, and Lambda passes it on to the log, the queue of failures and the command line."""
     with pytest.raises(psycopg.errors.CheckViolation) as caught:
-        fail(stage.engine.resources.database.connection())
+        fail(stage.app.resources.database.connection())
     assert str(caught.value) == TOLD
 
 
 @pytest.mark.usefixtures("marked", "lanes")
 def test_an_operator_may_ask_for_the_details(
     writer: str,
-    invokes: InvokeRecorder,
+    invokes: AwsStandIn,
     db: psycopg.Connection,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    with Stage(writer, invokes, stack=f"details-{uuid4().hex[:8]}", database_error_details="on") as stage:
-        job = fail_job(Workshop(stage, db, TEST_JOB_TYPES), "do_nothing", in_the_log, monkeypatch)
+    with Stage(writer, invokes, db=db, stack=f"details-{uuid4().hex[:8]}", database_error_details="on") as stage:
+        stage.with_tasks(*TEST_TASKS).with_job_types(*TEST_JOB_TYPES)
+        job = fail_job(stage, "do_nothing", in_the_log, monkeypatch)
         monkeypatch.setattr(note_run, "note_run", on_a_connection_of_its_own)
         with pytest.raises(psycopg.errors.CheckViolation, match=MARKER):
-            stage.invoke("note_run", NOON)
+            stage.run("note_run", NOON)
     assert f"DETAIL:  Failing row contains ({MARKER}, -1)." in job["error_details"]["message"]
     assert MARKER in "".join(capfd.readouterr())
 

@@ -14,8 +14,9 @@ import pytest
 
 from signalbox.errors import JobRefused
 from signalbox.job_types.tables import multipart_upload
+from signalbox.testing.stage import Stage
 from signalbox_laptop.stand_ins.faults import Fault
-from tests.support.depot import Depot
+from tests.support.bucket import Bucket
 
 ODD = ["plain", "", None, "a,b", 'say "x"', "two\nlines", "\\.", "\\N", "é🚂", " \t "]
 
@@ -33,14 +34,19 @@ def people(db: psycopg.Connection) -> None:
 
 
 @pytest.fixture
+def stage(transfers: Stage) -> Stage:
+    return transfers
+
+
+@pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """S3 takes parts of 5 MiB and more."""
     monkeypatch.setattr(multipart_upload, "PART", 5 << 20)
     monkeypatch.setattr(multipart_upload.Upload.__init__, "__kwdefaults__", {"gzip": False, "part": 5 << 20})
 
 
-def export(depot: Depot, **payload: Any) -> dict[str, Any]:
-    return depot.finish(depot.begin("export_table", {"table": "public.people"} | payload))
+def export(stage: Stage, **payload: Any) -> dict[str, Any]:
+    return stage.finish(stage.submit("export_table", payload={"table": "public.people"} | payload))
 
 
 def fill(db: psycopg.Connection, rows: int, width: int = 1000) -> None:
@@ -51,25 +57,25 @@ def fill(db: psycopg.Connection, rows: int, width: int = 1000) -> None:
     )
 
 
-def test_the_rows_are_written_as_csv_and_the_result_says_what_was(depot: Depot) -> None:
-    job = export(depot, columns=["id", "name", "at"])
+def test_the_rows_are_written_as_csv_and_the_result_says_what_was(stage: Stage, bucket: Bucket) -> None:
+    job = export(stage, columns=["id", "name", "at"])
     key = f"exports/public.people-{job['id']}.csv"
-    content = depot.get(key)
+    content = bucket.get(key)
     found = list(csv.reader(io.StringIO(content.decode(), newline="")))
     assert found[0] == ["id", "name", "at"]
     assert {row[1] for row in found[1:]} == {name or "" for name in ODD}
     assert {row[2] for row in found[1:]} == {"2026-03-10 11:00:00+00"}
-    assert job["output_files"] == [f"s3://{depot.bucket}/{key}"]
+    assert job["output_files"] == [f"s3://{bucket.name}/{key}"]
     assert job["result"] == {
-        "bucket": depot.bucket, "key": key, "rows": len(ODD), "bytes": len(content), "parts": 1,
+        "bucket": bucket.name, "key": key, "rows": len(ODD), "bytes": len(content), "parts": 1,
         "sha256": hashlib.sha256(content).hexdigest(),
     }  # fmt: skip
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_lines_of_json_hold_every_value_as_it_is(depot: Depot, packed: bool) -> None:
-    job = export(depot, format="jsonl", gzip=packed, key="out/people")
-    content = depot.get("out/people")
+def test_lines_of_json_hold_every_value_as_it_is(stage: Stage, bucket: Bucket, packed: bool) -> None:
+    job = export(stage, format="jsonl", gzip=packed, key="out/people")
+    content = bucket.get("out/people")
     lines = (gzip.decompress(content) if packed else content).decode().splitlines()
     found = sorted((json.loads(line) for line in lines), key=lambda row: row["id"])
     assert [row["name"] for row in found] == ODD
@@ -78,145 +84,155 @@ def test_lines_of_json_hold_every_value_as_it_is(depot: Depot, packed: bool) -> 
 
 
 @pytest.mark.parametrize("format_", ["csv", "jsonl"])
-def test_what_was_exported_can_be_imported(depot: Depot, format_: str) -> None:
+def test_what_was_exported_can_be_imported(stage: Stage, format_: str) -> None:
     columns = ["id", "part", "name", "at", "detail"]
-    key = export(depot, format=format_, gzip=True)["result"]["key"]
-    depot.db.execute("CREATE TABLE copies (LIKE people)")
-    job = depot.finish(depot.begin("import_table", {
+    key = export(stage, format=format_, gzip=True)["result"]["key"]
+    stage.db.execute("CREATE TABLE copies (LIKE people)")
+    job = stage.finish(stage.submit("import_table", payload={
         "key": key, "table": "public.copies", "format": format_, "gzip": True, "columns": columns,
     }))  # fmt: skip
     assert job["status"] == "completed", job["error_details"]
-    assert depot.rows("TABLE copies EXCEPT TABLE people") == depot.rows("TABLE people EXCEPT TABLE copies") == []
+    assert (
+        stage.db.execute("TABLE copies EXCEPT TABLE people").fetchall()
+        == stage.db.execute("TABLE people EXCEPT TABLE copies").fetchall()
+        == []
+    )
 
 
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx"]
 
 
 @pytest.mark.parametrize("size", [None, 2])
-def test_a_spreadsheet_can_be_kept_from_reading_texts_as_formulas(depot: Depot, size: int | None) -> None:
-    depot.db.execute("CREATE TABLE cells (n int PRIMARY KEY, said text, tag varchar(9), fixed char(4), at date)")
+def test_a_spreadsheet_can_be_kept_from_reading_texts_as_formulas(
+    stage: Stage, bucket: Bucket, size: int | None
+) -> None:
+    stage.db.execute("CREATE TABLE cells (n int PRIMARY KEY, said text, tag varchar(9), fixed char(4), at date)")
     for number, text in enumerate([*FORMULAS, "a=1", " =1", "", None]):
-        depot.db.execute("INSERT INTO cells VALUES (%s, %s, %s, '=x', '2026-03-10')", (-number, text, text))
-    job = export(depot, table="public.cells", escape_formulas=True, header=False, rows_per_file=size)
-    files = [name.partition(f"{depot.bucket}/")[2] for name in job["output_files"] if name.endswith(".csv")]
-    found = [row for key in files for row in csv.reader(io.StringIO(depot.get(key).decode(), newline=""))]
+        stage.db.execute("INSERT INTO cells VALUES (%s, %s, %s, '=x', '2026-03-10')", (-number, text, text))
+    job = export(stage, table="public.cells", escape_formulas=True, header=False, rows_per_file=size)
+    files = [name.partition(f"{bucket.name}/")[2] for name in job["output_files"] if name.endswith(".csv")]
+    found = [row for key in files for row in csv.reader(io.StringIO(bucket.get(key).decode(), newline=""))]
     assert job["result"]["rows"] == len(found) == 10
     written = [f"'{text}" for text in FORMULAS] + ["a=1", " =1", "", ""]
     assert {int(n): (said, tag) for n, said, tag, *_ in found} == {-n: (one, one) for n, one in enumerate(written)}
     assert {(fixed, at) for *_, fixed, at in found} == {("'=x  ", "2026-03-10")}, "numbers and dates stay what they are"
 
 
-def test_null_and_an_empty_text_stay_apart_beside_escaped_formulas(depot: Depot) -> None:
-    depot.db.execute("CREATE TABLE cells (said text)")
-    depot.db.execute("INSERT INTO cells VALUES (''), (NULL)")
-    export(depot, table="public.cells", escape_formulas=True, key="out.csv")
-    assert depot.get("out.csv") == b'said\n""\n\n'
+def test_null_and_an_empty_text_stay_apart_beside_escaped_formulas(stage: Stage, bucket: Bucket) -> None:
+    stage.db.execute("CREATE TABLE cells (said text)")
+    stage.db.execute("INSERT INTO cells VALUES (''), (NULL)")
+    export(stage, table="public.cells", escape_formulas=True, key="out.csv")
+    assert bucket.get("out.csv") == b'said\n""\n\n'
 
 
-def test_by_default_texts_are_exported_as_they_are(depot: Depot) -> None:
-    depot.db.execute("CREATE TABLE cells (said text)")
-    depot.db.execute("INSERT INTO cells VALUES ('=1+1')")
-    export(depot, table="public.cells", key="out.csv")
-    assert depot.get("out.csv") == b"said\n=1+1\n"
+def test_by_default_texts_are_exported_as_they_are(stage: Stage, bucket: Bucket) -> None:
+    stage.db.execute("CREATE TABLE cells (said text)")
+    stage.db.execute("INSERT INTO cells VALUES ('=1+1')")
+    export(stage, table="public.cells", key="out.csv")
+    assert bucket.get("out.csv") == b"said\n=1+1\n"
 
 
-def test_only_the_rows_that_are_asked_for(depot: Depot) -> None:
-    assert export(depot, where={"part": "a", "id": 6})["result"]["rows"] == 1
-    assert export(depot, where={"name": None})["result"]["rows"] == 1
-    assert export(depot, where={"name": "' OR true --"})["result"]["rows"] == 0
+def test_only_the_rows_that_are_asked_for(stage: Stage) -> None:
+    assert export(stage, where={"part": "a", "id": 6})["result"]["rows"] == 1
+    assert export(stage, where={"name": None})["result"]["rows"] == 1
+    assert export(stage, where={"name": "' OR true --"})["result"]["rows"] == 0
 
 
-def test_a_view_and_a_table_without_rows_are_exported_too(depot: Depot) -> None:
-    depot.db.execute("CREATE VIEW names AS SELECT name FROM people")
-    assert export(depot, table="public.names")["result"]["rows"] == len(ODD)
-    depot.db.execute("TRUNCATE people")
-    job = export(depot, key="empty.csv")
-    assert (job["result"]["rows"], depot.get("empty.csv")) == (0, b"id,part,name,at,detail\n")
-    export(depot, key="nothing.csv", header=False)
-    assert depot.get("nothing.csv") == b""
+def test_a_view_and_a_table_without_rows_are_exported_too(stage: Stage, bucket: Bucket) -> None:
+    stage.db.execute("CREATE VIEW names AS SELECT name FROM people")
+    assert export(stage, table="public.names")["result"]["rows"] == len(ODD)
+    stage.db.execute("TRUNCATE people")
+    job = export(stage, key="empty.csv")
+    assert (job["result"]["rows"], bucket.get("empty.csv")) == (0, b"id,part,name,at,detail\n")
+    export(stage, key="nothing.csv", header=False)
+    assert bucket.get("nothing.csv") == b""
 
 
 @pytest.mark.usefixtures("small_parts")
-def test_what_is_larger_than_a_part_comes_in_parts_and_whole(depot: Depot) -> None:
-    fill(depot.db, 12_000)
-    job = export(depot, columns=["id", "name"], key="out/large.csv")
-    content = depot.get("out/large.csv")
+def test_what_is_larger_than_a_part_comes_in_parts_and_whole(stage: Stage, bucket: Bucket) -> None:
+    fill(stage.db, 12_000)
+    job = export(stage, columns=["id", "name"], key="out/large.csv")
+    content = bucket.get("out/large.csv")
     assert (job["result"]["parts"], job["result"]["rows"]) == (3, 12_000)
     assert hashlib.sha256(content).hexdigest() == job["result"]["sha256"]
     assert len(content.splitlines()) == 12_001
-    assert depot.s3.list_multipart_uploads(Bucket=depot.bucket).get("Uploads", []) == []
+    assert bucket.s3.list_multipart_uploads(Bucket=bucket.name).get("Uploads", []) == []
 
 
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("at", ["partNumber=1", "partNumber=3", "POST /"])
-def test_what_fails_halfway_leaves_nothing_behind_and_comes_again(depot: Depot, at: str) -> None:
-    fill(depot.db, 12_000)
+def test_what_fails_halfway_leaves_nothing_behind_and_comes_again(stage: Stage, bucket: Bucket, at: str) -> None:
+    fill(stage.db, 12_000)
     asked = {"table": "public.people", "columns": ["id", "name"], "key": "out/large.csv"}
-    job_id = depot.begin("export_table", asked)
+    job_id = stage.submit("export_table", payload=asked)
     if at == "POST /":
-        depot.front.faults.add(Fault(matching="uploadId", times=None, status=503))
+        bucket.front.faults.add(Fault(matching="uploadId", times=None, status=503))
     else:
-        depot.front.faults.add(Fault(matching=at, times=None, status=503))
-    assert depot.step(job_id)["status"] == "pending"
-    assert depot.keys() == []
-    depot.front.faults.replace([])
-    job = depot.finish(job_id)
-    assert (job["status"], depot.keys()) == ("completed", ["out/large.csv"])
-    left = depot.s3.list_multipart_uploads(Bucket=depot.bucket).get("Uploads", [])
+        bucket.front.faults.add(Fault(matching=at, times=None, status=503))
+    assert stage.step(job_id)["status"] == "pending"
+    assert bucket.keys() == []
+    bucket.front.faults.replace([])
+    job = stage.finish(job_id)
+    assert (job["status"], bucket.keys()) == ("completed", ["out/large.csv"])
+    left = bucket.s3.list_multipart_uploads(Bucket=bucket.name).get("Uploads", [])
     # Where S3 takes no call at all, there is nobody to abort it: the bucket's lifecycle rule does.
     assert len(left) == (1 if at == "POST /" else 0)
 
 
-def test_one_file_is_one_snapshot(depot: Depot, monkeypatch: pytest.MonkeyPatch) -> None:
-    fill(depot.db, 20_000, width=500)
+def test_one_file_is_one_snapshot(stage: Stage, bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(stage.db, 20_000, width=500)
     write, other = multipart_upload.Upload.write, iter([True])
 
     def change_the_table(self: multipart_upload.Upload, content: bytes) -> None:
         if next(other, False):
-            depot.db.execute("UPDATE people SET name = 'changed'")
-            depot.db.execute("INSERT INTO people VALUES (99999, 'z', 'new')")
+            stage.db.execute("UPDATE people SET name = 'changed'")
+            stage.db.execute("INSERT INTO people VALUES (99999, 'z', 'new')")
         write(self, content)
 
     monkeypatch.setattr(multipart_upload.Upload, "write", change_the_table)
-    job = export(depot, columns=["name"], key="out.csv")
+    job = export(stage, columns=["name"], key="out.csv")
     assert job["result"]["rows"] == 20_000
-    assert b"changed" not in depot.get("out.csv")
+    assert b"changed" not in bucket.get("out.csv")
 
 
-def test_a_retry_overwrites_what_was_there(depot: Depot) -> None:
-    job_id = depot.begin("export_table", {"table": "public.people"})
-    depot.front.faults.add(Fault(matching="PUT", lost=True))
-    assert depot.step(job_id)["status"] == "pending"
-    [key] = depot.keys()
-    depot.front.faults.replace([])
-    assert depot.finish(job_id)["result"]["key"] == key
-    assert depot.keys() == [key]
+def test_a_retry_overwrites_what_was_there(stage: Stage, bucket: Bucket) -> None:
+    job_id = stage.submit("export_table", payload={"table": "public.people"})
+    bucket.front.faults.add(Fault(matching="PUT", lost=True))
+    assert stage.step(job_id)["status"] == "pending"
+    [key] = bucket.keys()
+    bucket.front.faults.replace([])
+    assert stage.finish(job_id)["result"]["key"] == key
+    assert bucket.keys() == [key]
 
 
 @pytest.mark.parametrize("size", [1, 3, 5, 10, 11])
 @pytest.mark.parametrize("crash", [False, True])
 def test_files_of_so_many_rows_hold_every_row_once_and_a_manifest_tells_of_them(
-    depot: Depot, size: int, crash: bool
+    stage: Stage, bucket: Bucket, size: int, crash: bool
 ) -> None:
-    job_id = depot.begin("export_table", {"table": "public.people", "rows_per_file": size, "columns": ["part", "id"]})
+    job_id = stage.submit(
+        "export_table", payload={"table": "public.people", "rows_per_file": size, "columns": ["part", "id"]}
+    )
     if crash:
-        depot.step(job_id)
-        depot.front.faults.add(Fault(matching="PUT", lost=True, times=4))
-        depot.step(job_id)
-        depot.front.faults.replace([])
-    job = depot.finish(job_id)
+        stage.step(job_id)
+        bucket.front.faults.add(Fault(matching="PUT", lost=True, times=4))
+        stage.step(job_id)
+        bucket.front.faults.replace([])
+    job = stage.finish(job_id)
     folder = f"exports/public.people-{job_id}"
-    manifest = json.loads(depot.get(f"{folder}/manifest.json"))
+    manifest = json.loads(bucket.get(f"{folder}/manifest.json"))
     found: list[str] = []
     for file in manifest["files"]:
-        content = depot.get(file["key"])
+        content = bucket.get(file["key"])
         lines = content.decode().splitlines()[1:]
         assert (file["rows"], file["sha256"]) == (len(lines), hashlib.sha256(content).hexdigest())
         found += lines
-    assert found == [f"{part},{id_}" for part, id_ in depot.rows("SELECT part, id FROM people ORDER BY part, id")]
+    assert found == [
+        f"{part},{id_}" for part, id_ in stage.db.execute("SELECT part, id FROM people ORDER BY part, id").fetchall()
+    ]
     assert len(manifest["files"]) == -(-len(ODD) // size)
     assert manifest["rows"] == job["result"]["rows"] == len(ODD)
-    assert job["output_files"] == [f"s3://{depot.bucket}/{key}" for key in depot.keys()[1:] + depot.keys()[:1]]
+    assert job["output_files"] == [f"s3://{bucket.name}/{key}" for key in bucket.keys()[1:] + bucket.keys()[:1]]
 
 
 @pytest.mark.parametrize(
@@ -232,10 +248,10 @@ def test_files_of_so_many_rows_hold_every_row_once_and_a_manifest_tells_of_them(
     ],
 )
 def test_a_payload_that_makes_no_sense_is_refused_when_it_is_submitted(
-    depot: Depot, payload: dict[str, Any], said: str
+    stage: Stage, payload: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(JobRefused, match=said):
-        depot.begin("export_table", {"table": "public.people"} | payload)
+        stage.submit("export_table", payload={"table": "public.people"} | payload)
 
 
 @pytest.mark.parametrize(
@@ -253,33 +269,33 @@ def test_a_payload_that_makes_no_sense_is_refused_when_it_is_submitted(
         ({"where": {"id": "x"}}, "invalid input syntax"),
     ],
 )
-def test_what_is_not_there_or_not_allowed_fails_for_good(depot: Depot, payload: dict[str, Any], said: str) -> None:
-    job = export(depot, **payload)
+def test_what_is_not_there_or_not_allowed_fails_for_good(stage: Stage, payload: dict[str, Any], said: str) -> None:
+    job = export(stage, **payload)
     assert (job["status"], job["attempts"]) == ("failed", 1)
     assert said in job["error_details"]["message"]
 
 
-def test_a_bucket_that_is_not_listed_is_never_written(depot: Depot) -> None:
-    archive = f"archive-{depot.bucket}"
-    depot.s3.create_bucket(Bucket=archive)
-    job = export(depot, bucket=archive, key="archive.csv")
+def test_a_bucket_that_is_not_listed_is_never_written(stage: Stage, bucket: Bucket) -> None:
+    archive = f"archive-{bucket.name}"
+    bucket.s3.create_bucket(Bucket=archive)
+    job = export(stage, bucket=archive, key="archive.csv")
     assert (job["status"], job["attempts"]) == ("failed", 1)
-    assert "Contents" not in depot.s3.list_objects_v2(Bucket=archive)
+    assert "Contents" not in bucket.s3.list_objects_v2(Bucket=archive)
 
 
-def test_a_listed_bucket_is_written(depot: Depot) -> None:
-    depot.s3.create_bucket(Bucket=depot.other_bucket)
-    job = export(depot, bucket=depot.other_bucket, key="out.csv")
-    assert job["output_files"] == [f"s3://{depot.other_bucket}/out.csv"]
+def test_a_listed_bucket_is_written(stage: Stage, bucket: Bucket) -> None:
+    bucket.s3.create_bucket(Bucket=f"other-{bucket.name}")
+    job = export(stage, bucket=f"other-{bucket.name}", key="out.csv")
+    assert job["output_files"] == [f"s3://{f'other-{bucket.name}'}/out.csv"]
 
 
-def test_files_of_so_many_rows_need_a_primary_key(depot: Depot) -> None:
-    depot.db.execute("CREATE VIEW names AS SELECT name FROM people")
-    assert "primary key" in export(depot, table="public.names", rows_per_file=5)["error_details"]["message"]
+def test_files_of_so_many_rows_need_a_primary_key(stage: Stage) -> None:
+    stage.db.execute("CREATE VIEW names AS SELECT name FROM people")
+    assert "primary key" in export(stage, table="public.names", rows_per_file=5)["error_details"]["message"]
 
 
-def test_a_refusal_by_s3_fails_the_job_for_good(depot: Depot) -> None:
-    depot.front.faults.add(Fault(matching="PUT", status=403))
-    job = export(depot)
+def test_a_refusal_by_s3_fails_the_job_for_good(stage: Stage, bucket: Bucket) -> None:
+    bucket.front.faults.add(Fault(matching="PUT", status=403))
+    job = export(stage)
     assert (job["status"], job["attempts"]) == ("failed", 1)
     assert "403" in job["error_details"]["message"]

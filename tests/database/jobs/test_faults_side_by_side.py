@@ -15,13 +15,11 @@ import pytest
 
 from signalbox.packs.job_type import JobType
 from signalbox.postgres import connection
+from signalbox.testing.stage import Stage
 from signalbox.worker import attempt, driver
 from tests.support.jobs.act import ACTS
 from tests.support.jobs.faults import DEEDS, HANG_SECONDS, KINDS, note
-from tests.support.lane_stand_in import LaneStandIn
 from tests.support.lost_session import lose_session
-from tests.support.stage import Stage
-from tests.support.workshop import Workshop
 
 MODULE, TIMEOUT = "tests.support.jobs.act", timedelta(seconds=20)
 TYPES = (
@@ -34,30 +32,30 @@ TYPES = (
 
 
 @pytest.fixture
-def workshop(stage: Stage, db: psycopg.Connection, lanes: LaneStandIn) -> Workshop:
+def stage(stage: Stage, db: psycopg.Connection) -> Stage:
     db.execute("CREATE TABLE notes (job_id uuid PRIMARY KEY)")
     db.execute("GRANT SELECT, INSERT ON notes TO signalbox_writer")
-    return Workshop(stage, db, TYPES)
+    return stage.with_job_types(*TYPES)
 
 
-def submit(workshop: Workshop, act: Callable[[Any], Any], job_type: str = "act", **fields: Any) -> str:
+def submit(stage: Stage, act: Callable[[Any], Any], job_type: str = "act", **fields: Any) -> str:
     """With one attempt."""
     name = f"{act.__name__} {id(act)}"
     ACTS[name] = act
-    return workshop.submit(job_type, payload={"name": name}, max_attempts=1, **fields).id
+    return stage.submit(job_type, payload={"name": name}, max_attempts=1, **fields)
 
 
-def states(workshop: Workshop, *ids: str) -> list[tuple[str, int]]:
+def states(stage: Stage, *ids: str) -> list[tuple[str, int]]:
     """Status and attempts of each."""
-    return [(job["status"], job["attempts"]) for job in map(workshop.job, ids)]
+    return [(job["status"], job["attempts"]) for job in map(stage.job, ids)]
 
 
 # ---- no connection
 
 
 @contextmanager
-def all_lent(workshop: Workshop) -> Iterator[None]:
-    pool = workshop.engine.resources.pool
+def all_lent(stage: Stage) -> Iterator[None]:
+    pool = stage.app.resources.pool
     with ExitStack() as lent:
         for _ in range(pool.size):
             lent.enter_context(pool.lend())
@@ -65,62 +63,60 @@ def all_lent(workshop: Workshop) -> Iterator[None]:
 
 
 @contextmanager
-def none_opened(workshop: Workshop) -> Iterator[None]:
+def none_opened(stage: Stage) -> Iterator[None]:
     """Postgres refuses new connections of all but superusers; the worker keeps its own."""
-    workshop.engine.resources.database.connection()
-    [name] = workshop.db.execute("SELECT quote_ident(current_database())").fetchone() or ("",)
-    workshop.db.execute(f"ALTER DATABASE {name} CONNECTION LIMIT 1".encode())
+    stage.app.resources.database.connection()
+    [name] = stage.db.execute("SELECT quote_ident(current_database())").fetchone() or ("",)
+    stage.db.execute(f"ALTER DATABASE {name} CONNECTION LIMIT 1".encode())
     yield
-    workshop.db.execute(f"ALTER DATABASE {name} CONNECTION LIMIT -1".encode())
+    stage.db.execute(f"ALTER DATABASE {name} CONNECTION LIMIT -1".encode())
 
 
 @contextmanager
-def all_broken(workshop: Workshop) -> Iterator[None]:
+def all_broken(stage: Stage) -> Iterator[None]:
     """Each connection is lost after the last look at it."""
-    with workshop.engine.resources.pool.lend() as last:
+    with stage.app.resources.pool.lend() as last:
         last.connection()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(connection, "has_gone", lambda _: False)
-        lose_session(workshop.engine.resources.settings.database_url or "")
+        lose_session(stage.app.resources.settings.database_url or "")
         yield
 
 
 @pytest.mark.parametrize("kind", ["act_within", "act_alone"])
 @pytest.mark.parametrize("fault", [all_lent, none_opened, all_broken])
 def test_transactional_job_without_a_connection_is_given_back_uncharged(
-    workshop: Workshop, fault: Any, kind: str, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, fault: Any, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(attempt, "CONNECTION_PATIENCE_SECONDS", 0.2)
-    job_id, beside = submit(workshop, note, kind), submit(workshop, lambda _: None)
-    with fault(workshop):
-        workshop.work(job_id, beside)
-    assert states(workshop, job_id, beside) == [("pending", 0), ("completed", 1)]
-    assert [one["status"] for one in workshop.attempts(job_id)] == ["released"]
-    workshop.make_due(job_id)
-    workshop.work(job_id)
-    assert states(workshop, job_id) == [("completed", 1)]
-    assert workshop.db.execute("SELECT job_id::text FROM notes").fetchall() == [(job_id,)]
+    job_id, beside = submit(stage, note, kind), submit(stage, lambda _: None)
+    with fault(stage):
+        stage.work(job_id, beside)
+    assert states(stage, job_id, beside) == [("pending", 0), ("completed", 1)]
+    assert [one["status"] for one in stage.attempts(job_id)] == ["released"]
+    stage.make_due(job_id)
+    stage.work(job_id)
+    assert states(stage, job_id) == [("completed", 1)]
+    assert stage.db.execute("SELECT job_id::text FROM notes").fetchall() == [(job_id,)]
 
 
-def test_job_that_waits_for_a_connection_is_not_taken_for_one_that_hangs(
-    workshop: Workshop, recycled: list[int]
-) -> None:
-    job_id = submit(workshop, note, timeout=timedelta(seconds=1))
+def test_job_that_waits_for_a_connection_is_not_taken_for_one_that_hangs(stage: Stage, recycled: list[int]) -> None:
+    job_id = submit(stage, note, timeout=timedelta(seconds=1))
     lent = ExitStack()
-    lent.enter_context(all_lent(workshop))
+    lent.enter_context(all_lent(stage))
     back = threading.Timer(1.5, lent.close)
     back.start()
-    workshop.work(job_id)
+    stage.work(job_id)
     back.join()
-    assert (states(workshop, job_id), recycled) == ([("completed", 1)], [])
+    assert (states(stage, job_id), recycled) == ([("completed", 1)], [])
 
 
-def test_job_that_gets_no_connection_until_the_end_of_its_worker_is_given_back_uncharged(workshop: Workshop) -> None:
-    job_id = submit(workshop, note)
-    with all_lent(workshop):
-        workshop.work(job_id, seconds=10.5)
-    assert states(workshop, job_id) == [("pending", 0)]
-    assert [one["status"] for one in workshop.attempts(job_id)] == ["released"]
+def test_job_that_gets_no_connection_until_the_end_of_its_worker_is_given_back_uncharged(stage: Stage) -> None:
+    job_id = submit(stage, note)
+    with all_lent(stage):
+        stage.work(job_id, seconds=10.5)
+    assert states(stage, job_id) == [("pending", 0)]
+    assert [one["status"] for one in stage.attempts(job_id)] == ["released"]
 
 
 # ---- whatever a job does
@@ -135,7 +131,7 @@ def recycled(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return codes
 
 
-def neighbours(workshop: Workshop, at_once: int = 0) -> list[str]:
+def neighbours(stage: Stage, at_once: int = 0) -> list[str]:
     """Four of each kind; those that share connections wait until so many of their kind have one."""
     gate, present = threading.Barrier(max(1, at_once), timeout=20), list[int]()
 
@@ -152,29 +148,29 @@ def neighbours(workshop: Workshop, at_once: int = 0) -> list[str]:
             while len(present) < at_once:
                 await asyncio.sleep(0.01)
 
-    return [submit(workshop, write_on_loop if kind == "act_async" else write, kind) for kind in KINDS * 4]
+    return [submit(stage, write_on_loop if kind == "act_async" else write, kind) for kind in KINDS * 4]
 
 
 @pytest.mark.parametrize(("deed", "kind"), DEEDS)
-def test_culprit_alone_is_charged(workshop: Workshop, recycled: list[int], deed: str, kind: str) -> None:
+def test_culprit_alone_is_charged(stage: Stage, recycled: list[int], deed: str, kind: str) -> None:
     act, becomes = DEEDS[deed, kind]
     limit = timedelta(seconds=0.3 if deed in ("spin", "sleep in C") else 20)
-    culprits = [submit(workshop, act, kind, timeout=limit) for _ in range(2)]
-    beside = neighbours(workshop)
-    workshop.work(culprits[0], *beside[:8], culprits[1], *beside[8:])
-    broken_off = [id_ for id_ in beside if workshop.job(id_)["status"] != "completed"]
+    culprits = [submit(stage, act, kind, timeout=limit) for _ in range(2)]
+    beside = neighbours(stage)
+    stage.work(culprits[0], *beside[:8], culprits[1], *beside[8:])
+    broken_off = [id_ for id_ in beside if stage.job(id_)["status"] != "completed"]
     assert bool(recycled) == bool(broken_off) or not broken_off
     time.sleep(HANG_SECONDS if recycled else 0)
-    workshop.make_due(*broken_off)
-    after = neighbours(workshop, at_once=4)
-    workshop.work(*broken_off, *after)
-    assert states(workshop, *culprits) == [(becomes, 1)] * 2
-    assert states(workshop, *beside, *after) == [("completed", 1)] * 32
-    assert workshop.db.execute("SELECT count(*) FROM notes").fetchone() == (32,)
+    stage.make_due(*broken_off)
+    after = neighbours(stage, at_once=4)
+    stage.work(*broken_off, *after)
+    assert states(stage, *culprits) == [(becomes, 1)] * 2
+    assert states(stage, *beside, *after) == [("completed", 1)] * 32
+    assert stage.db.execute("SELECT count(*) FROM notes").fetchone() == (32,)
 
 
-def test_job_whose_module_ends_the_process_is_charged_alone(workshop: Workshop) -> None:
-    culprit, beside = submit(workshop, note), neighbours(workshop)
-    workshop.db.execute("UPDATE signalbox.jobs SET job_type = 'exits' WHERE id = %s", (culprit,))
-    workshop.work(culprit, *beside)
-    assert states(workshop, culprit, *beside) == [("failed", 1), *[("completed", 1)] * 16]
+def test_job_whose_module_ends_the_process_is_charged_alone(stage: Stage) -> None:
+    culprit, beside = submit(stage, note), neighbours(stage)
+    stage.db.execute("UPDATE signalbox.jobs SET job_type = 'exits' WHERE id = %s", (culprit,))
+    stage.work(culprit, *beside)
+    assert states(stage, culprit, *beside) == [("failed", 1), *[("completed", 1)] * 16]

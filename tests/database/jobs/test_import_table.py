@@ -20,10 +20,11 @@ from signalbox.jobs.end_record import EndRecord
 from signalbox.jobs.verdict import Verdict
 from signalbox.postgres.connection import OwnConnection
 from signalbox.runtime.settings import Settings
+from signalbox.testing.stage import Stage
 from signalbox.worker.lease import finish
 from signalbox_laptop.stand_ins.faults import Fault
-from tests.support.depot import Depot
-from tests.support.letters import Letters
+from tests.support.bucket import Bucket
+from tests.support.dead_letters import letter_of, redrive
 from tests.support.lost_session import lose_session
 
 
@@ -49,19 +50,34 @@ LEAST = {name: getattr(import_table, name) for name in ("LEAST_CHUNK", "LEAST_PA
 HUNDRED = "id,name,age,note\n" + "".join(f"{n},name {n},{n},x\n" for n in range(100))
 
 
+@pytest.fixture
+def stage(transfers: Stage) -> Stage:
+    return transfers
+
+
+def bring(stage: Stage, bucket: Bucket, content: bytes | str, **payload: Any) -> dict[str, Any]:
+    """Import it; return the job's row."""
+    asked = {"key": bucket.put(content), "table": "public.people"} | payload
+    return stage.finish(stage.submit("import_table", payload=asked))
+
+
+def read_rows(stage: Stage, statement: str = "SELECT * FROM people ORDER BY 1") -> list[Any]:
+    return stage.db.execute(statement.encode()).fetchall()
+
+
 # ---- the ordinary way
 
 
-def test_a_csv_file_becomes_rows(depot: Depot) -> None:
-    job = depot.bring('id,name,age,note\n1,Ada,36,"a ""b"",\nc"\n2,Bö 🚂,,""\n')
+def test_a_csv_file_becomes_rows(stage: Stage, bucket: Bucket) -> None:
+    job = bring(stage, bucket, 'id,name,age,note\n1,Ada,36,"a ""b"",\nc"\n2,Bö 🚂,,""\n')
     assert (job["status"], job["progress_percent"]) == ("completed", 100), job["error_details"]
-    assert depot.rows() == [(1, "Ada", 36, 'a "b",\nc'), (2, "Bö 🚂", None, "")]
+    assert read_rows(stage) == [(1, "Ada", 36, 'a "b",\nc'), (2, "Bö 🚂", None, "")]
     result = job["result"]
     assert (result["records"], result["rows"], result["bad"], result["bad_rows"]) == (2, 2, 0, [])
     assert (job["subject_id"], job["correlation_id"]) == ("public.people", result["source"].partition("//")[2][18:])
 
 
-def test_lines_of_json_become_rows_with_their_own_types(depot: Depot, db: psycopg.Connection) -> None:
+def test_lines_of_json_become_rows_with_their_own_types(stage: Stage, bucket: Bucket, db: psycopg.Connection) -> None:
     db.execute("CREATE TABLE things (id int, price numeric, tags text[], detail jsonb, at timestamptz, said text)")
     lines = [
         {
@@ -76,69 +92,80 @@ def test_lines_of_json_become_rows_with_their_own_types(depot: Depot, db: psycop
     ]
     content = "".join(json.dumps(line) + "\n" for line in lines).replace('"1.10"', "1.10")
     columns = {name: name for name in ("id", "price", "tags", "detail", "at")} | {"said": "t"}
-    job = depot.bring(content, table="public.things", format="jsonl", columns=columns)
+    job = bring(stage, bucket, content, table="public.things", format="jsonl", columns=columns)
     assert job["status"] == "completed", job["error_details"]
-    found = depot.rows("SELECT id, price::text, tags, detail, at::text, said FROM things ORDER BY id")
+    found = read_rows(stage, "SELECT id, price::text, tags, detail, at::text, said FROM things ORDER BY id")
     assert found == [
         (1, "1.10", ["a", "b,c"], {"x": [1]}, "2026-03-10 12:00:00+00", "\\.\t☃"),
         (2, None, None, None, None, None),
     ]
 
 
-def test_columns_may_be_fewer_in_another_order_and_of_other_names(depot: Depot) -> None:
-    depot.bring("Full name;x;No.\nAda;9;1\n", columns={"id": "No.", "name": "Full name"}, delimiter=";")
-    assert depot.rows() == [(1, "Ada", None, None)]
+def test_columns_may_be_fewer_in_another_order_and_of_other_names(stage: Stage, bucket: Bucket) -> None:
+    bring(stage, bucket, "Full name;x;No.\nAda;9;1\n", columns={"id": "No.", "name": "Full name"}, delimiter=";")
+    assert read_rows(stage) == [(1, "Ada", None, None)]
 
 
-def test_without_a_header_the_columns_come_in_their_order(depot: Depot) -> None:
-    depot.bring(
-        "Ada\t1\nBo\t\\N\nCy\t3", header=False, columns=["name", "id"], delimiter="\t", null="\\N", max_bad_rows=1
+def test_without_a_header_the_columns_come_in_their_order(stage: Stage, bucket: Bucket) -> None:
+    bring(
+        stage,
+        bucket,
+        "Ada\t1\nBo\t\\N\nCy\t3",
+        header=False,
+        columns=["name", "id"],
+        delimiter="\t",
+        null="\\N",
+        max_bad_rows=1,
     )
-    assert depot.rows("SELECT id, name FROM people ORDER BY id") == [(1, "Ada"), (3, "Cy")]
+    assert read_rows(stage, "SELECT id, name FROM people ORDER BY id") == [(1, "Ada"), (3, "Cy")]
 
 
 @pytest.mark.parametrize("content", ["", "id,name\n", "\n\n", "\ufeffid,name\r\n"])
-def test_a_file_without_rows_brings_none(depot: Depot, content: str) -> None:
-    job = depot.bring(content)
+def test_a_file_without_rows_brings_none(stage: Stage, bucket: Bucket, content: str) -> None:
+    job = bring(stage, bucket, content)
     assert (job["status"], job["result"]["rows"]) == ("completed", 0)
-    assert depot.rows() == []
+    assert read_rows(stage) == []
 
 
-def test_a_byte_order_mark_windows_line_ends_and_blank_lines_do_no_harm(depot: Depot) -> None:
-    depot.bring('\ufeff"id",name\r\n\r\n1,Ada\r\n2,"B\r\no"\r\n\r\n'.encode())
-    assert depot.rows("SELECT id, name FROM people ORDER BY id") == [(1, "Ada"), (2, "B\r\no")]
+def test_a_byte_order_mark_windows_line_ends_and_blank_lines_do_no_harm(stage: Stage, bucket: Bucket) -> None:
+    bring(stage, bucket, '\ufeff"id",name\r\n\r\n1,Ada\r\n2,"B\r\no"\r\n\r\n'.encode())
+    assert read_rows(stage, "SELECT id, name FROM people ORDER BY id") == [(1, "Ada"), (2, "B\r\no")]
 
 
-def test_what_copy_takes_for_its_own_end_is_data(depot: Depot) -> None:
-    depot.db.execute("CREATE TABLE words (word text)")
-    depot.bring('\\.\n"a\n\\.\nb"\nlast\n', header=False, columns=["word"], table="public.words")
-    assert sorted(depot.rows("SELECT word FROM words")) == [("\\.",), ("a\n\\.\nb",), ("last",)]
+def test_what_copy_takes_for_its_own_end_is_data(stage: Stage, bucket: Bucket) -> None:
+    stage.db.execute("CREATE TABLE words (word text)")
+    bring(stage, bucket, '\\.\n"a\n\\.\nb"\nlast\n', header=False, columns=["word"], table="public.words")
+    assert sorted(read_rows(stage, "SELECT word FROM words")) == [("\\.",), ("a\n\\.\nb",), ("last",)]
 
 
 # ---- chunks
 
 
-def test_the_chunks_make_the_whole_and_each_tells_how_far_it_is(depot: Depot) -> None:
-    job_id = depot.begin("import_table", {"key": depot.put(HUNDRED), "table": "public.people", "chunk_bytes": 500})
-    first = depot.step(job_id)
+def test_the_chunks_make_the_whole_and_each_tells_how_far_it_is(stage: Stage, bucket: Bucket) -> None:
+    job_id = stage.submit(
+        "import_table", payload={"key": bucket.put(HUNDRED), "table": "public.people", "chunk_bytes": 500}
+    )
+    first = stage.step(job_id)
     assert first["status"] == "pending"
     assert 0 < first["progress_percent"] < 100
-    assert len(depot.rows()) == first["cursor"]["rows"] < 100
-    job = depot.finish(job_id)
-    assert (job["status"], job["result"]["rows"], len(depot.rows())) == ("completed", 100, 100)
-    kinds = [attempt["status"] for attempt in depot.attempts(job_id)]
+    assert len(read_rows(stage)) == first["cursor"]["rows"] < 100
+    job = stage.finish(job_id)
+    assert (job["status"], job["result"]["rows"], len(read_rows(stage))) == ("completed", 100, 100)
+    kinds = [attempt["status"] for attempt in stage.attempts(job_id)]
     assert kinds == ["continued"] * (len(kinds) - 1) + ["completed"]
     assert len(kinds) > 3
 
 
 def test_a_chunk_that_crashes_at_its_end_leaves_nothing_and_comes_again(
-    depot: Depot, dsn: str, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, bucket: Bucket, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    depot.db.execute("CREATE TABLE log (id int)")
-    depot.db.execute("CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ "
+    stage.db.execute("CREATE TABLE log (id int)")
+    stage.db.execute("CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ "
                      "BEGIN INSERT INTO log VALUES (NEW.id); RETURN NEW; END $$")  # fmt: skip
-    depot.db.execute("CREATE TRIGGER note AFTER INSERT ON people FOR EACH ROW EXECUTE FUNCTION note()")
-    job_id = depot.begin("import_table", {"key": depot.put(HUNDRED), "table": "public.people", "chunk_bytes": 500})
+    stage.db.execute("CREATE TRIGGER note AFTER INSERT ON people FOR EACH ROW EXECUTE FUNCTION note()")
+    job_id = stage.submit(
+        "import_table", payload={"key": bucket.put(HUNDRED), "table": "public.people", "chunk_bytes": 500}
+    )
     drop, crashes = staging.Staging.drop, iter([False, True, False, True])
 
     def crash_after_the_insert(self: staging.Staging) -> None:
@@ -147,41 +174,43 @@ def test_a_chunk_that_crashes_at_its_end_leaves_nothing_and_comes_again(
             lose_session(dsn)
 
     monkeypatch.setattr(staging.Staging, "drop", crash_after_the_insert)
-    job = depot.finish(job_id)
+    job = stage.finish(job_id)
     assert (job["status"], job["result"]["rows"]) == ("completed", 100)
-    assert depot.rows("SELECT id FROM log ORDER BY id") == [(n,) for n in range(100)]
-    assert [attempt["status"] for attempt in depot.attempts(job_id)].count("failed") == 2
-    assert depot.rows("SELECT relname FROM pg_class WHERE relname LIKE 'import%'") == []
+    assert read_rows(stage, "SELECT id FROM log ORDER BY id") == [(n,) for n in range(100)]
+    assert [attempt["status"] for attempt in stage.attempts(job_id)].count("failed") == 2
+    assert read_rows(stage, "SELECT relname FROM pg_class WHERE relname LIKE 'import%'") == []
 
 
-def test_a_worker_that_was_rescued_from_brings_nothing(depot: Depot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_was_rescued_from_brings_nothing(
+    stage: Stage, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two workers are at one chunk: the one whose lease was taken over is undone."""
-    job_id = depot.begin("import_table", {"key": depot.put(HUNDRED), "table": "public.people"})
+    job_id = stage.submit("import_table", payload={"key": bucket.put(HUNDRED), "table": "public.people"})
     drop = staging.Staging.drop
 
     def lose_the_lease(self: staging.Staging) -> None:
         drop(self)
         monkeypatch.setattr(staging.Staging, "drop", drop)
-        token = str(depot.job(job_id)["lease_token"])
-        finish(depot.db, [EndRecord(job_id, token, Verdict("pending", "lost"))])
+        token = str(stage.job(job_id)["lease_token"])
+        finish(stage.db, [EndRecord(job_id, token, Verdict("pending", "lost"))])
 
     monkeypatch.setattr(staging.Staging, "drop", lose_the_lease)
-    assert depot.step(job_id)["status"] == "pending"
-    assert depot.rows() == []
-    assert depot.finish(job_id)["result"]["rows"] == 100
-    assert len(depot.rows()) == 100
+    assert stage.step(job_id)["status"] == "pending"
+    assert read_rows(stage) == []
+    assert stage.finish(job_id)["result"]["rows"] == 100
+    assert len(read_rows(stage)) == 100
 
 
-def test_an_object_that_changes_between_chunks_fails_the_job_for_good(depot: Depot) -> None:
-    key = depot.put(HUNDRED)
-    job_id = depot.begin("import_table", {"key": key, "table": "public.people", "chunk_bytes": 500})
-    kept = depot.step(job_id)["cursor"]["rows"]
-    depot.put(HUNDRED.replace("name", "nome"), key)
-    job = depot.step(job_id)
+def test_an_object_that_changes_between_chunks_fails_the_job_for_good(stage: Stage, bucket: Bucket) -> None:
+    key = bucket.put(HUNDRED)
+    job_id = stage.submit("import_table", payload={"key": key, "table": "public.people", "chunk_bytes": 500})
+    kept = stage.step(job_id)["cursor"]["rows"]
+    bucket.put(HUNDRED.replace("name", "nome"), key)
+    job = stage.step(job_id)
     assert job["status"] == "failed"
     assert "changed" in job["error_details"]["message"]
-    assert len(depot.rows()) == kept
-    assert depot.dead_letter(job_id)["failure_reason"] == "permanent"
+    assert len(read_rows(stage)) == kept
+    assert stage.dead_letter(job_id)["failure_reason"] == "permanent"
 
 
 FIELD = st.text(alphabet=st.sampled_from('ab,"\n\r;é🚂\\. '), max_size=6)
@@ -195,39 +224,39 @@ FIELD = st.text(alphabet=st.sampled_from('ab,"\n\r;é🚂\\. '), max_size=6)
     packed=st.booleans(),
 )
 def test_any_csv_cut_anywhere_gives_the_same_rows(
-    depot: Depot, rows: list[tuple[str, str]], chunk: int, end: str, packed: bool
+    stage: Stage, bucket: Bucket, rows: list[tuple[str, str]], chunk: int, end: str, packed: bool
 ) -> None:
-    depot.db.execute("DROP TABLE IF EXISTS pairs")
-    depot.db.execute("CREATE TABLE pairs (n int, a text, b text)")
+    stage.db.execute("DROP TABLE IF EXISTS pairs")
+    stage.db.execute("CREATE TABLE pairs (n int, a text, b text)")
     text = io.StringIO()
     csv.writer(text, lineterminator=end, quoting=csv.QUOTE_NONNUMERIC).writerows(
         [(n, *row) for n, row in enumerate(rows)]
     )
     content = text.getvalue().encode()
-    job = depot.bring(
+    job = bring(stage, bucket,
         gzip.compress(content) if packed else content,
         table="public.pairs", header=False, columns=["n", "a", "b"], chunk_bytes=chunk, gzip=packed,
     )  # fmt: skip
     assert job["status"] == "completed", job["error_details"]
-    assert depot.rows("SELECT a, b FROM pairs ORDER BY n") == rows
+    assert read_rows(stage, "SELECT a, b FROM pairs ORDER BY n") == rows
 
 
 # ---- packed files
 
 
-def test_a_packed_file_goes_on_where_it_was_and_may_hold_several_streams(depot: Depot) -> None:
+def test_a_packed_file_goes_on_where_it_was_and_may_hold_several_streams(stage: Stage, bucket: Bucket) -> None:
     half = len(HUNDRED) // 2
     content = gzip.compress(HUNDRED[:half].encode()) + gzip.compress(HUNDRED[half:].encode()) + bytes(512)
-    job = depot.bring(content, gzip=True, chunk_bytes=500)
-    assert (job["status"], len(depot.rows())) == ("completed", 100)
+    job = bring(stage, bucket, content, gzip=True, chunk_bytes=500)
+    assert (job["status"], len(read_rows(stage))) == ("completed", 100)
     assert job["executions"] > 3
 
 
-def test_a_small_packed_file_may_unfold_to_much(depot: Depot) -> None:
+def test_a_small_packed_file_may_unfold_to_much(stage: Stage, bucket: Bucket) -> None:
     lines = "".join(f'{n},"{" " * 9000}"\n' for n in range(3000))
-    job = depot.bring(gzip.compress(b"id,name\n" + lines.encode()), gzip=True)
+    job = bring(stage, bucket, gzip.compress(b"id,name\n" + lines.encode()), gzip=True)
     assert job["status"] == "completed", job["error_details"]
-    assert depot.rows("SELECT count(*), min(length(name)) FROM people") == [(3000, 9000)]
+    assert read_rows(stage, "SELECT count(*), min(length(name)) FROM people") == [(3000, 9000)]
 
 
 @pytest.mark.parametrize(
@@ -235,41 +264,41 @@ def test_a_small_packed_file_may_unfold_to_much(depot: Depot) -> None:
     [(lambda c: c[:-20], "cut off"), (lambda c: c[:30] + b"xx" + c[32:], "gzip"), (lambda c: b"id,name\n", "gzip")],
 )
 def test_a_spoilt_packed_file_fails_for_good_and_keeps_nothing_of_its_chunk(
-    depot: Depot, spoil: Any, said: str
+    stage: Stage, bucket: Bucket, spoil: Any, said: str
 ) -> None:
-    job = depot.bring(spoil(gzip.compress(HUNDRED.encode())), gzip=True)
+    job = bring(stage, bucket, spoil(gzip.compress(HUNDRED.encode())), gzip=True)
     assert job["status"] == "failed"
     assert said in job["error_details"]["message"]
-    assert depot.rows() == []
+    assert read_rows(stage) == []
 
 
 # ---- rows that are there already
 
 
-def test_by_default_a_row_that_is_there_is_a_bad_row(depot: Depot) -> None:
-    depot.db.execute("INSERT INTO people VALUES (2, 'old')")
-    job = depot.bring("id,name\n1,a\n2,b\n3,c\n")
+def test_by_default_a_row_that_is_there_is_a_bad_row(stage: Stage, bucket: Bucket) -> None:
+    stage.db.execute("INSERT INTO people VALUES (2, 'old')")
+    job = bring(stage, bucket, "id,name\n1,a\n2,b\n3,c\n")
     assert job["status"] == "failed"
     assert "line 3 met UniqueViolation (23505) of 'people_pkey'" in job["error_details"]["message"]
-    assert depot.rows("SELECT id, name FROM people") == [(2, "old")]
+    assert read_rows(stage, "SELECT id, name FROM people") == [(2, "old")]
 
 
-def test_rows_that_are_there_may_be_skipped(depot: Depot) -> None:
-    depot.db.execute("INSERT INTO people VALUES (2, 'old')")
-    result = depot.bring("id,name\n1,a\n2,b\n3,c\n3,d\n", on_conflict="skip")["result"]
-    assert depot.rows("SELECT id, name FROM people ORDER BY id") == [(1, "a"), (2, "old"), (3, "c")]
+def test_rows_that_are_there_may_be_skipped(stage: Stage, bucket: Bucket) -> None:
+    stage.db.execute("INSERT INTO people VALUES (2, 'old')")
+    result = bring(stage, bucket, "id,name\n1,a\n2,b\n3,c\n3,d\n", on_conflict="skip")["result"]
+    assert read_rows(stage, "SELECT id, name FROM people ORDER BY id") == [(1, "a"), (2, "old"), (3, "c")]
     assert (result["records"], result["rows"]) == (4, 2)
 
 
 @pytest.mark.parametrize("chunk", [1, 9, 1000])
-def test_rows_that_are_there_may_be_updated_and_the_last_one_wins(depot: Depot, chunk: int) -> None:
-    depot.db.execute("INSERT INTO people VALUES (2, 'old', 7)")
-    depot.bring("id,name\n1,a\n2,b\n2,c\n01,z\n", on_conflict="update", keys=["id"], chunk_bytes=chunk)
-    assert depot.rows("SELECT id, name, age FROM people ORDER BY id") == [(1, "z", None), (2, "c", 7)]
+def test_rows_that_are_there_may_be_updated_and_the_last_one_wins(stage: Stage, bucket: Bucket, chunk: int) -> None:
+    stage.db.execute("INSERT INTO people VALUES (2, 'old', 7)")
+    bring(stage, bucket, "id,name\n1,a\n2,b\n2,c\n01,z\n", on_conflict="update", keys=["id"], chunk_bytes=chunk)
+    assert read_rows(stage, "SELECT id, name, age FROM people ORDER BY id") == [(1, "z", None), (2, "c", 7)]
 
 
-def test_keys_without_a_unique_index_are_named(depot: Depot) -> None:
-    job = depot.bring("id,name\n1,a\n", on_conflict="update", keys=["name"])
+def test_keys_without_a_unique_index_are_named(stage: Stage, bucket: Bucket) -> None:
+    job = bring(stage, bucket, "id,name\n1,a\n", on_conflict="update", keys=["name"])
     assert job["status"] == "failed"
     assert "no unique index over (name)" in job["error_details"]["message"]
 
@@ -295,13 +324,13 @@ BAD = {
 
 @pytest.mark.parametrize("kind", BAD)
 @pytest.mark.parametrize("place", [0, 3, 6])
-def test_a_bad_row_is_told_of_and_left_out(depot: Depot, kind: str, place: int) -> None:
+def test_a_bad_row_is_told_of_and_left_out(stage: Stage, bucket: Bucket, kind: str, place: int) -> None:
     bad, fault = BAD[kind]
     lines = [b"%d,a,1,x" % n for n in range(10, 16)]
     lines.insert(place, bad)
-    job = depot.bring(b"id,name,age,note\n" + b"\n".join(lines), max_bad_rows=1)
+    job = bring(stage, bucket, b"id,name,age,note\n" + b"\n".join(lines), max_bad_rows=1)
     assert job["status"] == "completed", job["error_details"]
-    assert [row[0] for row in depot.rows()] == list(range(10, 16))
+    assert [row[0] for row in read_rows(stage)] == list(range(10, 16))
     [row] = job["result"]["bad_rows"]
     assert row["line"] == place + 2
     assert row["fault"].startswith(fault)
@@ -309,24 +338,26 @@ def test_a_bad_row_is_told_of_and_left_out(depot: Depot, kind: str, place: int) 
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_one_bad_row_too_many_fails_for_good_and_keeps_nothing_of_the_chunk(depot: Depot, kind: str) -> None:
+def test_one_bad_row_too_many_fails_for_good_and_keeps_nothing_of_the_chunk(
+    stage: Stage, bucket: Bucket, kind: str
+) -> None:
     bad, fault = BAD[kind]
-    job = depot.bring(b"id,name,age,note\n1,a,1,x\n" + bad + b"\n2,a,1,x\n")
-    assert (job["status"], depot.rows()) == ("failed", [])
+    job = bring(stage, bucket, b"id,name,age,note\n1,a,1,x\n" + bad + b"\n2,a,1,x\n")
+    assert (job["status"], read_rows(stage)) == ("failed", [])
     assert f"line 3 {fault}" in job["error_details"]["message"]
     assert "secret" not in job["error_details"]["message"]
-    assert depot.dead_letter(job["id"])["failure_reason"] == "permanent"
+    assert stage.dead_letter(job["id"])["failure_reason"] == "permanent"
 
 
 @pytest.mark.parametrize("chunk", [1, 40, 100_000])
-def test_bad_rows_count_across_chunks_and_exactly(depot: Depot, chunk: int) -> None:
+def test_bad_rows_count_across_chunks_and_exactly(stage: Stage, bucket: Bucket, chunk: int) -> None:
     lines = "".join(f"{n if n % 7 else 'x'},a\n" for n in range(1, 71))
     for most, status, rows in ((10, "completed", 60), (9, "failed", None)):
-        depot.db.execute("TRUNCATE people")
-        job = depot.bring("id,name\n" + lines, max_bad_rows=most, chunk_bytes=chunk)
+        stage.db.execute("TRUNCATE people")
+        job = bring(stage, bucket, "id,name\n" + lines, max_bad_rows=most, chunk_bytes=chunk)
         assert job["status"] == status
         if rows is not None:
-            assert (len(depot.rows()), job["result"]["bad"]) == (rows, 10)
+            assert (len(read_rows(stage)), job["result"]["bad"]) == (rows, 10)
             assert [row["line"] for row in job["result"]["bad_rows"]] == [n + 1 for n in range(7, 71, 7)]
 
 
@@ -344,11 +375,11 @@ def test_bad_rows_count_across_chunks_and_exactly(depot: Depot, chunk: int) -> N
         ("[" * 100_000, "met "),
     ],
 )
-def test_a_bad_line_of_json_is_told_of_and_left_out(depot: Depot, line: str, fault: str) -> None:
+def test_a_bad_line_of_json_is_told_of_and_left_out(stage: Stage, bucket: Bucket, line: str, fault: str) -> None:
     content = f'{{"id": 1}}\n{line}\n{{"id": 2}}\n'
-    job = depot.bring(content, format="jsonl", columns=["id", "name"], max_bad_rows=1)
+    job = bring(stage, bucket, content, format="jsonl", columns=["id", "name"], max_bad_rows=1)
     assert job["status"] == "completed", job["error_details"]
-    assert [row[0] for row in depot.rows()] == [1, 2]
+    assert [row[0] for row in read_rows(stage)] == [1, 2]
     [row] = job["result"]["bad_rows"]
     assert row["line"] == 2
     assert row["fault"].startswith(fault)
@@ -357,12 +388,12 @@ def test_a_bad_line_of_json_is_told_of_and_left_out(depot: Depot, line: str, fau
 
 @pytest.mark.parametrize("kind", BAD)
 def test_a_server_without_a_check_of_values_finds_the_same_bad_rows(
-    depot: Depot, kind: str, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, bucket: Bucket, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(staging, "CHECKS_VALUES_SINCE", 10**9)
     bad, fault = BAD[kind]
-    job = depot.bring(b"id,name,age,note\n1,a,1,x\n" + bad + b"\n2,a,1,x\n", max_bad_rows=1)
-    assert [row[0] for row in depot.rows()] == [1, 2]
+    job = bring(stage, bucket, b"id,name,age,note\n1,a,1,x\n" + bad + b"\n2,a,1,x\n", max_bad_rows=1)
+    assert [row[0] for row in read_rows(stage)] == [1, 2]
     [row] = job["result"]["bad_rows"]
     assert (row["line"], row["fault"].startswith(fault)) == (3, True)
 
@@ -370,7 +401,7 @@ def test_a_server_without_a_check_of_values_finds_the_same_bad_rows(
 @pytest.mark.parametrize("since", [staging.CHECKS_VALUES_SINCE, 10**9])
 @pytest.mark.parametrize("bad", ["x,a,1,x", "{n},a,-1,x", "1,a,1,x"])
 def test_many_bad_rows_take_few_round_trips(
-    depot: Depot, bad: str, since: int, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, bucket: Bucket, bad: str, since: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each costs milliseconds, and a file may have a million bad rows."""
     monkeypatch.setattr(staging, "CHECKS_VALUES_SINCE", since)
@@ -384,63 +415,67 @@ def test_many_bad_rows_take_few_round_trips(
         return wait(self, *given, **named)
 
     monkeypatch.setattr(OwnConnection, "wait", count)
-    job = depot.bring("id,name,age,note\n" + "\n".join(lines), max_bad_rows=400)
-    assert (job["result"]["rows"], job["result"]["bad"], len(depot.rows())) == (7600, 400, 7600)
+    job = bring(stage, bucket, "id,name,age,note\n" + "\n".join(lines), max_bad_rows=400)
+    assert (job["result"]["rows"], job["result"]["bad"], len(read_rows(stage))) == (7600, 400, 7600)
     assert [row["line"] for row in job["result"]["bad_rows"]] == [n + 1 for n in range(20, 2001, 20)]
     assert trips < 600, "a few for each of the hundred that the result tells of"
 
 
 @pytest.mark.parametrize("since", [staging.CHECKS_VALUES_SINCE, 10**9])
-def test_the_search_ends_with_one_bad_row_too_many(depot: Depot, since: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_search_ends_with_one_bad_row_too_many(
+    stage: Stage, bucket: Bucket, since: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(staging, "CHECKS_VALUES_SINCE", since)
-    job = depot.bring("id,name,age,note\n" + "".join(f"{n},a,-1,x\n" for n in range(1000)), max_bad_rows=150)
-    assert (job["status"], depot.rows()) == ("failed", [])
+    job = bring(stage, bucket, "id,name,age,note\n" + "".join(f"{n},a,-1,x\n" for n in range(1000)), max_bad_rows=150)
+    assert (job["status"], read_rows(stage)) == ("failed", [])
     assert job["error_details"]["message"].startswith("151 bad rows, and max_bad_rows is 150: line ")
 
 
 @pytest.mark.parametrize("on_conflict", ["skip", "update"])
-def test_conflicts_are_solved_in_the_search_too(depot: Depot, on_conflict: str) -> None:
-    depot.db.execute("INSERT INTO people VALUES (2, 'old')")
+def test_conflicts_are_solved_in_the_search_too(stage: Stage, bucket: Bucket, on_conflict: str) -> None:
+    stage.db.execute("INSERT INTO people VALUES (2, 'old')")
     content = "id,name,age\n1,a,1\n2,b,1\n3,c,-1\n4,d,1\n4,e,1\n"
-    job = depot.bring(content, on_conflict=on_conflict, keys=["id"], max_bad_rows=1)
+    job = bring(stage, bucket, content, on_conflict=on_conflict, keys=["id"], max_bad_rows=1)
     kept = [(1, "a"), (2, "old"), (4, "d")] if on_conflict == "skip" else [(1, "a"), (2, "b"), (4, "e")]
-    assert (depot.rows("SELECT id, name FROM people ORDER BY id"), job["result"]["bad"]) == (kept, 1)
+    assert (read_rows(stage, "SELECT id, name FROM people ORDER BY id"), job["result"]["bad"]) == (kept, 1)
 
 
-def test_columns_may_be_called_as_the_search_calls_its_own(depot: Depot) -> None:
-    depot.db.execute("CREATE TABLE odd (place int PRIMARY KEY CHECK (place > 0), line text, upto text, size int)")
+def test_columns_may_be_called_as_the_search_calls_its_own(stage: Stage, bucket: Bucket) -> None:
+    stage.db.execute("CREATE TABLE odd (place int PRIMARY KEY CHECK (place > 0), line text, upto text, size int)")
     fields = '{"place": %d, "line": "l", "upto": "u", "size": 1}\n'
-    job = depot.bring(
+    job = bring(stage, bucket,
         "".join(fields % n for n in (1, -1, 2)), table="public.odd", format="jsonl", max_bad_rows=1,
         columns=["place", "line", "upto", "size"], on_conflict="update", keys=["place"],
     )  # fmt: skip
     assert job["status"] == "completed", job["error_details"]
-    assert depot.rows("SELECT * FROM odd") == [(1, "l", "u", 1), (2, "l", "u", 1)]
+    assert read_rows(stage, "SELECT * FROM odd") == [(1, "l", "u", 1), (2, "l", "u", 1)]
 
 
-def test_a_trigger_that_refuses_a_row_makes_it_a_bad_one(depot: Depot) -> None:
-    depot.db.execute("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ "
+def test_a_trigger_that_refuses_a_row_makes_it_a_bad_one(stage: Stage, bucket: Bucket) -> None:
+    stage.db.execute("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ "
                      "BEGIN IF NEW.id = 2 THEN RAISE 'no'; END IF; RETURN NEW; END $$")  # fmt: skip
-    depot.db.execute("CREATE TRIGGER refuse BEFORE INSERT ON people FOR EACH ROW EXECUTE FUNCTION refuse()")
-    job = depot.bring("id,name\n1,a\n2,b\n3,c\n", max_bad_rows=1)
+    stage.db.execute("CREATE TRIGGER refuse BEFORE INSERT ON people FOR EACH ROW EXECUTE FUNCTION refuse()")
+    job = bring(stage, bucket, "id,name\n1,a\n2,b\n3,c\n", max_bad_rows=1)
     assert job["result"]["bad_rows"] == [{"line": 3, "fault": "met RaiseException (P0001)"}]
-    assert [row[0] for row in depot.rows()] == [1, 3]
+    assert [row[0] for row in read_rows(stage)] == [1, 3]
 
 
-def test_a_constraint_that_may_wait_names_its_row_all_the_same(depot: Depot) -> None:
-    depot.db.execute("CREATE TABLE cities (id int PRIMARY KEY)")
-    depot.db.execute("ALTER TABLE people ADD CONSTRAINT city FOREIGN KEY (age) REFERENCES cities "
+def test_a_constraint_that_may_wait_names_its_row_all_the_same(stage: Stage, bucket: Bucket) -> None:
+    stage.db.execute("CREATE TABLE cities (id int PRIMARY KEY)")
+    stage.db.execute("ALTER TABLE people ADD CONSTRAINT city FOREIGN KEY (age) REFERENCES cities "
                      "DEFERRABLE INITIALLY DEFERRED")  # fmt: skip
-    job = depot.bring("id,age\n1,\n2,5\n", max_bad_rows=1)
+    job = bring(stage, bucket, "id,age\n1,\n2,5\n", max_bad_rows=1)
     assert job["result"]["bad_rows"] == [{"line": 3, "fault": "met ForeignKeyViolation (23503) of 'city'"}]
 
 
 @pytest.mark.parametrize("content", ['id,name\n1,"a\n2,b\n', 'id,name\n1,"' + "a\n" * LONGEST])
-def test_quotes_that_never_close_fail_the_job_whatever_bad_rows_it_may_have(depot: Depot, content: str) -> None:
-    job = depot.bring(content, max_bad_rows=1000)
+def test_quotes_that_never_close_fail_the_job_whatever_bad_rows_it_may_have(
+    stage: Stage, bucket: Bucket, content: str
+) -> None:
+    job = bring(stage, bucket, content, max_bad_rows=1000)
     assert job["status"] == "failed"
     assert "line 2" in job["error_details"]["message"]
-    assert depot.rows() == []
+    assert read_rows(stage) == []
 
 
 # ---- what is refused
@@ -470,10 +505,10 @@ def test_quotes_that_never_close_fail_the_job_whatever_bad_rows_it_may_have(depo
     ],
 )
 def test_a_payload_that_makes_no_sense_is_refused_when_it_is_submitted(
-    depot: Depot, payload: dict[str, Any], said: str
+    stage: Stage, payload: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(JobRefused, match=said):
-        depot.begin("import_table", {"key": "k", "table": "public.people"} | payload)
+        stage.submit("import_table", payload={"key": "k", "table": "public.people"} | payload)
 
 
 @pytest.mark.parametrize(
@@ -492,40 +527,42 @@ def test_a_payload_that_makes_no_sense_is_refused_when_it_is_submitted(
         ({"columns": {"name": "nam"}}, "no field 'nam'; did you mean 'name'?"),
     ],
 )
-def test_what_is_not_there_or_not_allowed_fails_for_good(depot: Depot, payload: dict[str, Any], said: str) -> None:
-    asked = {"key": depot.put(HUNDRED), "table": "public.people"} | payload
-    job = depot.finish(depot.begin("import_table", asked))
+def test_what_is_not_there_or_not_allowed_fails_for_good(
+    stage: Stage, bucket: Bucket, payload: dict[str, Any], said: str
+) -> None:
+    asked = {"key": bucket.put(HUNDRED), "table": "public.people"} | payload
+    job = stage.finish(stage.submit("import_table", payload=asked))
     assert job["status"] == "failed"
     assert said in job["error_details"]["message"]
 
 
-def test_a_bucket_that_is_not_listed_is_never_read(depot: Depot) -> None:
-    archive = f"archive-{depot.bucket}"
-    depot.s3.create_bucket(Bucket=archive)
-    depot.s3.put_object(Bucket=archive, Key="people.csv", Body=HUNDRED.encode())
+def test_a_bucket_that_is_not_listed_is_never_read(stage: Stage, bucket: Bucket) -> None:
+    archive = f"archive-{bucket.name}"
+    bucket.s3.create_bucket(Bucket=archive)
+    bucket.s3.put_object(Bucket=archive, Key="people.csv", Body=HUNDRED.encode())
     asked = {"bucket": archive, "key": "people.csv", "table": "public.people"}
-    job = depot.finish(depot.begin("import_table", asked))
-    assert (job["status"], job["attempts"], depot.rows()) == ("failed", 1, [])
-    assert depot.dead_letter(job["id"])["failure_reason"] == "permanent"
+    job = stage.finish(stage.submit("import_table", payload=asked))
+    assert (job["status"], job["attempts"], read_rows(stage)) == ("failed", 1, [])
+    assert stage.dead_letter(job["id"])["failure_reason"] == "permanent"
 
 
-def test_a_listed_bucket_is_read(depot: Depot) -> None:
-    depot.s3.create_bucket(Bucket=depot.other_bucket)
-    depot.s3.put_object(Bucket=depot.other_bucket, Key="people.csv", Body=HUNDRED.encode())
-    asked = {"bucket": depot.other_bucket, "key": "people.csv", "table": "public.people"}
-    assert depot.finish(depot.begin("import_table", asked))["result"]["rows"] == 100
+def test_a_listed_bucket_is_read(stage: Stage, bucket: Bucket) -> None:
+    bucket.s3.create_bucket(Bucket=f"other-{bucket.name}")
+    bucket.s3.put_object(Bucket=f"other-{bucket.name}", Key="people.csv", Body=HUNDRED.encode())
+    asked = {"bucket": f"other-{bucket.name}", "key": "people.csv", "table": "public.people"}
+    assert stage.finish(stage.submit("import_table", payload=asked))["result"]["rows"] == 100
 
 
-def test_a_field_that_the_header_has_twice_is_refused(depot: Depot) -> None:
-    job = depot.bring("id,name,name\n1,a,b\n")
+def test_a_field_that_the_header_has_twice_is_refused(stage: Stage, bucket: Bucket) -> None:
+    job = bring(stage, bucket, "id,name,name\n1,a,b\n")
     assert "2 times the field 'name'" in job["error_details"]["message"]
 
 
-def test_names_are_only_ever_names(depot: Depot) -> None:
-    depot.db.execute('CREATE TABLE odd ("a""b; --" int, "Select" text, line int)')
+def test_names_are_only_ever_names(stage: Stage, bucket: Bucket) -> None:
+    stage.db.execute('CREATE TABLE odd ("a""b; --" int, "Select" text, line int)')
     content = '"a""b; --",Select,line\n1,x,5\n'
-    assert depot.bring(content, table="public.odd")["status"] == "completed"
-    assert depot.rows("SELECT * FROM odd") == [(1, "x", 5)]
+    assert bring(stage, bucket, content, table="public.odd")["status"] == "completed"
+    assert read_rows(stage, "SELECT * FROM odd") == [(1, "x", 5)]
 
 
 def test_the_engines_own_tables_are_never_open_to_imports() -> None:
@@ -541,52 +578,56 @@ def test_the_engines_own_tables_are_never_open_to_imports() -> None:
 
 
 @pytest.mark.parametrize("status", [500, 503])
-def test_an_error_of_s3_itself_is_met_by_another_attempt(depot: Depot, status: int) -> None:
-    job_id = depot.begin("import_table", {"key": depot.put(HUNDRED), "table": "public.people"})
-    depot.front.faults.add(Fault(matching="GET", status=status))
-    job = depot.step(job_id)
-    assert (job["status"], depot.rows()) == ("pending", [])
-    depot.front.faults.replace([])
-    assert depot.finish(job_id)["result"]["rows"] == 100
+def test_an_error_of_s3_itself_is_met_by_another_attempt(stage: Stage, bucket: Bucket, status: int) -> None:
+    job_id = stage.submit("import_table", payload={"key": bucket.put(HUNDRED), "table": "public.people"})
+    bucket.front.faults.add(Fault(matching="GET", status=status))
+    job = stage.step(job_id)
+    assert (job["status"], read_rows(stage)) == ("pending", [])
+    bucket.front.faults.replace([])
+    assert stage.finish(job_id)["result"]["rows"] == 100
 
 
-def test_an_answer_that_breaks_off_is_met_by_another_attempt(depot: Depot) -> None:
-    job_id = depot.begin("import_table", {"key": depot.put(HUNDRED), "table": "public.people"})
-    depot.front.faults.add(Fault(matching="GET", lost=True))
-    assert depot.step(job_id)["status"] == "pending"
-    depot.front.faults.replace([])
-    assert depot.finish(job_id)["status"] == "completed"
+def test_an_answer_that_breaks_off_is_met_by_another_attempt(stage: Stage, bucket: Bucket) -> None:
+    job_id = stage.submit("import_table", payload={"key": bucket.put(HUNDRED), "table": "public.people"})
+    bucket.front.faults.add(Fault(matching="GET", lost=True))
+    assert stage.step(job_id)["status"] == "pending"
+    bucket.front.faults.replace([])
+    assert stage.finish(job_id)["status"] == "completed"
 
 
-def test_a_refusal_by_s3_fails_the_job_and_a_redrive_goes_on_where_it_was(depot: Depot) -> None:
-    job_id = depot.begin("import_table", {"key": depot.put(HUNDRED), "table": "public.people", "chunk_bytes": 500})
-    kept = depot.step(job_id)["cursor"]
-    depot.front.faults.add(Fault(matching="GET", status=403))
-    job = depot.step(job_id)
+def test_a_refusal_by_s3_fails_the_job_and_a_redrive_goes_on_where_it_was(stage: Stage, bucket: Bucket) -> None:
+    job_id = stage.submit(
+        "import_table", payload={"key": bucket.put(HUNDRED), "table": "public.people", "chunk_bytes": 500}
+    )
+    kept = stage.step(job_id)["cursor"]
+    bucket.front.faults.add(Fault(matching="GET", status=403))
+    job = stage.step(job_id)
     assert (job["status"], job["cursor"]) == ("failed", kept)
     assert "403" in job["error_details"]["message"]
-    depot.front.faults.replace([])
-    letters = Letters(depot)
-    letters.redrive(letters.of(job_id))
-    assert depot.finish(job_id)["result"]["rows"] == 100
-    assert len(depot.rows()) == 100
+    bucket.front.faults.replace([])
+    redrive(stage, letter_of(stage, job_id))
+    assert stage.finish(job_id)["result"]["rows"] == 100
+    assert len(read_rows(stage)) == 100
 
 
-def test_a_redrive_with_an_edited_payload_begins_anew_and_skips_what_is_there(depot: Depot) -> None:
-    key = depot.put(HUNDRED.replace("50,name", "x,name"))
+def test_a_redrive_with_an_edited_payload_begins_anew_and_skips_what_is_there(stage: Stage, bucket: Bucket) -> None:
+    key = bucket.put(HUNDRED.replace("50,name", "x,name"))
     asked = {"key": key, "table": "public.people", "chunk_bytes": 500}
-    job_id = depot.begin("import_table", asked)
-    assert depot.finish(job_id)["status"] == "failed"
-    assert 0 < len(depot.rows()) < 50
-    letters = Letters(depot)
-    letters.redrive(letters.of(job_id), payload=asked | {"on_conflict": "skip", "max_bad_rows": 1})
-    job = depot.finish(job_id)
-    assert (job["status"], job["result"]["records"], len(depot.rows())) == ("completed", 100, 99), job["error_details"]
+    job_id = stage.submit("import_table", payload=asked)
+    assert stage.finish(job_id)["status"] == "failed"
+    assert 0 < len(read_rows(stage)) < 50
+    redrive(stage, letter_of(stage, job_id), payload=asked | {"on_conflict": "skip", "max_bad_rows": 1})
+    job = stage.finish(job_id)
+    assert (job["status"], job["result"]["records"], len(read_rows(stage))) == ("completed", 100, 99), job[
+        "error_details"
+    ]
 
 
-def test_a_job_that_is_cancelled_between_chunks_keeps_the_chunks_it_had(depot: Depot) -> None:
-    job_id = depot.begin("import_table", {"key": depot.put(HUNDRED), "table": "public.people", "chunk_bytes": 500})
-    kept = depot.step(job_id)["cursor"]["rows"]
-    depot.db.execute("UPDATE signalbox.jobs SET cancel_requested_at = now() WHERE id = %s", (job_id,))
-    assert depot.step(job_id)["status"] == "cancelled"
-    assert len(depot.rows()) == kept
+def test_a_job_that_is_cancelled_between_chunks_keeps_the_chunks_it_had(stage: Stage, bucket: Bucket) -> None:
+    job_id = stage.submit(
+        "import_table", payload={"key": bucket.put(HUNDRED), "table": "public.people", "chunk_bytes": 500}
+    )
+    kept = stage.step(job_id)["cursor"]["rows"]
+    stage.db.execute("UPDATE signalbox.jobs SET cancel_requested_at = now() WHERE id = %s", (job_id,))
+    assert stage.step(job_id)["status"] == "cancelled"
+    assert len(read_rows(stage)) == kept

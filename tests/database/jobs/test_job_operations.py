@@ -19,16 +19,16 @@ from signalbox.errors import (
     ScheduleUnknown,
     TransitionRefused,
 )
-from signalbox.packs.registries import JobTypeRegistry
-from tests.support.bus_stand_in import BusStandIn
-from tests.support.dead_messages import PRUNING, consume, failed_invocation
-from tests.support.invoke_recorder import InvokeRecorder
-from tests.support.jobs_stage import JobsStage, sqs_event
+from signalbox.testing.aws import AwsStandIn
+from signalbox.testing.sqs_events import PRUNING, failed_invocation
+from signalbox.testing.stage import Stage
+from tests.support.attempts import claim
+from tests.support.jobs import TEST_JOB_TYPES
 
 NOBODY = "00000000-0000-7000-8000-000000000000"
 
 
-def submit(stage: JobsStage, *jobs: dict[str, Any], **params: Any) -> dict[str, Any]:
+def submit(stage: Stage, *jobs: dict[str, Any], **params: Any) -> dict[str, Any]:
     return stage.operate("submit_jobs", jobs=[{"job_type": "do_nothing"} | job for job in jobs], **params)
 
 
@@ -39,8 +39,8 @@ def ids_of(answer: dict[str, Any]) -> list[str]:
 # ---- submit
 
 
-def test_a_submitted_job_is_stored_and_sent(jobs_stage: JobsStage) -> None:
-    answer = submit(jobs_stage, {"tenant": "acme", "priority": 2}, by="jo")
+def test_a_submitted_job_is_stored_and_sent(stage: Stage, lanes: AwsStandIn) -> None:
+    answer = submit(stage, {"tenant": "acme", "priority": 2}, by="jo")
     [job] = answer["jobs"]
     assert (job["lane"], job["status"], job["created"], answer["created"], answer["sent"]) == (
         "high",
@@ -49,37 +49,37 @@ def test_a_submitted_job_is_stored_and_sent(jobs_stage: JobsStage) -> None:
         1,
         1,
     )
-    assert jobs_stage.receive("high") == [{"job_id": job["id"], "job_type": "do_nothing", "group": "acme"}]
-    shown = jobs_stage.operate("show_job", id=job["id"])["job"]
+    assert lanes.take() == [{"job_id": job["id"], "lane": "high", "delay": 0, "group": "acme"}]
+    shown = stage.operate("show_job", id=job["id"])["job"]
     assert (shown["created_by"], shown["tenant"], shown["priority"]) == ("jo", "acme", 2)
 
 
-def test_a_second_submit_with_the_same_key_answers_the_first_job_and_sends_nothing(jobs_stage: JobsStage) -> None:
-    first, second = (submit(jobs_stage, {"idempotency_key": "k"}) for _ in range(2))
+def test_a_second_submit_with_the_same_key_answers_the_first_job_and_sends_nothing(stage: Stage) -> None:
+    first, second = (submit(stage, {"idempotency_key": "k"}) for _ in range(2))
     assert ids_of(first) == ids_of(second)
     assert (second["created"], second["sent"], second["jobs"][0]["created"]) == (0, 0, False)
 
 
-def test_jobs_of_one_call_may_wait_for_each_other_by_their_refs(jobs_stage: JobsStage) -> None:
+def test_jobs_of_one_call_may_wait_for_each_other_by_their_refs(stage: Stage) -> None:
     waits = {"depends_on": ["a", {"job": "b", "type": "completion"}]}
-    answer = submit(jobs_stage, {"ref": "a"}, {"ref": "b"}, waits)
+    answer = submit(stage, {"ref": "a"}, {"ref": "b"}, waits)
     one, two, last = ids_of(answer)
     assert answer["sent"] == 2
-    shown = jobs_stage.operate("show_job", id=last)
+    shown = stage.operate("show_job", id=last)
     assert [(parent["id"], parent["dependency_type"]) for parent in shown["depends_on"]] == [
         (one, "success"),
         (two, "completion"),
     ]
-    assert [child["id"] for child in jobs_stage.operate("show_job", id=one)["dependents"]] == [last]
+    assert [child["id"] for child in stage.operate("show_job", id=one)["dependents"]] == [last]
 
 
-def test_a_dry_run_checks_everything_and_stores_nothing(jobs_stage: JobsStage, db: psycopg.Connection) -> None:
-    assert submit(jobs_stage, {}, {}, dry_run=True) == {
+def test_a_dry_run_checks_everything_and_stores_nothing(stage: Stage, db: psycopg.Connection) -> None:
+    assert submit(stage, {}, {}, dry_run=True) == {
         "operation": "submit_jobs",
         "dry_run": {"jobs": 2, "created": 2},
     }
     with pytest.raises(JobRefused, match="job 2 of 2"):
-        submit(jobs_stage, {}, {"payload": {"number": "x"}}, dry_run=True)
+        submit(stage, {}, {"payload": {"number": "x"}}, dry_run=True)
     assert db.execute("SELECT count(*) FROM signalbox.jobs").fetchone() == (0,)
 
 
@@ -107,55 +107,55 @@ def test_a_dry_run_checks_everything_and_stores_nothing(jobs_stage: JobsStage, d
     ids=str,
 )
 def test_a_job_that_can_not_be_is_refused_with_the_reason(
-    jobs_stage: JobsStage, db: psycopg.Connection, job: dict[str, Any], error: type[Exception], words: str
+    stage: Stage, db: psycopg.Connection, job: dict[str, Any], error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
-        submit(jobs_stage, job)
+        submit(stage, job)
     assert db.execute("SELECT count(*) FROM signalbox.jobs").fetchone() == (0,)
 
 
-def test_two_jobs_of_a_call_may_not_have_the_same_ref(jobs_stage: JobsStage) -> None:
+def test_two_jobs_of_a_call_may_not_have_the_same_ref(stage: Stage) -> None:
     with pytest.raises(JobRefused, match="two jobs of this call have the ref 'a'"):
-        submit(jobs_stage, {"ref": "a"}, {"ref": "a"})
+        submit(stage, {"ref": "a"}, {"ref": "a"})
 
 
-def test_jobs_that_can_not_be_sent_are_stored_all_the_same(jobs_stage: JobsStage) -> None:
-    jobs_stage.drop_lanes()
-    answer = submit(jobs_stage, {})
-    assert (answer["sent"], jobs_stage.status_of(ids_of(answer)[0])) == (0, "queued")
+def test_jobs_that_can_not_be_sent_are_stored_all_the_same(stage: Stage, lanes: AwsStandIn) -> None:
+    lanes.away.add("normal")
+    answer = submit(stage, {})
+    assert (answer["sent"], stage.status(ids_of(answer)[0])) == (0, "queued")
 
 
 # ---- list and show
 
 
-def test_jobs_are_listed_newest_first_page_by_page(jobs_stage: JobsStage) -> None:
-    ids = ids_of(submit(jobs_stage, *[{} for _ in range(5)]))
-    first = jobs_stage.operate("list_jobs", limit=3)
-    second = jobs_stage.operate("list_jobs", limit=3, before_id=first["next"])
+def test_jobs_are_listed_newest_first_page_by_page(stage: Stage) -> None:
+    ids = ids_of(submit(stage, *[{} for _ in range(5)]))
+    first = stage.operate("list_jobs", limit=3)
+    second = stage.operate("list_jobs", limit=3, before_id=first["next"])
     assert [job["id"] for job in first["jobs"] + second["jobs"]] == sorted(ids, reverse=True)
     assert second["next"] is None
 
 
-def test_a_list_takes_a_filter_and_refuses_one_that_is_none(jobs_stage: JobsStage) -> None:
-    submit(jobs_stage, {"tenant": "acme"}, {"tenant": "other"})
-    [job] = jobs_stage.operate("list_jobs", tenant="acme", status="queued")["jobs"]
+def test_a_list_takes_a_filter_and_refuses_one_that_is_none(stage: Stage) -> None:
+    submit(stage, {"tenant": "acme"}, {"tenant": "other"})
+    [job] = stage.operate("list_jobs", tenant="acme", status="queued")["jobs"]
     assert job["tenant"] == "acme"
-    assert jobs_stage.operate("list_jobs", tenant="nobody")["jobs"] == []
+    assert stage.operate("list_jobs", tenant="nobody")["jobs"] == []
     with pytest.raises(JobTypeUnknown, match="did you mean 'obey'"):
-        jobs_stage.operate("list_jobs", job_type="obei")
+        stage.operate("list_jobs", job_type="obei")
     with pytest.raises(PayloadRefused, match="'status'"):
-        jobs_stage.operate("list_jobs", status="done")
+        stage.operate("list_jobs", status="done")
     with pytest.raises(IdRefused, match="not the id"):
-        jobs_stage.operate("list_jobs", before_id="7")
+        stage.operate("list_jobs", before_id="7")
 
 
-def test_a_job_is_shown_with_its_attempts_group_children_and_orders(jobs_stage: JobsStage) -> None:
+def test_a_job_is_shown_with_its_attempts_group_children_and_orders(stage: Stage) -> None:
     job = {"job_type": "obey", "payload": {"word": "fail_for_good"}, "group": "night"}
-    [job_id] = ids_of(submit(jobs_stage, job))
-    jobs_stage.operate("pause", ids=[job_id], by="jo", reason="not now")
-    jobs_stage.operate("resume", ids=[job_id], by="jo")
-    jobs_stage.work(sqs_event([Named(job_id)]))
-    shown = jobs_stage.operate("show_job", id=job_id)
+    [job_id] = ids_of(submit(stage, job))
+    stage.operate("pause", ids=[job_id], by="jo", reason="not now")
+    stage.operate("resume", ids=[job_id], by="jo")
+    stage.work(job_id)
+    shown = stage.operate("show_job", id=job_id)
     [attempt] = shown["executions"]
     assert (shown["job"]["status"], shown["job"]["payload"]) == ("failed", {"word": "fail_for_good", "seconds": 0})
     assert (attempt["status"], attempt["error_code"]) == ("failed", "Permanent")
@@ -165,99 +165,99 @@ def test_a_job_is_shown_with_its_attempts_group_children_and_orders(jobs_stage: 
     assert "lease_token" not in shown["job"]
 
 
-def test_a_job_that_is_not_there_is_refused(jobs_stage: JobsStage) -> None:
+def test_a_job_that_is_not_there_is_refused(stage: Stage) -> None:
     with pytest.raises(JobUnknown, match=f"no job has the id {NOBODY}"):
-        jobs_stage.operate("show_job", id=NOBODY)
+        stage.operate("show_job", id=NOBODY)
 
 
 # ---- orders
 
 
-def test_an_order_is_previewed_and_then_carried_out_on_what_was_seen(jobs_stage: JobsStage) -> None:
-    submit(jobs_stage, {"tenant": "acme"}, {"tenant": "acme", "delay_seconds": 60})
-    seen = jobs_stage.operate("cancel_jobs", tenant="acme", dry_run=True)["dry_run"]
+def test_an_order_is_previewed_and_then_carried_out_on_what_was_seen(stage: Stage) -> None:
+    submit(stage, {"tenant": "acme"}, {"tenant": "acme", "delay_seconds": 60})
+    seen = stage.operate("cancel_jobs", tenant="acme", dry_run=True)["dry_run"]
     assert seen["counts"] == {"pending": 1, "queued": 1}
     assert len(seen["sample"]) == 2
-    submit(jobs_stage, {"tenant": "acme"})
-    answer = jobs_stage.operate("cancel_jobs", tenant="acme", until=seen["as_of"], by="jo")
+    submit(stage, {"tenant": "acme"})
+    answer = stage.operate("cancel_jobs", tenant="acme", until=seen["as_of"], by="jo")
     assert (answer["cancelled"], answer["requested"], answer["more"]) == (2, 0, False)
 
 
-def test_of_named_jobs_those_that_have_ended_are_told(jobs_stage: JobsStage) -> None:
-    over, waits = ids_of(submit(jobs_stage, {}, {"delay_seconds": 600}))
-    jobs_stage.work(sqs_event([Named(over)]))
-    answer = jobs_stage.operate("cancel_jobs", ids=[over, waits])
+def test_of_named_jobs_those_that_have_ended_are_told(stage: Stage) -> None:
+    over, waits = ids_of(submit(stage, {}, {"delay_seconds": 600}))
+    stage.work(over)
+    answer = stage.operate("cancel_jobs", ids=[over, waits])
     assert (answer["cancelled"], answer["refused"]) == (1, [{"id": over, "status": "completed"}])
     with pytest.raises(TransitionRefused, match="is completed"):
-        jobs_stage.operate("cancel_jobs", ids=[over])
+        stage.operate("cancel_jobs", ids=[over])
 
 
-def test_a_retry_is_sent_at_once(jobs_stage: JobsStage) -> None:
-    [job_id] = ids_of(submit(jobs_stage, {"at": (datetime.now(UTC) + timedelta(hours=1)).isoformat()}))
-    assert jobs_stage.receive("normal") == []
-    answer = jobs_stage.operate("retry_jobs", ids=[job_id])
+def test_a_retry_is_sent_at_once(stage: Stage, lanes: AwsStandIn) -> None:
+    [job_id] = ids_of(submit(stage, {"at": (datetime.now(UTC) + timedelta(hours=1)).isoformat()}))
+    assert lanes.take() == []
+    answer = stage.operate("retry_jobs", ids=[job_id])
     assert (answer["hastened"], answer["sent"]) == (1, 1)
-    jobs_stage.work(sqs_event(Named(message["job_id"]) for message in jobs_stage.receive("normal")))
-    assert jobs_stage.status_of(job_id) == "completed"
+    stage.work(*(message["job_id"] for message in lanes.take()))
+    assert stage.status(job_id) == "completed"
 
 
-def test_a_type_is_paused_and_resumed_with_its_jobs(jobs_stage: JobsStage) -> None:
-    [job_id] = ids_of(submit(jobs_stage, {}))
-    paused = jobs_stage.operate("pause", kind="type", key="do_nothing", by="jo", reason="it burns")
+def test_a_type_is_paused_and_resumed_with_its_jobs(stage: Stage, lanes: AwsStandIn) -> None:
+    [job_id] = ids_of(submit(stage, {}))
+    paused = stage.operate("pause", kind="type", key="do_nothing", by="jo", reason="it burns")
     assert (paused["control"]["paused"], paused["control"]["changed_by"]) == (True, "jo")
-    jobs_stage.work(sqs_event([Named(job_id)]))
-    assert jobs_stage.status_of(job_id) == "paused"
-    [control] = jobs_stage.operate("list_controls")["controls"]
+    stage.work(job_id)
+    assert stage.status(job_id) == "paused"
+    [control] = stage.operate("list_controls")["controls"]
     assert (control["key"], control["held"], control["running"], control["reason"]) == ("do_nothing", 1, 0, "it burns")
-    jobs_stage.receive("normal")
-    answer = jobs_stage.operate("resume", kind="type", key="do_nothing")
+    lanes.take()
+    answer = stage.operate("resume", kind="type", key="do_nothing")
     assert (answer["resumed"], answer["held"], answer["sent"], answer["control"]) == (1, 0, 1, None)
-    assert len(jobs_stage.receive("normal")) == 1
+    assert len(lanes.take()) == 1
 
 
 @pytest.mark.parametrize(
     ("operation", "params"),
     [("show_job", {"id": "123"})] + [(name, {"ids": ["123"]}) for name in ("cancel_jobs", "retry_jobs", "pause")],
 )
-def test_what_is_no_id_is_refused(jobs_stage: JobsStage, operation: str, params: dict[str, Any]) -> None:
+def test_what_is_no_id_is_refused(stage: Stage, operation: str, params: dict[str, Any]) -> None:
     with pytest.raises(IdRefused, match="'123' is not the id of a job, which is a UUID"):
-        jobs_stage.operate(operation, **params)
+        stage.operate(operation, **params)
 
 
 @pytest.mark.parametrize(
     ("kind", "key"), [("type", "do_nothing"), ("lane", "low"), ("tenant", "acme"), ("key", "printer")]
 )
-def test_second_pause_of_a_kind_says_who_when_and_why_anew(jobs_stage: JobsStage, kind: str, key: str) -> None:
-    first = jobs_stage.operate("pause", kind=kind, key=key, by="anna", reason="it burns")["control"]
-    second = jobs_stage.operate("pause", kind=kind, key=key, by="jo", reason="audit")["control"]
+def test_second_pause_of_a_kind_says_who_when_and_why_anew(stage: Stage, kind: str, key: str) -> None:
+    first = stage.operate("pause", kind=kind, key=key, by="anna", reason="it burns")["control"]
+    second = stage.operate("pause", kind=kind, key=key, by="jo", reason="audit")["control"]
     assert (second["changed_by"], second["reason"]) == ("jo", "audit")
     assert second["changed_at"] > first["changed_at"]
 
 
-def test_pause_says_whether_any_job_of_it_is_known(jobs_stage: JobsStage) -> None:
-    submit(jobs_stage, {"tenant": "acme"})
-    assert jobs_stage.operate("pause", kind="tenant", key="acme")["known"] is True
-    assert jobs_stage.operate("pause", kind="tenant", key="acmee")["known"] is False
-    assert jobs_stage.operate("pause", kind="lane", key="low")["known"] is True
+def test_pause_says_whether_any_job_of_it_is_known(stage: Stage) -> None:
+    submit(stage, {"tenant": "acme"})
+    assert stage.operate("pause", kind="tenant", key="acme")["known"] is True
+    assert stage.operate("pause", kind="tenant", key="acmee")["known"] is False
+    assert stage.operate("pause", kind="lane", key="low")["known"] is True
 
 
 @pytest.mark.parametrize("operation", ["list_dead_letters", "triage_dead_letters", "redrive"])
-def test_dead_letters_of_a_misspelt_type_are_refused(jobs_stage: JobsStage, operation: str) -> None:
+def test_dead_letters_of_a_misspelt_type_are_refused(stage: Stage, operation: str) -> None:
     decision: dict[str, Any] = {"decision": "ignored"} if operation == "triage_dead_letters" else {}
     with pytest.raises(JobTypeUnknown, match="did you mean 'do_nothing'"):
-        jobs_stage.operate(operation, job_type="do_nothin", **decision)
+        stage.operate(operation, job_type="do_nothin", **decision)
 
 
-def test_dead_letters_of_a_type_that_is_gone_are_found(jobs_stage: JobsStage, db: psycopg.Connection) -> None:
-    submit(jobs_stage, {"job_type": "obey", "payload": {"word": "fail_for_good"}})
-    jobs_stage.work(sqs_event(Named(message["job_id"]) for message in jobs_stage.receive("normal")))
+def test_dead_letters_of_a_type_that_is_gone_are_found(stage: Stage, lanes: AwsStandIn, db: psycopg.Connection) -> None:
+    submit(stage, {"job_type": "obey", "payload": {"word": "fail_for_good"}})
+    stage.work(*(message["job_id"] for message in lanes.take()))
     db.execute("UPDATE signalbox.dead_letter_jobs SET job_type = 'obay'")
-    assert len(jobs_stage.operate("list_dead_letters", job_type="obay")["dead_letters"]) == 1
+    assert len(stage.operate("list_dead_letters", job_type="obay")["dead_letters"]) == 1
 
 
-def test_unknown_type_among_many_jobs_is_named_with_its_place(jobs_stage: JobsStage) -> None:
+def test_unknown_type_among_many_jobs_is_named_with_its_place(stage: Stage) -> None:
     with pytest.raises(JobTypeUnknown, match="job 2 of 3: job type 'do_nothin' is not registered"):
-        submit(jobs_stage, {}, {"job_type": "do_nothin"}, {})
+        submit(stage, {}, {"job_type": "do_nothin"}, {})
 
 
 @pytest.mark.parametrize(
@@ -278,82 +278,82 @@ def test_unknown_type_among_many_jobs_is_named_with_its_place(jobs_stage: JobsSt
     ],
 )
 def test_an_order_that_makes_no_sense_is_refused_with_the_reason(
-    jobs_stage: JobsStage, operation: str, params: dict[str, Any], error: type[Exception], words: str
+    stage: Stage, operation: str, params: dict[str, Any], error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
-        jobs_stage.operate(operation, **params)
-    assert jobs_stage.operate("list_controls")["controls"] == []
+        stage.operate(operation, **params)
+    assert stage.operate("list_controls")["controls"] == []
 
 
-def test_a_cap_is_set_changed_and_lifted(jobs_stage: JobsStage, db: psycopg.Connection) -> None:
+def test_a_cap_is_set_changed_and_lifted(stage: Stage, db: psycopg.Connection) -> None:
     cap: Any = {"kind": "tenant", "key": "acme"}
-    jobs_stage.operate("set_cap", **cap, max_running=1, by="jo", reason="too loud")
-    ids = ids_of(submit(jobs_stage, {"tenant": "acme"}, {"tenant": "acme"}))
-    lease_one(jobs_stage, ids)
-    assert sorted(jobs_stage.status_of(job_id) for job_id in ids) == ["pending", "running"]
-    changed = jobs_stage.operate("set_cap", **cap, rate=10, per_seconds=60)["control"]
+    stage.operate("set_cap", **cap, max_running=1, by="jo", reason="too loud")
+    ids = ids_of(submit(stage, {"tenant": "acme"}, {"tenant": "acme"}))
+    claim(stage.db, *ids)
+    assert sorted(stage.statuses(*ids)) == ["pending", "running"]
+    changed = stage.operate("set_cap", **cap, rate=10, per_seconds=60)["control"]
     assert (changed["max_running"], changed["rate"], changed["per_seconds"]) == (None, 10, 60)
-    assert jobs_stage.operate("set_cap", **cap)["control"] is None
+    assert stage.operate("set_cap", **cap)["control"] is None
     actions = db.execute("SELECT action, entity_type, entity_id FROM signalbox.audit_log").fetchall()
     assert actions == [("tenant.cap", "tenant", "acme")] * 3
 
 
-def test_new_rate_begins_at_once_and_the_same_rate_goes_on(jobs_stage: JobsStage, db: psycopg.Connection) -> None:
+def test_new_rate_begins_at_once_and_the_same_rate_goes_on(stage: Stage, db: psycopg.Connection) -> None:
     cap: Any = {"kind": "type", "key": "do_nothing", "per_seconds": 3600}
-    jobs_stage.operate("set_cap", **cap, rate=2)
-    jobs_stage.work(sqs_event(map(Named, ids_of(submit(jobs_stage, {}, {})))))
-    jobs_stage.operate("set_cap", **cap, rate=2, max_running=5)
+    stage.operate("set_cap", **cap, rate=2)
+    stage.work(*ids_of(submit(stage, {}, {})))
+    stage.operate("set_cap", **cap, rate=2, max_running=5)
     waits = "SELECT next_at - now() FROM signalbox.job_caps"
     [(wait,)] = db.execute(waits).fetchall()
     assert wait > timedelta(minutes=29)
-    jobs_stage.operate("set_cap", **cap, rate=3)
+    stage.operate("set_cap", **cap, rate=3)
     assert db.execute(waits).fetchone() == (None,)
 
 
 # ---- dead letters
 
 
-def test_a_dead_letter_is_found_triaged_and_redriven(jobs_stage: JobsStage) -> None:
+def test_a_dead_letter_is_found_triaged_and_redriven(stage: Stage) -> None:
     job = {"job_type": "obey", "payload": {"word": "fail_for_good"}}
-    [job_id] = ids_of(submit(jobs_stage, job))
-    jobs_stage.work(sqs_event([Named(job_id)]))
-    [letter] = jobs_stage.operate("list_dead_letters", status="pending")["dead_letters"]
-    [kind] = jobs_stage.operate("list_dead_letters", by_kind=True)["kinds"]
+    [job_id] = ids_of(submit(stage, job))
+    stage.work(job_id)
+    [letter] = stage.operate("list_dead_letters", status="pending")["dead_letters"]
+    [kind] = stage.operate("list_dead_letters", by_kind=True)["kinds"]
     assert kind["fingerprint"] == letter["fingerprint"]
     order: Any = {"fingerprint": letter["fingerprint"], "by": "jo"}
-    assert jobs_stage.operate("triage_dead_letters", **order, decision="investigating")["changed"] == 1
-    assert jobs_stage.operate("show_dead_letter", id=letter["id"])["dead_letter"]["status"] == "investigating"
-    assert jobs_stage.operate("redrive", **order, dry_run=True)["count"] == 1
-    assert jobs_stage.status_of(job_id) == "failed"
-    assert jobs_stage.operate("redrive", ids=[letter["id"]], payload={"word": "complete"}, by="jo")["redriven"] == 1
-    assert jobs_stage.status_of(job_id) == "pending"
+    assert stage.operate("triage_dead_letters", **order, decision="investigating")["changed"] == 1
+    assert stage.operate("show_dead_letter", id=letter["id"])["dead_letter"]["status"] == "investigating"
+    assert stage.operate("redrive", **order, dry_run=True)["count"] == 1
+    assert stage.status(job_id) == "failed"
+    assert stage.operate("redrive", ids=[letter["id"]], payload={"word": "complete"}, by="jo")["redriven"] == 1
+    assert stage.status(job_id) == "pending"
 
 
-def test_an_invocation_that_was_given_up_is_made_again(jobs_stage: JobsStage, invokes: InvokeRecorder) -> None:
-    archiver = f"{jobs_stage.engine.resources.settings.stack}-archiver"
-    assert consume(jobs_stage.engine, failed_invocation(archiver)) == []
-    [letter] = jobs_stage.operate("list_dead_letters", source="invocation")["dead_letters"]
-    assert jobs_stage.operate("redrive", ids=[letter["id"]], by="jo")["redriven"] == 1
+def test_an_invocation_that_was_given_up_is_made_again(stage: Stage, invokes: AwsStandIn) -> None:
+    archiver = f"{stage.app.resources.settings.stack}-archiver"
+    assert stage.consume(failed_invocation(archiver)) == []
+    [letter] = stage.operate("list_dead_letters", source="invocation")["dead_letters"]
+    assert stage.operate("redrive", ids=[letter["id"]], by="jo")["redriven"] == 1
     assert invokes.payloads == [PRUNING]
 
 
 # ---- schedules and figures
 
 
-def test_a_schedule_is_made_listed_held_and_deleted(jobs_stage: JobsStage, db: psycopg.Connection) -> None:
+def test_a_schedule_is_made_listed_held_and_deleted(stage: Stage, db: psycopg.Connection) -> None:
     given: Any = {"name": "nightly", "job_type": "do_nothing", "cron": "15 2 * * *", "timezone": "Europe/Berlin"}
-    made = jobs_stage.operate("create_schedule", **given, by="jo", reason="they asked")["schedule"]
+    made = stage.operate("create_schedule", **given, by="jo", reason="they asked")["schedule"]
     assert (made["status"], made["next_run_at"]) == ("active", "2026-03-11T01:15:00+00:00")
     with pytest.raises(ScheduleRefused, match="already"):
-        jobs_stage.operate("create_schedule", **given)
-    changed = jobs_stage.operate("create_schedule", **given | {"cron": None, "every_seconds": 600}, replacing=True)
+        stage.operate("create_schedule", **given)
+    changed = stage.operate("create_schedule", **given | {"cron": None, "every_seconds": 600}, replacing=True)
     assert (changed["schedule"]["id"], changed["schedule"]["interval_ms"]) == (made["id"], 600_000)
-    [listed] = jobs_stage.operate("list_schedules", limit=1)["schedules"]
+    [listed] = stage.operate("list_schedules", limit=1)["schedules"]
     assert listed["name"] == "nightly"
-    assert jobs_stage.operate("pause_schedule", id="nightly", reason="wait")["schedule"]["status"] == "paused"
-    assert jobs_stage.operate("resume_schedule", id=made["id"])["schedule"]["status"] == "active"
-    jobs_stage.operate("delete_schedule", id="nightly", by="jo")
-    assert jobs_stage.operate("list_schedules") == {"operation": "list_schedules", "schedules": [], "next": None}
+    assert stage.operate("pause_schedule", id="nightly", reason="wait")["schedule"]["status"] == "paused"
+    assert stage.operate("resume_schedule", id=made["id"])["schedule"]["status"] == "active"
+    stage.operate("delete_schedule", id="nightly", by="jo")
+    assert stage.operate("list_schedules") == {"operation": "list_schedules", "schedules": [], "next": None}
     actions = db.execute("SELECT action FROM signalbox.audit_log ORDER BY id").fetchall()
     assert [action for (action,) in actions] == [
         f"schedule.{step}" for step in ("create", "replace", "pause", "resume", "delete")
@@ -372,56 +372,40 @@ def test_a_schedule_is_made_listed_held_and_deleted(jobs_stage: JobsStage, db: p
     ],
 )
 def test_a_schedule_that_can_not_be_is_refused(
-    jobs_stage: JobsStage, params: dict[str, Any], error: type[Exception], words: str
+    stage: Stage, params: dict[str, Any], error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
-        jobs_stage.operate("create_schedule", **{"name": "a", "job_type": "do_nothing"} | params)
+        stage.operate("create_schedule", **{"name": "a", "job_type": "do_nothing"} | params)
     with pytest.raises(ScheduleUnknown, match="'a'"):
-        jobs_stage.operate("pause_schedule", id="a")
+        stage.operate("pause_schedule", id="a")
 
 
-def test_figures_and_health_are_told(jobs_stage: JobsStage) -> None:
-    submit(jobs_stage, {}, {})
-    figures = jobs_stage.operate("show_statistics", hours=1)
+def test_figures_and_health_are_told(stage: Stage) -> None:
+    submit(stage, {}, {})
+    figures = stage.operate("show_statistics", hours=1)
     assert figures["by_status"]["queued"] == 2
-    assert jobs_stage.operate("show_health")["status"] == "healthy"
+    assert stage.operate("show_health")["status"] == "healthy"
     with pytest.raises(JobTypeUnknown, match="did you mean 'obey'"):
-        jobs_stage.operate("show_statistics", job_type="obei")
+        stage.operate("show_statistics", job_type="obei")
 
 
 def test_each_change_is_told_on_the_stacks_bus_once_it_is_committed(
-    dsn: str, moto: str, invokes: InvokeRecorder, job_types: JobTypeRegistry, monkeypatch: pytest.MonkeyPatch
+    dsn: str, invokes: AwsStandIn, db: psycopg.Connection
 ) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL", moto)
-    with BusStandIn() as bus:
-        monkeypatch.setenv("AWS_ENDPOINT_URL_EVENTBRIDGE", bus.url)
-        with JobsStage(dsn, invokes, job_types, event_bus="changes") as stage:
-            ids = ids_of(submit(stage, *[{"tenant": "acme"}] * 12))
-            stage.operate("cancel_jobs", tenant="acme")
-            bus.refuses = True
-            [last] = ids_of(submit(stage, {}))
-            stage.drop_lanes()
-            assert stage.status_of(last) == "queued", "who can't be told does not hold a job up"
-    told = {(change["job_id"], change["status"]) for change in bus.told}
+    with Stage(dsn, invokes, db=db, event_bus="changes") as stage:
+        stage.with_job_types(*TEST_JOB_TYPES)
+        ids = ids_of(submit(stage, *[{"tenant": "acme"}] * 12))
+        stage.operate("cancel_jobs", tenant="acme")
+        invokes.away |= {"bus", "normal"}
+        [last] = ids_of(submit(stage, {}))
+        assert stage.status(last) == "queued", "who can't be told does not hold a job up"
+    told = {(change["job_id"], change["status"]) for change in invokes.details}
     assert told == {(id_, status) for id_ in ids for status in ("queued", "cancelled")}
-    assert bus.buses == {"changes"}
+    assert {event["EventBusName"] for event in invokes.events} == {"changes"}
 
 
-class Named:
-    """A job by its id alone, as a message names it."""
-
-    def __init__(self, id_: str) -> None:
-        self.id, self.job_type = id_, "any"
-
-
-def lease_one(stage: JobsStage, ids: list[str]) -> None:
-    stage.connection.execute(
-        "SELECT FROM signalbox.claim_jobs(%s::uuid[], gen_random_uuid(), 'worker', NULL, interval '5 min')", (ids,)
-    )
-
-
-def test_a_group_is_shown_and_sealed_with_what_is_to_follow(jobs_stage: JobsStage) -> None:
-    operate = jobs_stage.operate
+def test_a_group_is_shown_and_sealed_with_what_is_to_follow(stage: Stage) -> None:
+    operate = stage.operate
     jobs = [{"job_type": "do_nothing", "group": "import-7"}] * 2
     operate("submit_jobs", jobs=jobs)
     group = operate("show_group", id="import-7")["group"]

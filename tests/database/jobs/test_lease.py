@@ -15,8 +15,9 @@ from signalbox.jobs.end_record import Cost, EndRecord
 from signalbox.jobs.job import ClaimedJob
 from signalbox.jobs.verdict import COMPLETED, Verdict
 from signalbox.postgres.connection import transaction_to_end
+from signalbox.testing.stage import Stage
 from signalbox.worker.lease import EndedJob, LeaseClaim, LeaseLost, complete, finish
-from tests.support.workshop import Workshop
+from tests.support.jobs import obeying
 
 COST = Cost(began_ms=1.25, ended_ms=4.75, cpu_ms=2.5, memory_mb=64)
 # What can't be alike in two jobs: who they are, and the moment itself.
@@ -42,11 +43,11 @@ def among_many(db: psycopg.Connection, job: ClaimedJob, verdict: Verdict) -> lis
     return finish(db, [EndRecord(job.id, job.token, verdict, COST)])
 
 
-def written(workshop: Workshop, job_id: str) -> list[dict[str, Any]]:
-    job = workshop.job(job_id)
+def written(stage: Stage, job_id: str) -> list[dict[str, Any]]:
+    job = stage.job(job_id)
     assert job["updated_at"] >= job["completed_at"]
     assert job["cpu_usage_percent"] == pytest.approx(100 * 2.5 / 3.5, abs=0.1)
-    attempt = workshop.attempts(job_id)[-1]
+    attempt = stage.attempts(job_id)[-1]
     assert all(job[name] == attempt[name] for name in ("started_at", "completed_at"))
     return [{name: value for name, value in row.items() if name not in OWN} for row in (job, attempt)]
 
@@ -65,52 +66,52 @@ def test_transaction_of_a_worker_that_falls_silent_is_undone(dsn: str) -> None:
     [COMPLETED, Verdict("completed", "completed", result={"rows": [1, None]}, output_files=("s3://bucket/file",))],
     ids=["nothing said", "a result"],
 )
-def test_all_that_is_written_of_a_job_is_alike(workshop: Workshop, verdict: Verdict) -> None:
+def test_all_that_is_written_of_a_job_is_alike(stage: Stage, verdict: Verdict) -> None:
     """Both have failed before, and have got half way since."""
-    ids = [workshop.obey("fail"), workshop.obey("fail")]
-    workshop.work(*ids)
+    ids = [stage.submit(obeying("fail")), stage.submit(obeying("fail"))]
+    stage.work(*ids)
     half = "progress_percent = 50, cursor = '7', progress_message = 'half'"
-    workshop.db.execute(f"UPDATE signalbox.jobs SET status = 'queued', {half}".encode())
-    for job, end in zip(claim(workshop.db, *ids), (alone, among_many), strict=True):
-        assert end(workshop.db, job, verdict) == [(job.id, "completed", False)]
-    one, other = (written(workshop, id_) for id_ in ids)
+    stage.db.execute(f"UPDATE signalbox.jobs SET status = 'queued', {half}".encode())
+    for job, end in zip(claim(stage.db, *ids), (alone, among_many), strict=True):
+        assert end(stage.db, job, verdict) == [(job.id, "completed", False)]
+    one, other = (written(stage, id_) for id_ in ids)
     assert one == other
 
 
 @pytest.mark.parametrize("end", [alone, among_many])
-def test_who_waits_for_it_may_go_and_its_group_counts_it(workshop: Workshop, end: Any) -> None:
-    first = workshop.submit("do_nothing", group="night")
-    waiting = workshop.submit("do_nothing", depends_on=[Dependency(first.id)])
-    [job] = claim(workshop.db, first.id)
-    told: Sequence[EndedJob] = end(workshop.db, job, COMPLETED)
-    assert [(id_, follows) for id_, _, follows in told] == [(first.id, False), (waiting.id, True)]
-    assert workshop.job(waiting.id)["unmet_dependencies"] == 0
-    counted = workshop.db.execute("SELECT completed, total FROM signalbox.job_groups").fetchone()
+def test_who_waits_for_it_may_go_and_its_group_counts_it(stage: Stage, end: Any) -> None:
+    first = stage.submit("do_nothing", group="night")
+    waiting = stage.submit("do_nothing", depends_on=[Dependency(first)])
+    [job] = claim(stage.db, first)
+    told: Sequence[EndedJob] = end(stage.db, job, COMPLETED)
+    assert [(id_, follows) for id_, _, follows in told] == [(first, False), (waiting, True)]
+    assert stage.job(waiting)["unmet_dependencies"] == 0
+    counted = stage.db.execute("SELECT completed, total FROM signalbox.job_groups").fetchone()
     assert counted == (1, 1)
 
 
 @pytest.mark.parametrize("end", [alone, among_many])
-def test_whoever_has_lost_the_lease_changes_nothing(workshop: Workshop, end: Any) -> None:
-    job_id = workshop.submit("do_nothing").id
-    [job] = claim(workshop.db, job_id)
-    workshop.db.execute("UPDATE signalbox.jobs SET lease_token = gen_random_uuid()")
-    assert end(workshop.db, job, COMPLETED) == []
-    assert workshop.job(job_id)["status"] == "running"
-    assert workshop.attempts(job_id) == []
+def test_whoever_has_lost_the_lease_changes_nothing(stage: Stage, end: Any) -> None:
+    job_id = stage.submit("do_nothing")
+    [job] = claim(stage.db, job_id)
+    stage.db.execute("UPDATE signalbox.jobs SET lease_token = gen_random_uuid()")
+    assert end(stage.db, job, COMPLETED) == []
+    assert stage.job(job_id)["status"] == "running"
+    assert stage.attempts(job_id) == []
 
 
-def test_jobs_of_a_claim_whose_answer_was_lost_are_run(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    ids = [workshop.obey("complete", max_attempts=1) for _ in range(3)]
+def test_jobs_of_a_claim_whose_answer_was_lost_are_run(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = [stage.submit(obeying("complete", max_attempts=1)) for _ in range(3)]
     begin, losses = LeaseClaim.begin, iter([True])
 
     def lose_the_first_answer(*asked: Any, **options: Any) -> list[ClaimedJob]:
         jobs = begin(*asked, **options)
         if next(losses, False):
-            workshop.engine.resources.database.close()
+            stage.app.resources.database.close()
             raise psycopg.OperationalError("server closed the connection unexpectedly")
         return jobs
 
     monkeypatch.setattr(LeaseClaim, "begin", lose_the_first_answer)
-    assert workshop.work(*ids) == {"batchItemFailures": []}
-    assert [workshop.job(id_)["status"] for id_ in ids] == ["completed"] * 3
-    assert [len(workshop.attempts(id_)) for id_ in ids] == [1, 1, 1]
+    assert stage.work(*ids) == {"batchItemFailures": []}
+    assert [stage.job(id_)["status"] for id_ in ids] == ["completed"] * 3
+    assert [len(stage.attempts(id_)) for id_ in ids] == [1, 1, 1]

@@ -11,15 +11,18 @@ import psycopg
 import pytest
 
 from signalbox.budget import Budget
+from signalbox.dead_letters.letters import triage
 from signalbox.errors import Unavailable
+from signalbox.operate.filters import DeadLetterFilter
 from signalbox.tasks import notify_dead_letters as notifying
+from signalbox.testing.aws import AwsStandIn
+from signalbox.testing.sqs_events import undelivered
+from signalbox.testing.stage import NOON, Stage
 from tests.support.contexts import context_of
-from tests.support.dead_messages import consume, undelivered
-from tests.support.invoke_recorder import InvokeRecorder
-from tests.support.letters import Letters
-from tests.support.stage import NOON, Stage
-from tests.support.topic_stand_in import TOPIC, TopicStandIn
+from tests.support.dead_letters import add_letter, job_of, redrive
+from tests.support.jobs import TEST_JOB_TYPES
 
+TOPIC = "arn:aws:sns:us-east-1:123456789012:operators"
 INSERT = """
 INSERT INTO signalbox.dead_letter_jobs
     (job_type, payload, failure_reason, error_type, final_error_message, total_attempts, fingerprint, severity)
@@ -29,16 +32,14 @@ FROM generate_series(1, %(number)s)
 
 
 @pytest.fixture
-def topic(monkeypatch: pytest.MonkeyPatch) -> Iterator[TopicStandIn]:
-    with TopicStandIn() as topic:
-        monkeypatch.setenv("AWS_ENDPOINT_URL_SNS", topic.url)
-        yield topic
+def topic(invokes: AwsStandIn) -> AwsStandIn:
+    return invokes
 
 
 @pytest.fixture
-def stage(dsn: str, invokes: InvokeRecorder, topic: TopicStandIn) -> Iterator[Stage]:
-    with Stage(dsn, invokes, operators_topic_arn=TOPIC) as stage:
-        yield stage
+def stage(dsn: str, invokes: AwsStandIn, db: psycopg.Connection) -> Iterator[Stage]:
+    with Stage(dsn, invokes, db=db, operators_topic_arn=TOPIC) as stage:
+        yield stage.with_job_types(*TEST_JOB_TYPES)
 
 
 def add(db: psycopg.Connection, kind: str, severity: str = "warning", number: int = 1, **fields: Any) -> None:
@@ -47,7 +48,7 @@ def add(db: psycopg.Connection, kind: str, severity: str = "warning", number: in
 
 
 def notify(stage: Stage, at: datetime = NOON) -> dict[str, Any]:
-    return stage.invoke("notify_dead_letters", at, force=True)
+    return stage.run("notify_dead_letters", at, force=True)
 
 
 def untold(db: psycopg.Connection) -> int:
@@ -57,7 +58,7 @@ def untold(db: psycopg.Connection) -> int:
     return int(number)
 
 
-def test_kinds_of_one_severity_share_a_message(stage: Stage, db: psycopg.Connection, topic: TopicStandIn) -> None:
+def test_kinds_of_one_severity_share_a_message(stage: Stage, db: psycopg.Connection, topic: AwsStandIn) -> None:
     add(db, "one", number=3)
     add(db, "two")
     assert notify(stage)["items"] == 4
@@ -72,12 +73,12 @@ def test_kinds_of_one_severity_share_a_message(stage: Stage, db: psycopg.Connect
 
 
 def test_a_critical_kind_has_a_message_of_its_own_and_comes_first(
-    stage: Stage, db: psycopg.Connection, topic: TopicStandIn
+    stage: Stage, db: psycopg.Connection, topic: AwsStandIn
 ) -> None:
     for kind, severity in [("a", "info"), ("b", "critical"), ("c", "warning"), ("d", "critical")]:
         add(db, kind, severity)
     notify(stage)
-    assert topic.subjects == [
+    assert [message["Subject"] for message in topic.published] == [
         "[signalbox] critical: 1 new dead letter, sign_passport",
         "[signalbox] critical: 1 new dead letter, sign_passport",
         "[signalbox] warning: 1 new dead letter, sign_passport",
@@ -85,20 +86,20 @@ def test_a_critical_kind_has_a_message_of_its_own_and_comes_first(
     ]
 
 
-def test_nobody_is_told_twice(stage: Stage, db: psycopg.Connection, topic: TopicStandIn) -> None:
+def test_nobody_is_told_twice(stage: Stage, db: psycopg.Connection, topic: AwsStandIn) -> None:
     add(db, "one")
     notify(stage)
     assert notify(stage)["items"] == 0
     assert len(topic.published) == 1
 
 
-def test_nothing_new_is_no_message(stage: Stage, topic: TopicStandIn) -> None:
+def test_nothing_new_is_no_message(stage: Stage, topic: AwsStandIn) -> None:
     assert (notify(stage)["items"], len(topic.published)) == (0, 0)
 
 
 @pytest.mark.parametrize("status", ["investigating", "resolved", "ignored", "redriven"])
 def test_of_what_somebody_has_seen_nobody_is_told(
-    stage: Stage, db: psycopg.Connection, topic: TopicStandIn, status: str
+    stage: Stage, db: psycopg.Connection, topic: AwsStandIn, status: str
 ) -> None:
     add(db, "one")
     db.execute(
@@ -109,7 +110,7 @@ def test_of_what_somebody_has_seen_nobody_is_told(
     assert (notify(stage)["items"], len(topic.published)) == (0, 0)
 
 
-def test_many_critical_kinds_do_not_flood(stage: Stage, db: psycopg.Connection, topic: TopicStandIn) -> None:
+def test_many_critical_kinds_do_not_flood(stage: Stage, db: psycopg.Connection, topic: AwsStandIn) -> None:
     for number in range(notifying.MOST_ALONE + 30):
         add(db, f"kind-{number}", "critical")
     notify(stage)
@@ -122,7 +123,7 @@ def test_many_critical_kinds_do_not_flood(stage: Stage, db: psycopg.Connection, 
 
 
 def test_what_is_beyond_one_run_is_counted_and_told_by_the_next(
-    stage: Stage, db: psycopg.Connection, topic: TopicStandIn, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, db: psycopg.Connection, topic: AwsStandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notifying, "MOST_LETTERS", 5)
     add(db, "one", number=12)
@@ -134,7 +135,7 @@ def test_what_is_beyond_one_run_is_counted_and_told_by_the_next(
     assert "further ones" not in topic.published[-1]["Message"]
 
 
-def test_a_topic_that_takes_nothing_is_tried_again(stage: Stage, db: psycopg.Connection, topic: TopicStandIn) -> None:
+def test_a_topic_that_takes_nothing_is_tried_again(stage: Stage, db: psycopg.Connection, topic: AwsStandIn) -> None:
     add(db, "one", "critical")
     add(db, "two", "warning")
     topic.takes = 1
@@ -146,9 +147,9 @@ def test_a_topic_that_takes_nothing_is_tried_again(stage: Stage, db: psycopg.Con
     assert (len(topic.published), untold(db)) == (2, 0)
 
 
-def test_a_crash_after_publishing_tells_twice(stage: Stage, db: psycopg.Connection, topic: TopicStandIn) -> None:
+def test_a_crash_after_publishing_tells_twice(stage: Stage, db: psycopg.Connection, topic: AwsStandIn) -> None:
     add(db, "one")
-    topic.taken = stage.engine.resources.database.close
+    topic.taken = stage.app.resources.database.close
     with pytest.raises(psycopg.OperationalError):
         notify(stage)
     assert untold(db) == 1
@@ -158,7 +159,7 @@ def test_a_crash_after_publishing_tells_twice(stage: Stage, db: psycopg.Connecti
 
 
 def test_what_comes_while_they_are_told_is_told_of_next(
-    stage: Stage, db: psycopg.Connection, topic: TopicStandIn
+    stage: Stage, db: psycopg.Connection, topic: AwsStandIn
 ) -> None:
     add(db, "one")
     topic.taken = lambda: add(db, "one")
@@ -169,8 +170,8 @@ def test_what_comes_while_they_are_told_is_told_of_next(
 def test_without_a_topic_the_log_and_the_metric_tell(
     dsn: str,
     db: psycopg.Connection,
-    topic: TopicStandIn,
-    invokes: InvokeRecorder,
+    topic: AwsStandIn,
+    invokes: AwsStandIn,
     capsys: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -185,34 +186,34 @@ def test_without_a_topic_the_log_and_the_metric_tell(
     assert (len(topic.published), untold(db)) == (0, 0)
 
 
-def test_a_run_without_time_goes_on_in_another(stage: Stage, db: psycopg.Connection, topic: TopicStandIn) -> None:
+def test_a_run_without_time_goes_on_in_another(stage: Stage, db: psycopg.Connection, topic: AwsStandIn) -> None:
     add(db, "one")
     context = replace(context_of(stage, "notify_dead_letters", NOON), budget=Budget.of(0))
     assert notifying.notify_dead_letters(context).more
     assert (len(topic.published), untold(db)) == (0, 1)
 
 
-def test_a_subject_is_one_that_sns_takes(stage: Stage, db: psycopg.Connection, topic: TopicStandIn) -> None:
+def test_a_subject_is_one_that_sns_takes(stage: Stage, db: psycopg.Connection, topic: AwsStandIn) -> None:
     add(db, "one", job_type="größe\n" + "x" * 200, text="two\nlines")
     notify(stage)
-    [subject] = topic.subjects
+    [subject] = [message["Subject"] for message in topic.published]
     assert (len(subject), subject.isascii(), "\n" in subject) == (100, True, False)
     assert "Permanent: two lines" in topic.published[0]["Message"]
 
 
-def test_one_that_fails_again_or_returns_is_told_of_again(stage: Stage, letters: Letters, topic: TopicStandIn) -> None:
-    redriven = letters.add()
+def test_one_that_fails_again_or_returns_is_told_of_again(stage: Stage, topic: AwsStandIn) -> None:
+    redriven = add_letter(stage)
     notify(stage)
-    letters.redrive(redriven)
-    letters.workshop.work(str(letters.job_of(redriven)["id"]))
+    redrive(stage, redriven)
+    stage.work(str(job_of(stage, redriven)["id"]))
     notify(stage)
-    letters.triage("resolved", redriven)
-    letters.add()
+    triage(stage.db, DeadLetterFilter(ids=[redriven]), "resolved", by="ada")
+    add_letter(stage)
     assert notify(stage)["items"] == 2  # the new one, and the one that was thought to be mended
     assert len(topic.published) == 3
 
 
-def test_a_lost_event_is_told_of(stage: Stage, topic: TopicStandIn) -> None:
-    consume(stage.engine, undelivered())
+def test_a_lost_event_is_told_of(stage: Stage, topic: AwsStandIn) -> None:
+    stage.consume(undelivered())
     notify(stage)
     assert "prune_history, undelivered: THROTTLING: Rate exceeded" in topic.published[0]["Message"]

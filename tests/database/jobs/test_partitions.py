@@ -13,9 +13,9 @@ import pytest
 
 from signalbox.batches.partitions import length_of
 from signalbox.postgres.uuid7 import first_id
-from tests.support.invoke_recorder import InvokeRecorder
-from tests.support.job_rows import (
+from signalbox.testing.rows import (
     blocked_job,
+    count,
     dead_letter,
     ended_job,
     execution,
@@ -24,9 +24,9 @@ from tests.support.job_rows import (
     queued_job,
     running_job,
 )
-from tests.support.ledger_rows import count
-from tests.support.partition_rows import WEEK, partitions_of, past_partition, place_of, wait_until_waiting
-from tests.support.sweeps import Sweeps
+from signalbox.testing.stage import Stage
+from tests.support.lock_waits import wait_until_blocked
+from tests.support.partition_rows import WEEK, partitions_of, past_partition, place_of
 
 DAY = timedelta(days=1)
 END = "SELECT signalbox.complete_job(lease_token, id, 0, 1, 1, NULL, NULL, NULL) FROM signalbox.jobs WHERE id = %s"
@@ -45,12 +45,6 @@ def now() -> datetime:
 def old(db: psycopg.Connection) -> datetime:
     """An instant whose partitions are old enough to be dropped."""
     return past_partition(db, "job_executions", 7)
-
-
-@pytest.fixture
-def sweeps(dsn: str, invokes: InvokeRecorder) -> Iterator[Sweeps]:
-    with Sweeps(dsn, invokes) as sweeps:
-        yield sweeps
 
 
 @pytest.fixture
@@ -114,7 +108,7 @@ def test_an_id_made_by_the_database_is_like_one_of_ours(db: psycopg.Connection) 
 
 
 def test_all_of_a_partition_goes_at_once_when_all_of_it_may(
-    sweeps: Sweeps, db: psycopg.Connection, old: datetime, now: datetime
+    stage: Stage, db: psycopg.Connection, old: datetime, now: datetime
 ) -> None:
     parent, child = ended_job(db, old), ended_job(db, old, "cancelled")
     db.execute(
@@ -122,7 +116,7 @@ def test_all_of_a_partition_goes_at_once_when_all_of_it_may(
     )
     dead_letter(db, ended_job(db, old, "failed"), "resolved")
     kept = ended_job(db, now)
-    assert sweeps.invoke("prune_jobs", now)["items"] == 6
+    assert stage.run("prune_jobs", now)["items"] == 6
     assert left(db) == {kept}
     assert count(db, "signalbox.job_executions") == 1
     assert count(db, "signalbox.job_dependencies") == 0
@@ -130,7 +124,7 @@ def test_all_of_a_partition_goes_at_once_when_all_of_it_may(
 
 
 def test_what_is_still_wanted_survives_its_partition(
-    sweeps: Sweeps, db: psycopg.Connection, old: datetime, now: datetime
+    stage: Stage, db: psycopg.Connection, old: datetime, now: datetime
 ) -> None:
     ended_job(db, old)
     open_letter = ended_job(db, old, "failed")
@@ -147,7 +141,7 @@ def test_what_is_still_wanted_survives_its_partition(
         waited_for,
     }
     # The first with its attempt, and those of two that ended long ago.
-    assert sweeps.invoke("prune_jobs", now)["items"] == 4
+    assert stage.run("prune_jobs", now)["items"] == 4
     assert left(db) == kept
     assert place_of(db, with_attempt) == "default"
     assert count(db, "signalbox.job_executions") == 1
@@ -187,23 +181,23 @@ def test_an_attempt_that_ends_while_its_partition_goes_is_kept(
     assert drop(other, old, now) == 0
     with ThreadPoolExecutor(1) as pool, psycopg.connect(dsn, autocommit=True) as worker:
         done = pool.submit(worker.execute, END, (job_id,))
-        wait_until_waiting(db)
+        wait_until_blocked(db)
         other.commit()
         done.result()
     assert place_of(db, job_id) == "default"
 
 
 def test_a_lock_that_is_not_to_be_had_is_left_for_another_night(
-    sweeps: Sweeps, db: psycopg.Connection, other: psycopg.Connection, now: datetime
+    stage: Stage, db: psycopg.Connection, other: psycopg.Connection, now: datetime
 ) -> None:
     db.execute("ALTER FUNCTION signalbox.drop_executions SET lock_timeout = '10ms'")
     # Near its end: what is older than a partition's length beyond the retention goes row by row.
     ended_job(db, past_partition(db, "job_executions", 6) + 3 * DAY)
     other.execute("SELECT FROM signalbox.job_executions")
-    assert sweeps.invoke("prune_jobs", now)["status"] == "succeeded"
+    assert stage.run("prune_jobs", now)["status"] == "succeeded"
     assert count(db, "signalbox.job_executions") == 1
     other.commit()
-    sweeps.invoke("prune_jobs", now + DAY)
+    stage.run("prune_jobs", now + DAY)
     assert count(db, "signalbox.job_executions") == 0
 
 
@@ -216,13 +210,13 @@ def test_attempts_that_ended_lately_stay(db: psycopg.Connection, old: datetime, 
 
 
 def test_months_without_partitions_lose_nothing_and_are_made_up_for(
-    sweeps: Sweeps, db: psycopg.Connection, now: datetime
+    stage: Stage, db: psycopg.Connection, now: datetime
 ) -> None:
     db.execute(DROP_ALL)
     past_partition(db, "job_executions", 9)
     jobs = {ended_job(db, now - 20 * DAY), ended_job(db, now), ended_job(db, now, id=id_of(now - 25 * DAY))}
     assert {place_of(db, job_id) for job_id in jobs} == {"default"}
-    sweeps.invoke("prune_jobs", now)
+    stage.run("prune_jobs", now)
     assert left(db) == jobs
     assert (count(db, "signalbox.job_executions"), count(db, "signalbox.job_executions_default")) == (3, 0)
     assert partitions_of(db, "job_executions")[-1][1] >= now + 13 * DAY

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,21 +13,28 @@ import psycopg
 import pytest
 from botocore.exceptions import ClientError
 
-from signalbox.packs.registries import JobTypeRegistry
 from signalbox.submit.insert import submit
 from signalbox.submit.new_job import NewJob
 from signalbox.tasks import prune_jobs
+from signalbox.testing.aws import AwsStandIn
+from signalbox.testing.rows import (
+    blocked_job,
+    count,
+    dead_letter,
+    ended_job,
+    execution,
+    pending_job,
+    queued_job,
+    running_job,
+)
+from signalbox.testing.stage import Stage
+from tests.support.at_once import at_once
 from tests.support.aws import shared_client
-from tests.support.invoke_recorder import InvokeRecorder
-from tests.support.job_rows import blocked_job, dead_letter, ended_job, execution, pending_job, queued_job, running_job
-from tests.support.jobs import TEST_JOB_TYPES
-from tests.support.ledger_rows import count
+from tests.support.jobs import CATALOGUE
 from tests.support.lock_waits import wait_for_no_lock
 from tests.support.partition_rows import past_partition
-from tests.support.sweeps import Sweeps, at_once
 
 SECOND, DAY = timedelta(seconds=1), timedelta(days=1)
-CATALOGUE = JobTypeRegistry(TEST_JOB_TYPES)
 
 
 @pytest.fixture
@@ -66,52 +72,46 @@ def note(db: psycopg.Connection, at: datetime) -> None:
     )
 
 
-@pytest.fixture
-def sweeps(dsn: str, invokes: InvokeRecorder) -> Iterator[Sweeps]:
-    with Sweeps(dsn, invokes) as sweeps:
-        yield sweeps
-
-
 def jobs_left(db: psycopg.Connection) -> set[str]:
     return {row[0] for row in db.execute("SELECT id::text FROM signalbox.jobs")}
 
 
-def test_with_nothing_old_nothing_is_deleted(sweeps: Sweeps, db: psycopg.Connection, now: datetime) -> None:
+def test_with_nothing_old_nothing_is_deleted(stage: Stage, db: psycopg.Connection, now: datetime) -> None:
     kept = {ended_job(db, now), queued_job(db, now)}
-    assert sweeps.invoke("prune_jobs", now)["items"] == 0
+    assert stage.run("prune_jobs", now)["items"] == 0
     assert jobs_left(db) == kept
 
 
 @pytest.mark.parametrize("status", ["completed", "cancelled"])
 def test_a_job_goes_with_its_attempts_once_it_is_older_than_it_is_kept(
-    sweeps: Sweeps, db: psycopg.Connection, now: datetime, status: str
+    stage: Stage, db: psycopg.Connection, now: datetime, status: str
 ) -> None:
     ended_job(db, now - 30 * DAY - SECOND, status)
     kept = ended_job(db, now - 30 * DAY + SECOND, status)
-    assert sweeps.invoke("prune_jobs", now)["items"] == 2
+    assert stage.run("prune_jobs", now)["items"] == 2
     assert jobs_left(db) == {kept}
     assert count(db, "signalbox.job_executions") == 1
 
 
-def test_how_long_is_a_setting(dsn: str, invokes: InvokeRecorder, db: psycopg.Connection, now: datetime) -> None:
+def test_how_long_is_a_setting(dsn: str, invokes: AwsStandIn, db: psycopg.Connection, now: datetime) -> None:
     ended_job(db, now - 8 * DAY)
     kept = ended_job(db, now - 6 * DAY)
-    with Sweeps(dsn, invokes, job_retention_days="7") as sweeps:
-        sweeps.invoke("prune_jobs", now)
+    with Stage(dsn, invokes, job_retention_days="7") as stage:
+        stage.run("prune_jobs", now)
     assert jobs_left(db) == {kept}
 
 
 def test_attempts_may_go_before_their_jobs(
-    dsn: str, invokes: InvokeRecorder, db: psycopg.Connection, now: datetime
+    dsn: str, invokes: AwsStandIn, db: psycopg.Connection, now: datetime
 ) -> None:
     old, new = ended_job(db, now - 8 * DAY), ended_job(db, now - 6 * DAY)
-    with Sweeps(dsn, invokes, execution_retention_days="7") as sweeps:
-        assert sweeps.invoke("prune_jobs", now)["items"] == 1
+    with Stage(dsn, invokes, execution_retention_days="7") as stage:
+        assert stage.run("prune_jobs", now)["items"] == 1
     assert jobs_left(db) == {old, new}
     assert count(db, f"signalbox.job_executions WHERE job_id = '{old}'") == 0
 
 
-def test_what_has_not_ended_stays_however_old_its_id_is(sweeps: Sweeps, db: psycopg.Connection, now: datetime) -> None:
+def test_what_has_not_ended_stays_however_old_its_id_is(stage: Stage, db: psycopg.Connection, now: datetime) -> None:
     ids = [f"0190c1e2-0000-7000-8000-00000000000{place}" for place in range(4)]
     kept = {
         pending_job(db, now + DAY, id=ids[0]),
@@ -119,24 +119,22 @@ def test_what_has_not_ended_stays_however_old_its_id_is(sweeps: Sweeps, db: psyc
         running_job(db, id=ids[2]),
         ended_job(db, now - DAY, id=ids[3]),
     }
-    sweeps.invoke("prune_jobs", now)
+    stage.run("prune_jobs", now)
     assert jobs_left(db) == kept
 
 
 def test_jobs_with_ids_of_another_kind_go_by_the_time_of_their_end(
-    sweeps: Sweeps, db: psycopg.Connection, now: datetime
+    stage: Stage, db: psycopg.Connection, now: datetime
 ) -> None:
     low, high = "00000001-1111-4111-8111-111111111111", "f1111111-1111-4111-8111-111111111111"
     ended_job(db, now - 31 * DAY, id=high)
     ended_job(db, now - 31 * DAY, id=low)
     kept = {ended_job(db, now - DAY, id=low.replace("1", "2")), ended_job(db, now - DAY, id=high.replace("1", "2"))}
-    assert sweeps.invoke("prune_jobs", now)["items"] == 4
+    assert stage.run("prune_jobs", now)["items"] == 4
     assert jobs_left(db) == kept
 
 
-def test_a_failed_job_stays_while_its_dead_letter_is_open(
-    sweeps: Sweeps, db: psycopg.Connection, now: datetime
-) -> None:
+def test_a_failed_job_stays_while_its_dead_letter_is_open(stage: Stage, db: psycopg.Connection, now: datetime) -> None:
     failed = {
         status: ended_job(db, now - 60 * DAY, "failed")
         for status in ("pending", "investigating", "redriven", "resolved", "ignored", "archived")
@@ -144,12 +142,12 @@ def test_a_failed_job_stays_while_its_dead_letter_is_open(
     for status, job_id in failed.items():
         if status != "archived":
             dead_letter(db, job_id, status)
-    sweeps.invoke("prune_jobs", now)
+    stage.run("prune_jobs", now)
     assert jobs_left(db) == {failed["pending"], failed["investigating"], failed["redriven"]}
 
 
 def test_a_job_goes_with_its_dependencies_and_not_from_under_one_that_waits_for_it(
-    sweeps: Sweeps, db: psycopg.Connection, now: datetime
+    stage: Stage, db: psycopg.Connection, now: datetime
 ) -> None:
     parent, child = ended_job(db, now - 40 * DAY), ended_job(db, now - DAY)
     db.execute(
@@ -157,15 +155,15 @@ def test_a_job_goes_with_its_dependencies_and_not_from_under_one_that_waits_for_
     )
     waited_for = ended_job(db, now - 40 * DAY)
     waiting = blocked_job(db, on=waited_for)
-    sweeps.invoke("prune_jobs", now)
+    stage.run("prune_jobs", now)
     assert jobs_left(db) == {child, waited_for, waiting}
     assert count(db, "signalbox.job_dependencies") == 1
 
 
-def test_a_key_is_free_again_once_its_job_was_pruned(sweeps: Sweeps, db: psycopg.Connection, now: datetime) -> None:
+def test_a_key_is_free_again_once_its_job_was_pruned(stage: Stage, db: psycopg.Connection, now: datetime) -> None:
     first = ended_job(db, now - 31 * DAY, idempotency_key="k")
     kept = ended_job(db, now - 29 * DAY, idempotency_key="l")
-    sweeps.invoke("prune_jobs", now)
+    stage.run("prune_jobs", now)
     jobs = [NewJob(job_type="do_nothing", idempotency_key=key) for key in ("k", "k", "l")]
     second, third, other = submit(db, CATALOGUE, jobs, now)
     assert (second.created, third.created, second.id == third.id) == (True, False, True)
@@ -173,15 +171,15 @@ def test_a_key_is_free_again_once_its_job_was_pruned(sweeps: Sweeps, db: psycopg
     assert (other.created, other.id) == (False, kept)
 
 
-def test_a_group_whose_completion_job_is_gone_has_none(sweeps: Sweeps, db: psycopg.Connection, now: datetime) -> None:
+def test_a_group_whose_completion_job_is_gone_has_none(stage: Stage, db: psycopg.Connection, now: datetime) -> None:
     completion = ended_job(db, now - 31 * DAY, "cancelled")
     db.execute("INSERT INTO signalbox.job_groups (id, sealed, completion_job_id) VALUES ('g', true, %s)", (completion,))
-    sweeps.invoke("prune_jobs", now)
+    stage.run("prune_jobs", now)
     assert db.execute("SELECT completion_job_id FROM signalbox.job_groups").fetchall() == [(None,)]
 
 
 def test_groups_go_when_they_ended_long_ago_or_have_nothing_left(
-    sweeps: Sweeps, db: psycopg.Connection, now: datetime
+    stage: Stage, db: psycopg.Connection, now: datetime
 ) -> None:
     old = now - 31 * DAY
     for name, created, finished in [
@@ -196,13 +194,11 @@ def test_groups_go_when_they_ended_long_ago_or_have_nothing_left(
             (name, created, finished),
         )
     pending_job(db, now + DAY, job_group="open")
-    sweeps.invoke("prune_jobs", now)
+    stage.run("prune_jobs", now)
     assert {row[0] for row in db.execute("SELECT id FROM signalbox.job_groups")} == {"lately", "open", "new"}
 
 
-def test_minutes_go_after_two_days_and_hours_after_ninety(
-    sweeps: Sweeps, db: psycopg.Connection, now: datetime
-) -> None:
+def test_minutes_go_after_two_days_and_hours_after_ninety(stage: Stage, db: psycopg.Connection, now: datetime) -> None:
     hour = now.replace(minute=0, second=0)
     ages = {"minute": [49, 47], "hour": [24 * 92, 24 * 89], "day": [24 * 400]}
     for period, hours in ages.items():
@@ -212,7 +208,7 @@ def test_minutes_go_after_two_days_and_hours_after_ninety(
                 "VALUES (%s, %s, 'do_nothing', 'normal', '{}', '{}')",
                 (period, hour - timedelta(hours=age)),
             )
-    assert sweeps.invoke("prune_jobs", now)["items"] == 2
+    assert stage.run("prune_jobs", now)["items"] == 2
     left = db.execute("SELECT period, starts_at FROM signalbox.job_metrics").fetchall()
     assert {(period, round((hour - at) / timedelta(hours=1))) for period, at in left} == {
         ("minute", 47),
@@ -222,7 +218,7 @@ def test_minutes_go_after_two_days_and_hours_after_ninety(
 
 
 def test_it_goes_on_in_batches_past_what_stays(
-    sweeps: Sweeps, db: psycopg.Connection, now: datetime, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, db: psycopg.Connection, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prune_jobs, "BATCH", 3)
     for place in range(20):
@@ -231,40 +227,40 @@ def test_it_goes_on_in_batches_past_what_stays(
         dead_letter(db, job_id)
     for _ in range(10):
         execution(db, now - 31 * DAY, job_id=str(uuid4()))
-    sweeps.invoke("prune_jobs", now)
+    stage.run("prune_jobs", now)
     assert {row[0] for row in db.execute("SELECT status FROM signalbox.jobs")} == {"failed"}
     assert len(jobs_left(db)) == 10
 
 
 def test_a_budget_that_ends_leaves_the_rest_to_a_continuation(
-    sweeps: Sweeps, db: psycopg.Connection, now: datetime
+    stage: Stage, db: psycopg.Connection, now: datetime
 ) -> None:
     ended_job(db, now - 31 * DAY)
-    assert sweeps.invoke("prune_jobs", now, seconds=10)["more"] is True
-    sweeps.deliver(now)
+    assert stage.run("prune_jobs", now, seconds=10)["more"] is True
+    stage.deliver(now)
     assert jobs_left(db) == set()
 
 
-def test_a_job_in_another_hand_is_passed_by(sweeps: Sweeps, dsn: str, db: psycopg.Connection, now: datetime) -> None:
+def test_a_job_in_another_hand_is_passed_by(stage: Stage, dsn: str, db: psycopg.Connection, now: datetime) -> None:
     held, _ = ended_job(db, now - 31 * DAY), ended_job(db, now - 31 * DAY)
     wait_for_no_lock(db)
     with psycopg.connect(dsn) as other:
         other.execute("SELECT FROM signalbox.jobs WHERE id = %s FOR UPDATE", (held,))
-        sweeps.invoke("prune_jobs", now)
+        stage.run("prune_jobs", now)
     assert jobs_left(db) == {held}
 
 
-def test_two_at_once_share_the_work(dsn: str, invokes: InvokeRecorder, db: psycopg.Connection, now: datetime) -> None:
+def test_two_at_once_share_the_work(dsn: str, invokes: AwsStandIn, db: psycopg.Connection, now: datetime) -> None:
     for _ in range(100):
         ended_job(db, now - 31 * DAY)
-    with Sweeps(dsn, invokes) as one, Sweeps(dsn, invokes) as other:
-        answers = at_once(lambda: one.invoke("prune_jobs", now), lambda: other.invoke("prune_jobs", now + DAY))
+    with Stage(dsn, invokes) as one, Stage(dsn, invokes) as other:
+        answers = at_once(lambda: one.run("prune_jobs", now), lambda: other.run("prune_jobs", now + DAY))
     assert sum(answer["items"] for answer in answers) == 200
     assert jobs_left(db) == set()
 
 
 def test_what_people_were_told_goes_once_it_is_older_than_it_is_kept_read_or_not(
-    sweeps: Sweeps, db: psycopg.Connection, now: datetime
+    stage: Stage, db: psycopg.Connection, now: datetime
 ) -> None:
     told = (
         "INSERT INTO signalbox.notifications (recipient, body, job_id, created_at, read_at) VALUES (%s, '', %s, %s, %s)"
@@ -272,28 +268,28 @@ def test_what_people_were_told_goes_once_it_is_older_than_it_is_kept_read_or_not
     ages = {"old": 91 * DAY, "old and read": 91 * DAY, "kept": 89 * DAY}
     for recipient, age in ages.items():
         db.execute(told, (recipient, uuid4(), now - age, now if "read" in recipient else None))
-    assert sweeps.invoke("prune_jobs", now)["items"] == 2
+    assert stage.run("prune_jobs", now)["items"] == 2
     assert db.execute("SELECT recipient FROM signalbox.notifications").fetchall() == [("kept",)]
 
 
-def test_audit_rows_go_after_a_year(sweeps: Sweeps, db: psycopg.Connection, now: datetime) -> None:
+def test_audit_rows_go_after_a_year(stage: Stage, db: psycopg.Connection, now: datetime) -> None:
     note(db, now - 365 * DAY - SECOND)
     note(db, now - 365 * DAY + SECOND)
-    assert sweeps.invoke("prune_jobs", now)["items"] == 1
+    assert stage.run("prune_jobs", now)["items"] == 1
     assert count(db, "signalbox.audit_log") == 1
 
 
 @pytest.mark.parametrize("partitioned", [False, True])
 def test_what_is_pruned_is_archived_before(
-    dsn: str, invokes: InvokeRecorder, db: psycopg.Connection, now: datetime, bucket: Bucket, partitioned: bool
+    dsn: str, invokes: AwsStandIn, db: psycopg.Connection, now: datetime, bucket: Bucket, partitioned: bool
 ) -> None:
     if partitioned:
         past_partition(db, "job_executions", 6)
     old = ended_job(db, now - 40 * DAY)
     ended_job(db, now - 29 * DAY)
     note(db, now - 366 * DAY)
-    with Sweeps(dsn, invokes, archive_bucket=bucket.name) as sweeps:
-        assert sweeps.invoke("prune_jobs", now)["items"] == 3
+    with Stage(dsn, invokes, archive_bucket=bucket.name) as stage:
+        assert stage.run("prune_jobs", now)["items"] == 3
     lines = bucket.lines()
     assert [line["table"] for line in lines] == ["audit_log", "jobs", "job_executions"]
     assert [line["row"].get("id", line["row"].get("job_id")) for line in lines[1:]] == [old, old]
@@ -302,14 +298,14 @@ def test_what_is_pruned_is_archived_before(
 
 
 def test_nothing_is_pruned_that_the_archive_did_not_take(
-    dsn: str, invokes: InvokeRecorder, db: psycopg.Connection, now: datetime, bucket: Bucket
+    dsn: str, invokes: AwsStandIn, db: psycopg.Connection, now: datetime, bucket: Bucket
 ) -> None:
     past_partition(db, "job_executions", 8)
     old = ended_job(db, now - 52 * DAY)
-    with Sweeps(dsn, invokes, archive_bucket="there-is-no-such-bucket") as sweeps, pytest.raises(ClientError):
-        sweeps.invoke("prune_jobs", now)
+    with Stage(dsn, invokes, archive_bucket="there-is-no-such-bucket") as stage, pytest.raises(ClientError):
+        stage.run("prune_jobs", now)
     assert jobs_left(db) == {old}
-    with Sweeps(dsn, invokes, archive_bucket=bucket.name) as sweeps:
-        sweeps.invoke("prune_jobs", now, force=True)
+    with Stage(dsn, invokes, archive_bucket=bucket.name) as stage:
+        stage.run("prune_jobs", now, force=True)
     assert [line["table"] for line in bucket.lines()] == ["jobs", "job_executions"]
     assert jobs_left(db) == set()

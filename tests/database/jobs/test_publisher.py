@@ -11,66 +11,58 @@ import pytest
 
 from signalbox.jobs.dependency import Dependency
 from signalbox.ledger.context import Context
-from signalbox.packs.registries import JobTypeRegistry
 from signalbox.submit.new_job import NewJob
-from tests.support.bus_stand_in import BusStandIn
+from signalbox.testing.aws import AwsStandIn
+from signalbox.testing.stage import Stage
 from tests.support.contexts import context_of
-from tests.support.invoke_recorder import InvokeRecorder
-from tests.support.jobs_stage import JobsStage, sqs_event
+from tests.support.jobs import TEST_JOB_TYPES, obeying
 
-FAIL = {"word": "fail_for_good"}
-
-
-@pytest.fixture
-def bus(monkeypatch: pytest.MonkeyPatch) -> Iterator[BusStandIn]:
-    with BusStandIn() as bus:
-        monkeypatch.setenv("AWS_ENDPOINT_URL_EVENTBRIDGE", bus.url)
-        yield bus
+FAILING = obeying("fail_for_good")
 
 
 @pytest.fixture
-def stage(
-    dsn: str,
-    moto: str,
-    invokes: InvokeRecorder,
-    job_types: JobTypeRegistry,
-    bus: BusStandIn,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[JobsStage]:
-    monkeypatch.setenv("AWS_ENDPOINT_URL", moto)
-    with JobsStage(dsn, invokes, job_types, event_bus="changes") as stage:
-        yield stage
-        stage.drop_lanes()
+def bus(invokes: AwsStandIn) -> AwsStandIn:
+    return invokes
 
 
-def told(bus: BusStandIn) -> list[tuple[str, str]]:
+@pytest.fixture
+def stage(dsn: str, invokes: AwsStandIn, db: psycopg.Connection) -> Iterator[Stage]:
+    with Stage(dsn, invokes, db=db, event_bus="changes") as stage:
+        yield stage.with_job_types(*TEST_JOB_TYPES)
+
+
+def told(bus: AwsStandIn) -> list[tuple[str, str]]:
     """Job and status of each event since the last time, in no order."""
-    found = sorted((change["job_id"], change["status"]) for change in bus.told)
-    bus.told.clear()
+    found = sorted((change["job_id"], change["status"]) for change in bus.details)
+    bus.events.clear()
     return found
 
 
-def run_task(stage: JobsStage, task: str) -> None:
-    stage.invoke(task, datetime.now(UTC), force=True)
+def work_off(stage: Stage, *jobs: NewJob | str) -> list[str]:
+    ids = [stage.submit(job) for job in jobs]
+    stage.work(*ids)
+    return ids
 
 
-def test_a_worker_tells_of_the_beginning_and_the_end(stage: JobsStage, bus: BusStandIn) -> None:
-    good, bad = (job.id for job in stage.work_off("do_nothing", NewJob(job_type="obey", payload=FAIL)))
+def run_task(stage: Stage, task: str) -> None:
+    stage.run(task, datetime.now(UTC), force=True)
+
+
+def test_a_worker_tells_of_the_beginning_and_the_end(stage: Stage, bus: AwsStandIn) -> None:
+    good, bad = work_off(stage, "do_nothing", FAILING)
     assert told(bus) == sorted([(good, "running"), (good, "completed"), (bad, "running"), (bad, "failed")])
 
 
 @pytest.mark.parametrize("events", ["ends", "none"])
-def test_a_stack_may_be_told_to_tell_of_ends_alone_or_of_nothing(
-    stage: JobsStage, bus: BusStandIn, events: str
-) -> None:
-    settings = stage.engine.resources.settings.model_copy(update={"job_events": events})
-    stage.engine = replace(stage.engine, resources=replace(stage.engine.resources, settings=settings))
-    good, bad = (job.id for job in stage.work_off("do_nothing", NewJob(job_type="obey", payload=FAIL)))
+def test_a_stack_may_be_told_to_tell_of_ends_alone_or_of_nothing(stage: Stage, bus: AwsStandIn, events: str) -> None:
+    settings = stage.app.resources.settings.model_copy(update={"job_events": events})
+    stage.app = replace(stage.app, resources=replace(stage.app.resources, settings=settings))
+    good, bad = work_off(stage, "do_nothing", FAILING)
     assert told(bus) == (sorted([(good, "completed"), (bad, "failed")]) if events == "ends" else [])
 
 
 def test_of_a_job_whose_transaction_did_not_commit_nothing_is_told_but_what_it_became(
-    stage: JobsStage, bus: BusStandIn, db: psycopg.Connection
+    stage: Stage, bus: AwsStandIn, db: psycopg.Connection
 ) -> None:
     """Its end was written with its effects, and the commit refused both."""
     db.execute("CREATE TABLE notes (job_id uuid, subject text)")
@@ -82,92 +74,91 @@ def test_of_a_job_whose_transaction_did_not_commit_nothing_is_told_but_what_it_b
         "CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON notes DEFERRABLE INITIALLY DEFERRED "
         "FOR EACH ROW EXECUTE FUNCTION refuse()"
     )
-    [job] = stage.work_off("note_job")
-    assert stage.status_of(job.id) == "pending"
-    assert told(bus) == [(job.id, "pending"), (job.id, "running")]
-    assert stage.delayed("normal") == 1
+    [job_id] = work_off(stage, "note_job")
+    assert stage.status(job_id) == "pending"
+    assert told(bus) == [(job_id, "pending"), (job_id, "running")]
+    assert [message["delay"] > 0 for message in bus.take()] == [True]
 
 
-def test_who_waited_in_vain_is_told_of_with_who_failed(stage: JobsStage, bus: BusStandIn) -> None:
-    [parent] = stage.submit(NewJob(job_type="obey", payload=FAIL))
-    waits = [
-        NewJob(job_type="do_nothing", depends_on=[Dependency(parent.id, on_failure=policy)])
+def test_who_waited_in_vain_is_told_of_with_who_failed(stage: Stage, bus: AwsStandIn) -> None:
+    parent = stage.submit(FAILING)
+    fails, goes_down, goes_on = (
+        stage.submit("do_nothing", depends_on=[Dependency(parent, on_failure=policy)])
         for policy in ("fail", "cancel", "proceed")
-    ]
-    fails, goes_down, goes_on = (job.id for job in stage.submit(*waits))
-    stage.work(sqs_event([parent]))
-    expected = [(parent.id, "running"), (parent.id, "failed"), (fails, "failed"), (goes_down, "cancelled")]
+    )
+    stage.work(parent)
+    expected = [(parent, "running"), (parent, "failed"), (fails, "failed"), (goes_down, "cancelled")]
     assert told(bus) == sorted(expected)
-    assert [message["job_id"] for message in stage.receive("normal")] == [goes_on]
+    assert [message["job_id"] for message in bus.take()] == [goes_on]
 
 
-def test_who_waited_for_a_cancelled_one_is_told_of_as_well(stage: JobsStage, bus: BusStandIn) -> None:
-    [parent] = stage.submit("do_nothing")
-    [child] = stage.submit(NewJob(job_type="do_nothing", depends_on=[Dependency(parent.id, on_failure="cancel")]))
-    stage.operate("cancel_jobs", ids=[parent.id])
-    assert told(bus) == sorted([(parent.id, "cancelled"), (child.id, "cancelled")])
+def test_who_waited_for_a_cancelled_one_is_told_of_as_well(stage: Stage, bus: AwsStandIn) -> None:
+    parent = stage.submit("do_nothing")
+    child = stage.submit("do_nothing", depends_on=[Dependency(parent, on_failure="cancel")])
+    stage.operate("cancel_jobs", ids=[parent])
+    assert told(bus) == sorted([(parent, "cancelled"), (child, "cancelled")])
 
 
-def test_what_a_pause_holds_back_at_its_claim_is_told_of(stage: JobsStage, bus: BusStandIn) -> None:
+def test_what_a_pause_holds_back_at_its_claim_is_told_of(stage: Stage, bus: AwsStandIn) -> None:
     stage.operate("pause", kind="type", key="do_nothing")
-    [job] = stage.work_off("do_nothing")
-    assert told(bus) == [(job.id, "paused")]
+    [job_id] = work_off(stage, "do_nothing")
+    assert told(bus) == [(job_id, "paused")]
 
 
-def test_a_message_that_comes_twice_tells_nothing_new(stage: JobsStage, bus: BusStandIn) -> None:
-    jobs = stage.work_off("do_nothing")
+def test_a_message_that_comes_twice_tells_nothing_new(stage: Stage, bus: AwsStandIn) -> None:
+    jobs = work_off(stage, "do_nothing")
     told(bus)
-    stage.work(sqs_event(jobs))
+    stage.work(*jobs)
     assert told(bus) == []
 
 
 def test_dispatch_tells_of_what_is_queued_by_it_and_not_of_what_it_only_sends_again(
-    stage: JobsStage, bus: BusStandIn, db: psycopg.Connection
+    stage: Stage, bus: AwsStandIn, db: psycopg.Connection
 ) -> None:
-    later, lost = stage.submit(NewJob(job_type="do_nothing", delay=timedelta(hours=1)), "do_nothing")
-    db.execute("UPDATE signalbox.jobs SET scheduled_for = now(), send_at = now() WHERE id = %s", (later.id,))
-    db.execute("UPDATE signalbox.jobs SET send_at = now() WHERE id = %s", (lost.id,))
+    later, lost = stage.submit("do_nothing", delay=timedelta(hours=1)), stage.submit("do_nothing")
+    db.execute("UPDATE signalbox.jobs SET scheduled_for = now(), send_at = now() WHERE id = %s", (later,))
+    db.execute("UPDATE signalbox.jobs SET send_at = now() WHERE id = %s", (lost,))
     run_task(stage, "dispatch_jobs")
-    assert told(bus) == [(later.id, "queued")]
+    assert told(bus) == [(later, "queued")]
 
 
-def test_rescue_tells_of_what_it_takes_back(stage: JobsStage, bus: BusStandIn, db: psycopg.Connection) -> None:
-    again, last = stage.submit("do_nothing", NewJob(job_type="do_nothing", max_attempts=1))
+def test_rescue_tells_of_what_it_takes_back(stage: Stage, bus: AwsStandIn, db: psycopg.Connection) -> None:
+    again, last = stage.submit("do_nothing"), stage.submit("do_nothing", max_attempts=1)
     claim = "SELECT FROM signalbox.claim_jobs(%s::uuid[], gen_random_uuid(), 'lost', NULL, interval '-1 s')"
-    db.execute(claim, ([again.id, last.id],))
+    db.execute(claim, ([again, last],))
     run_task(stage, "rescue_jobs")
-    assert told(bus) == sorted([(again.id, "pending"), (last.id, "failed")])
+    assert told(bus) == sorted([(again, "pending"), (last, "failed")])
 
 
-def test_a_redrive_tells_of_what_begins_anew(stage: JobsStage, bus: BusStandIn) -> None:
-    [job] = stage.work_off(NewJob(job_type="obey", payload=FAIL))
+def test_a_redrive_tells_of_what_begins_anew(stage: Stage, bus: AwsStandIn) -> None:
+    [job_id] = work_off(stage, FAILING)
     told(bus)
     [letter] = stage.operate("list_dead_letters")["dead_letters"]
     stage.operate("redrive", ids=[letter["id"]], by="warden", reason="mended")
-    assert told(bus) == [(job.id, "pending")]
+    assert told(bus) == [(job_id, "pending")]
 
 
 @pytest.fixture
-def context(stage: JobsStage) -> Context:
+def context(stage: Stage) -> Context:
     return context_of(stage, "any_task", datetime.now(UTC))
 
 
-def test_a_task_submits_jobs_that_are_sent_and_told_of(stage: JobsStage, bus: BusStandIn, context: Context) -> None:
+def test_a_task_submits_jobs_that_are_sent_and_told_of(stage: Stage, bus: AwsStandIn, context: Context) -> None:
     [job] = context.submit([NewJob(job_type="do_nothing")])
     assert told(bus) == [(job.id, "queued")]
-    assert [message["job_id"] for message in stage.receive("normal")] == [job.id]
+    assert [message["job_id"] for message in bus.take()] == [job.id]
 
 
 def test_of_what_a_task_submits_in_a_transaction_nobody_hears_before_the_commit(
-    stage: JobsStage, bus: BusStandIn, context: Context, db: psycopg.Connection
+    stage: Stage, bus: AwsStandIn, context: Context, db: psycopg.Connection
 ) -> None:
     with context.db.transaction(force_rollback=True):
         context.submit([NewJob(job_type="do_nothing")])
-    assert (told(bus), stage.receive("normal")) == ([], [])
+    assert (told(bus), bus.take()) == ([], [])
     assert db.execute("SELECT count(*) FROM signalbox.jobs").fetchone() == (0,)
 
 
-def test_a_bus_that_refuses_keeps_nobody_from_anything(stage: JobsStage, bus: BusStandIn) -> None:
-    bus.refuses = True
-    [job] = stage.work_off("do_nothing")
-    assert stage.status_of(job.id) == "completed"
+def test_a_bus_that_refuses_keeps_nobody_from_anything(stage: Stage, bus: AwsStandIn) -> None:
+    bus.away.add("bus")
+    [job_id] = work_off(stage, "do_nothing")
+    assert stage.status(job_id) == "completed"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -15,24 +14,18 @@ from psycopg.rows import dict_row
 from signalbox.jobs.end_record import EndRecord, to_array
 from signalbox.jobs.verdict import COMPLETED
 from signalbox.tasks import rescue_jobs
+from signalbox.testing.aws import AwsStandIn
+from signalbox.testing.rows import blocked_job, job, running_job, statuses
+from signalbox.testing.stage import Stage
 from signalbox.worker.lease import finish
-from tests.support.invoke_recorder import InvokeRecorder
-from tests.support.job_rows import blocked_job, job, running_job, statuses
-from tests.support.lane_stand_in import LaneStandIn
-from tests.support.sweeps import Sweeps, at_once
+from tests.support.at_once import at_once
 
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 GONE = -SECOND
 
 
-@pytest.fixture
-def sweeps(dsn: str, invokes: InvokeRecorder, lanes: LaneStandIn) -> Iterator[Sweeps]:
-    with Sweeps(dsn, invokes) as sweeps:
-        yield sweeps
-
-
-def rescue(sweeps: Sweeps) -> int:
-    return int(sweeps.invoke("rescue_jobs", force=True)["items"])
+def rescue(stage: Stage) -> int:
+    return int(stage.run("rescue_jobs", force=True)["items"])
 
 
 def attempts(db: psycopg.Connection, job_id: str) -> list[dict[str, Any]]:
@@ -53,18 +46,18 @@ def completion(db: psycopg.Connection, job_id: str) -> EndRecord:
     return EndRecord(job_id, token, COMPLETED)
 
 
-def test_with_all_workers_alive_nothing_is_taken(sweeps: Sweeps, db: psycopg.Connection) -> None:
+def test_with_all_workers_alive_nothing_is_taken(stage: Stage, db: psycopg.Connection) -> None:
     at_work = running_job(db, lease=MINUTE)
-    assert rescue(sweeps) == 0
+    assert rescue(stage) == 0
     assert statuses(db, at_work) == ["running"]
 
 
-def test_a_lease_counts_by_the_databases_clock_to_the_second(sweeps: Sweeps, db: psycopg.Connection) -> None:
+def test_a_lease_counts_by_the_databases_clock_to_the_second(stage: Stage, db: psycopg.Connection) -> None:
     over, not_over = running_job(db, lease=-SECOND), running_job(db, lease=50 * SECOND)
     with db.transaction():  # one instant for both rows
         db.execute("UPDATE signalbox.jobs SET lease_expires_at = now() - interval '1 s' WHERE id = %s", (over,))
         db.execute("UPDATE signalbox.jobs SET lease_expires_at = now() + interval '50 s' WHERE id = %s", (not_over,))
-    assert rescue(sweeps) == 1
+    assert rescue(stage) == 1
     assert statuses(db, over, not_over) == ["pending", "running"]
 
 
@@ -75,11 +68,9 @@ def test_lease_that_was_renewed_meanwhile_is_not_taken(db: psycopg.Connection) -
     assert statuses(db, renewed) == ["running"]
 
 
-def test_job_with_attempts_left_is_tried_again_at_once(
-    sweeps: Sweeps, db: psycopg.Connection, lanes: LaneStandIn
-) -> None:
+def test_job_with_attempts_left_is_tried_again_at_once(stage: Stage, db: psycopg.Connection, lanes: AwsStandIn) -> None:
     lost = running_job(db, lease=GONE, attempt=2, job_type="obey", lane="low", tenant="t1")
-    assert rescue(sweeps) == 1
+    assert rescue(stage) == 1
 
     found = job(db, lost)
     assert (found["status"], found["attempts"], found["lease_token"], found["health_status"]) == (
@@ -97,9 +88,9 @@ def test_job_with_attempts_left_is_tried_again_at_once(
     assert lanes.take() == [{"lane": "low", "job_id": lost, "delay": 0, "group": "t1"}]
 
 
-def test_lost_job_without_attempts_left_is_dead_lettered(sweeps: Sweeps, db: psycopg.Connection) -> None:
+def test_lost_job_without_attempts_left_is_dead_lettered(stage: Stage, db: psycopg.Connection) -> None:
     lost = running_job(db, lease=GONE, attempt=3, tenant="t1")
-    assert rescue(sweeps) == 1
+    assert rescue(stage) == 1
 
     assert statuses(db, lost) == ["failed"]
     [letter] = dead_letters(db)
@@ -108,61 +99,61 @@ def test_lost_job_without_attempts_left_is_dead_lettered(sweeps: Sweeps, db: psy
     assert [entry["status"] for entry in letter["execution_history"]] == ["lost"]
 
 
-def test_poison_of_one_type_is_one_kind_whichever_worker_it_killed(sweeps: Sweeps, db: psycopg.Connection) -> None:
+def test_poison_of_one_type_is_one_kind_whichever_worker_it_killed(stage: Stage, db: psycopg.Connection) -> None:
     for worker in ("one/ab12", "other/77"):
         running_job(db, lease=GONE, attempt=3, worker_id=worker)
     running_job(db, lease=GONE, attempt=3, job_type="obey")
-    rescue(sweeps)
+    rescue(stage)
     assert len({letter["fingerprint"] for letter in dead_letters(db)}) == 2
 
 
-def test_what_waits_for_a_buried_job_fails_with_it(sweeps: Sweeps, db: psycopg.Connection) -> None:
+def test_what_waits_for_a_buried_job_fails_with_it(stage: Stage, db: psycopg.Connection) -> None:
     lost = running_job(db, lease=GONE, attempt=3)
     child = blocked_job(db, on=lost)
-    rescue(sweeps)
+    rescue(stage)
     assert statuses(db, lost, child) == ["failed", "failed"]
     assert {letter["failure_reason"] for letter in dead_letters(db)} == {"lost", "dependency"}
 
 
 def test_what_proceeds_whatever_becomes_of_a_job_is_released_and_sent(
-    sweeps: Sweeps, db: psycopg.Connection, lanes: LaneStandIn
+    stage: Stage, db: psycopg.Connection, lanes: AwsStandIn
 ) -> None:
     lost = running_job(db, lease=GONE, attempt=3)
     child = blocked_job(db, on=lost)
     db.execute("UPDATE signalbox.job_dependencies SET on_failure = 'proceed'")
-    rescue(sweeps)
+    rescue(stage)
     assert [message["job_id"] for message in lanes.take()] == [child]
 
 
 @pytest.mark.parametrize("attempt", [1, 3])
-def test_a_job_that_was_to_be_cancelled_is_cancelled(sweeps: Sweeps, db: psycopg.Connection, attempt: int) -> None:
+def test_a_job_that_was_to_be_cancelled_is_cancelled(stage: Stage, db: psycopg.Connection, attempt: int) -> None:
     lost = running_job(db, lease=GONE, attempt=attempt)
     db.execute("UPDATE signalbox.jobs SET cancel_requested_at = now()")
-    assert rescue(sweeps) == 1
+    assert rescue(stage) == 1
     assert statuses(db, lost) == ["cancelled"]
     assert [row["status"] for row in attempts(db, lost)] == ["lost"]
     assert dead_letters(db) == []
 
 
-def test_lost_job_of_unknown_type_is_taken_back_too(sweeps: Sweeps, db: psycopg.Connection) -> None:
+def test_lost_job_of_unknown_type_is_taken_back_too(stage: Stage, db: psycopg.Connection) -> None:
     again = running_job(db, lease=GONE, job_type="unheard_of")
     dead_lettered = running_job(db, lease=GONE, job_type="unheard_of", attempt=3)
-    assert rescue(sweeps) == 2
+    assert rescue(stage) == 2
     assert statuses(db, again, dead_lettered) == ["pending", "failed"]
 
 
 def test_all_jobs_of_a_lost_worker_are_taken_back(
-    sweeps: Sweeps, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rescue_jobs, "BATCH", 3)
     tokens = [uuid.uuid4(), uuid.uuid4()]
     lost = [running_job(db, lease=GONE, lease_token=tokens[place % 2]) for place in range(8)]
-    assert rescue(sweeps) == 8
+    assert rescue(stage) == 8
     assert set(statuses(db, *lost)) == {"pending"}
-    assert rescue(sweeps) == 0
+    assert rescue(stage) == 0
 
 
-def test_one_job_that_cannot_be_changed_does_not_hold_the_others(sweeps: Sweeps, db: psycopg.Connection) -> None:
+def test_one_job_that_cannot_be_changed_does_not_hold_the_others(stage: Stage, db: psycopg.Connection) -> None:
     token = uuid.uuid4()
     bad, *others = [running_job(db, lease=GONE, lease_token=token) for _ in range(4)]
     db.execute(
@@ -171,31 +162,29 @@ def test_one_job_that_cannot_be_changed_does_not_hold_the_others(sweeps: Sweeps,
         )
     )
     with pytest.raises(psycopg.errors.CheckViolation, match="bad"):
-        rescue(sweeps)
+        rescue(stage)
     assert statuses(db, bad, *others) == ["running", "pending", "pending", "pending"]
 
 
 def test_lanes_that_are_down_do_not_keep_jobs_from_being_taken_back(
-    sweeps: Sweeps, db: psycopg.Connection, lanes: LaneStandIn
+    stage: Stage, db: psycopg.Connection, lanes: AwsStandIn
 ) -> None:
     lost = running_job(db, lease=GONE)
     lanes.away.add("normal")
-    assert rescue(sweeps) == 1
+    assert rescue(stage) == 1
     found = job(db, lost)
     assert (found["status"], found["send_at"] is not None) == ("pending", True)
 
 
-def test_a_late_worker_cannot_finish_a_rescued_job(sweeps: Sweeps, db: psycopg.Connection) -> None:
+def test_a_late_worker_cannot_finish_a_rescued_job(stage: Stage, db: psycopg.Connection) -> None:
     lost = running_job(db, lease=GONE)
     end = completion(db, lost)
-    rescue(sweeps)
+    rescue(stage)
     assert finish(db, [end]) == []
     assert statuses(db, lost) == ["pending"]
 
 
-def test_of_a_finishing_worker_and_the_rescue_exactly_one_wins(
-    sweeps: Sweeps, dsn: str, db: psycopg.Connection
-) -> None:
+def test_of_a_finishing_worker_and_the_rescue_exactly_one_wins(stage: Stage, dsn: str, db: psycopg.Connection) -> None:
     wins = []
     for _ in range(10):
         lost = running_job(db, lease=GONE)
@@ -203,7 +192,7 @@ def test_of_a_finishing_worker_and_the_rescue_exactly_one_wins(
         with psycopg.connect(dsn, autocommit=True) as worker:
             finished, rescued = at_once(
                 partial(finish, worker, [end]),
-                lambda: rescue(sweeps),
+                lambda: rescue(stage),
             )
         [attempt] = attempts(db, lost)
         wins.append((len(finished) + rescued, job(db, lost)["status"], attempt["status"]))
@@ -211,7 +200,7 @@ def test_of_a_finishing_worker_and_the_rescue_exactly_one_wins(
 
 
 def test_leases_about_to_run_out_are_waited_for(
-    sweeps: Sweeps, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Their worker has missed a heartbeat. The next run would come a minute later."""
     waits: list[float] = []
@@ -222,17 +211,17 @@ def test_leases_about_to_run_out_are_waited_for(
 
     monkeypatch.setattr("signalbox.tasks.rescue_jobs.time.sleep", pass_time)
     silent, alive = running_job(db, lease=30 * SECOND), running_job(db, lease=50 * SECOND)
-    assert rescue(sweeps) == 1
+    assert rescue(stage) == 1
     assert statuses(db, silent, alive) == ["pending", "running"]
     assert [round(seconds) for seconds in waits] == [30]
 
 
-def test_a_worker_in_the_middle_of_finishing_keeps_its_job(sweeps: Sweeps, dsn: str, db: psycopg.Connection) -> None:
+def test_a_worker_in_the_middle_of_finishing_keeps_its_job(stage: Stage, dsn: str, db: psycopg.Connection) -> None:
     lost = running_job(db, lease=GONE)
     end = completion(db, lost)
     with psycopg.connect(dsn) as worker:
         assert finish(worker, [end])
-        rescued = rescue(sweeps)
+        rescued = rescue(stage)
         worker.commit()
     assert rescued == 0
     assert statuses(db, lost) == ["completed"]
@@ -240,13 +229,13 @@ def test_a_worker_in_the_middle_of_finishing_keeps_its_job(sweeps: Sweeps, dsn: 
 
 
 def test_two_rescuers_at_once_take_each_job_back_once(
-    dsn: str, invokes: InvokeRecorder, lanes: LaneStandIn, db: psycopg.Connection
+    dsn: str, invokes: AwsStandIn, lanes: AwsStandIn, db: psycopg.Connection
 ) -> None:
     lost = [running_job(db, lease=GONE, attempt=1 + place % 3) for place in range(60)]
-    with Sweeps(dsn, invokes) as one, Sweeps(dsn, invokes) as other:
+    with Stage(dsn, invokes) as one, Stage(dsn, invokes) as other:
         rescued = at_once(
             lambda: rescue(one),
-            lambda: int(other.invoke("rescue_jobs", force=True, reference_time="2026-03-10T12:01:00Z")["items"]),
+            lambda: int(other.run("rescue_jobs", force=True, reference_time="2026-03-10T12:01:00Z")["items"]),
         )
     assert sum(rescued) == 60
     assert sorted(set(statuses(db, *lost))) == ["failed", "pending"]

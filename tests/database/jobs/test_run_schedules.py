@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -12,12 +12,12 @@ from psycopg.rows import dict_row
 from signalbox.job_schedules.schedule import MOST_AT_ONCE, JobSchedule
 from signalbox.job_schedules.store import NewSchedule, create_schedule, pause_schedule, show_schedule
 from signalbox.operate.audit import Actor
-from tests.support.invoke_recorder import InvokeRecorder
-from tests.support.jobs_stage import JobsStage
-from tests.support.ledger_rows import count
-from tests.support.work_bench import CATALOGUE, WorkBench, overlapping
+from signalbox.testing.aws import AwsStandIn
+from signalbox.testing.rows import count
+from signalbox.testing.stage import NOON, Stage
+from tests.support.jobs import CATALOGUE, TEST_JOB_TYPES
+from tests.support.lock_waits import overlapping
 
-NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 ANNA = Actor("anna")
 
@@ -28,8 +28,8 @@ def make(db: psycopg.Connection, name: str = "hourly", *, now: datetime = NOON, 
     return create_schedule(db, CATALOGUE, new, by=ANNA, now=now)
 
 
-def run(stage: JobsStage, at: datetime, **fields: Any) -> dict[str, Any]:
-    return stage.invoke("run_schedules", at, force=True, **fields)
+def run(stage: Stage, at: datetime, **fields: Any) -> dict[str, Any]:
+    return stage.run("run_schedules", at, force=True, **fields)
 
 
 def jobs(db: psycopg.Connection) -> list[dict[str, Any]]:
@@ -49,14 +49,16 @@ def break_payload(db: psycopg.Connection, name: str, **columns: str) -> None:
 
 
 def test_an_instant_gets_its_job_with_all_that_the_schedule_says_and_is_sent(
-    jobs_stage: JobsStage, db: psycopg.Connection
+    stage: Stage, lanes: AwsStandIn, db: psycopg.Connection
 ) -> None:
     made = make(
         db, "report", job_type="note_job", payload={"subject": "$date"}, tenant="acme",
         options={"priority": 2, "tags": ["a"], "max_attempts": 9, "timeout_seconds": 1.5, "cap_key": "mail"},
     )  # fmt: skip
-    jobs_stage.connection.execute("SET timezone = 'Asia/Tokyo'")  # what a session speaks is in no key
-    assert run(jobs_stage, NOON + HOUR)["items"] == 1
+    stage.app.resources.database.connection().execute(
+        "SET timezone = 'Asia/Tokyo'"
+    )  # what a session speaks is in no key
+    assert run(stage, NOON + HOUR)["items"] == 1
     [job] = jobs(db)
     expected = {
         "schedule_id": made.id, "scheduled_for": NOON + HOUR, "status": "queued", "subject_id": "2026-03-10",
@@ -65,49 +67,47 @@ def test_an_instant_gets_its_job_with_all_that_the_schedule_says_and_is_sent(
         "idempotency_key": f"schedule:{made.id}:2026-03-10T13:00:00+00:00",
     }  # fmt: skip
     assert {name: str(job[name]) if name == "schedule_id" else job[name] for name in expected} == expected
-    assert [message["job_id"] for message in jobs_stage.receive("high")] == [str(job["id"])]
+    assert [message["job_id"] for message in lanes.take()] == [str(job["id"])]
     found = show_schedule(db, "report")
     assert (found.last_run_at, found.next_run_at, found.run_count) == (NOON + HOUR, NOON + 2 * HOUR, 1)
 
 
 def test_a_date_is_that_of_the_schedules_own_calendar_and_an_instant_is_in_utc(
-    jobs_stage: JobsStage, db: psycopg.Connection
+    stage: Stage, db: psycopg.Connection
 ) -> None:
     times: dict[str, Any] = {"job_type": "note_job", "cron": "0 0 * * *"}
     make(db, "instant", timezone="Asia/Tokyo", payload={"subject": "$instant"}, **times)
     make(db, "date", timezone="America/New_York", payload={"subject": "$date"}, **times)
     make(db, "text", timezone="America/Chicago", payload={"subject": "$dates"}, **times)
-    run(jobs_stage, NOON + DAY)
+    run(stage, NOON + DAY)
     subjects = [job["payload"]["subject"] for job in jobs(db)]
     assert subjects == ["2026-03-10T15:00:00+00:00", "2026-03-11", "$dates"]
 
 
-def test_what_is_not_due_gets_nothing(jobs_stage: JobsStage, db: psycopg.Connection) -> None:
+def test_what_is_not_due_gets_nothing(stage: Stage, db: psycopg.Connection) -> None:
     make(db)
-    assert run(jobs_stage, NOON + HOUR - MINUTE)["items"] == 0
+    assert run(stage, NOON + HOUR - MINUTE)["items"] == 0
     assert jobs(db) == []
 
 
-def test_a_second_run_for_the_same_time_submits_nothing(jobs_stage: JobsStage, db: psycopg.Connection) -> None:
+def test_a_second_run_for_the_same_time_submits_nothing(stage: Stage, db: psycopg.Connection) -> None:
     make(db)
-    assert [run(jobs_stage, NOON + HOUR)["items"] for _ in range(2)] == [1, 0]
+    assert [run(stage, NOON + HOUR)["items"] for _ in range(2)] == [1, 0]
 
 
 def test_an_instant_that_has_its_job_gets_no_second_one_even_if_the_schedule_forgot(
-    jobs_stage: JobsStage, db: psycopg.Connection
+    stage: Stage, db: psycopg.Connection
 ) -> None:
     made = make(db)
-    run(jobs_stage, NOON + HOUR)
+    run(stage, NOON + HOUR)
     db.execute("UPDATE signalbox.job_schedules SET next_run_at = %s", (made.next_run_at,))
-    run(jobs_stage, NOON + HOUR)
+    run(stage, NOON + HOUR)
     assert len(jobs(db)) == 1
 
 
-def test_a_past_reference_time_gives_what_that_time_would_have_given(
-    jobs_stage: JobsStage, db: psycopg.Connection
-) -> None:
+def test_a_past_reference_time_gives_what_that_time_would_have_given(stage: Stage, db: psycopg.Connection) -> None:
     make(db, catch_up="all")
-    run(jobs_stage, NOON + DAY, reference_time=(NOON + 2 * HOUR).isoformat())
+    run(stage, NOON + DAY, reference_time=(NOON + 2 * HOUR).isoformat())
     assert instants(db) == [NOON + HOUR, NOON + 2 * HOUR]
 
 
@@ -122,110 +122,104 @@ def test_a_past_reference_time_gives_what_that_time_would_have_given(
     ],
 )
 def test_what_was_missed_is_made_up_for_as_the_policy_says(
-    jobs_stage: JobsStage, db: psycopg.Connection, catch_up: str, late: timedelta, hours: list[int], missed: int
+    stage: Stage, db: psycopg.Connection, catch_up: str, late: timedelta, hours: list[int], missed: int
 ) -> None:
     make(db, catch_up=catch_up)
-    run(jobs_stage, NOON + 3 * HOUR + late)
+    run(stage, NOON + 3 * HOUR + late)
     found = show_schedule(db, "hourly")
     assert instants(db) == [NOON + hour * HOUR for hour in hours]
     assert (found.run_count, found.missed_count, found.next_run_at) == (len(hours), missed, NOON + 4 * HOUR)
 
 
-def test_a_long_outage_is_made_up_for_bit_by_bit(jobs_stage: JobsStage, db: psycopg.Connection) -> None:
+def test_a_long_outage_is_made_up_for_bit_by_bit(stage: Stage, db: psycopg.Connection) -> None:
     make(db, cron="* * * * *", catch_up="all")
     end = NOON + (MOST_AT_ONCE + 50) * MINUTE
-    assert [run(jobs_stage, end)["items"] for _ in range(3)] == [MOST_AT_ONCE, 50, 0]
+    assert [run(stage, end)["items"] for _ in range(3)] == [MOST_AT_ONCE, 50, 0]
     assert len(set(instants(db))) == MOST_AT_ONCE + 50
 
 
-def test_an_outage_of_weeks_still_gives_the_latest_its_one_job(jobs_stage: JobsStage, db: psycopg.Connection) -> None:
+def test_an_outage_of_weeks_still_gives_the_latest_its_one_job(stage: Stage, db: psycopg.Connection) -> None:
     make(db, every=MINUTE)
-    assert run(jobs_stage, NOON + 15 * DAY)["items"] == 1
+    assert run(stage, NOON + 15 * DAY)["items"] == 1
     assert instants(db) == [NOON + 15 * DAY]
     assert show_schedule(db, "hourly").missed_count == 15 * 24 * 60 - 1
 
 
-def test_it_ends_with_its_last_run(jobs_stage: JobsStage, db: psycopg.Connection) -> None:
+def test_it_ends_with_its_last_run(stage: Stage, db: psycopg.Connection) -> None:
     make(db, catch_up="all", max_runs=2)
-    run(jobs_stage, NOON + DAY)
+    run(stage, NOON + DAY)
     found = show_schedule(db, "hourly")
     assert (instants(db), found.status) == ([NOON + HOUR, NOON + 2 * HOUR], "finished")
 
 
-def test_it_ends_with_its_expiry_but_what_was_due_before_is_made_up_for(
-    jobs_stage: JobsStage, db: psycopg.Connection
-) -> None:
+def test_it_ends_with_its_expiry_but_what_was_due_before_is_made_up_for(stage: Stage, db: psycopg.Connection) -> None:
     make(db, catch_up="all", expires_at=NOON + 3 * HOUR)
-    run(jobs_stage, NOON + DAY)
+    run(stage, NOON + DAY)
     assert instants(db) == [NOON + HOUR, NOON + 2 * HOUR]
     assert show_schedule(db, "hourly").next_run_at is None
 
 
-def test_once_is_once_however_late(jobs_stage: JobsStage, db: psycopg.Connection) -> None:
+def test_once_is_once_however_late(stage: Stage, db: psycopg.Connection) -> None:
     make(db, at=NOON + HOUR)
-    assert [run(jobs_stage, NOON + DAY)["items"] for _ in range(2)] == [1, 0]
+    assert [run(stage, NOON + DAY)["items"] for _ in range(2)] == [1, 0]
     assert show_schedule(db, "hourly").status == "finished"
 
 
-def test_what_is_paused_gets_nothing(jobs_stage: JobsStage, db: psycopg.Connection) -> None:
+def test_what_is_paused_gets_nothing(stage: Stage, db: psycopg.Connection) -> None:
     make(db)
     pause_schedule(db, "hourly", by=ANNA, now=NOON)
-    assert run(jobs_stage, NOON + DAY)["items"] == 0
+    assert run(stage, NOON + DAY)["items"] == 0
 
 
 @pytest.mark.parametrize(
     "broken", [{}, {"job_type": "gone"}, {"timezone": "Mars/Base"}, {"options": '{"group": "shut"}'}]
 )
 def test_one_that_is_refused_says_why_stays_where_it_is_and_stops_nobody(
-    jobs_stage: JobsStage, db: psycopg.Connection, broken: dict[str, str], capsys: pytest.CaptureFixture[str]
+    stage: Stage, db: psycopg.Connection, broken: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     db.execute("INSERT INTO signalbox.job_groups (id, sealed) VALUES ('shut', true)")
     for name in ("first", "broken", "last"):
         make(db, name)
     break_payload(db, "broken", **({"payload_template": "{}"} if broken else {}), **broken)
-    assert run(jobs_stage, NOON + HOUR)["items"] == 2
+    assert run(stage, NOON + HOUR)["items"] == 2
     found = show_schedule(db, "broken")
     assert (found.status, found.next_run_at, found.run_count) == ("failing", NOON + HOUR, 0)
     assert found.error
     assert '"SchedulesFailed":[1' in capsys.readouterr().out.replace(" ", "")
 
 
-def test_one_that_was_refused_gets_its_job_once_it_is_mended(jobs_stage: JobsStage, db: psycopg.Connection) -> None:
+def test_one_that_was_refused_gets_its_job_once_it_is_mended(stage: Stage, db: psycopg.Connection) -> None:
     make(db)
     break_payload(db, "hourly")
-    run(jobs_stage, NOON + HOUR)
+    run(stage, NOON + HOUR)
     break_payload(db, "hourly", payload_template="{}")
-    assert run(jobs_stage, NOON + HOUR + 20 * MINUTE)["items"] == 1
+    assert run(stage, NOON + HOUR + 20 * MINUTE)["items"] == 1
     found = show_schedule(db, "hourly")
     assert (instants(db), found.error, found.status) == ([NOON + HOUR], None, "active")
 
 
 def test_more_than_a_batch_is_due_at_once_and_the_broken_are_in_the_way_of_none(
-    jobs_stage: JobsStage, db: psycopg.Connection
+    stage: Stage, db: psycopg.Connection
 ) -> None:
     for number in range(230):
         make(db, f"s-{number}")
     db.execute("UPDATE signalbox.job_schedules SET payload_template = '{\"gone\": 1}' WHERE name < 's-2'")
     broken = count(db, "signalbox.job_schedules WHERE name < 's-2'")
     assert broken > 100
-    assert run(jobs_stage, NOON + HOUR)["items"] == 230 - broken
+    assert run(stage, NOON + HOUR)["items"] == 230 - broken
     assert len(jobs(db)) == 230 - broken
 
 
-def test_two_runs_at_once_submit_once(
-    dsn: str, jobs_stage: JobsStage, invokes: InvokeRecorder, db: psycopg.Connection
-) -> None:
+def test_two_runs_at_once_submit_once(dsn: str, stage: Stage, invokes: AwsStandIn, db: psycopg.Connection) -> None:
     made = make(db, catch_up="all")
 
     def another(at: datetime) -> int:
-        with JobsStage(dsn, invokes, CATALOGUE) as stage:
-            items = run(stage, at)["items"]
-            stage.drop_lanes()
-            return int(items)
+        with Stage(dsn, invokes).with_job_types(*TEST_JOB_TYPES) as worker:
+            return int(run(worker, at)["items"])
 
     # Nobody can store a job for now: the first run holds the schedule and waits, and then the second one comes.
     _, items = overlapping(
-        WorkBench(db),
+        db,
         lambda: db.execute("LOCK TABLE signalbox.jobs IN EXCLUSIVE MODE"),
         lambda: another(NOON + 2 * HOUR),
         lambda: another(NOON + 2 * HOUR + MINUTE),
@@ -234,35 +228,33 @@ def test_two_runs_at_once_submit_once(
     assert (show_schedule(db, made.id).run_count, len(jobs(db))) == (2, 2)
 
 
-def test_a_schedule_that_another_run_is_at_is_left_to_that_one(
-    dsn: str, jobs_stage: JobsStage, db: psycopg.Connection
-) -> None:
+def test_a_schedule_that_another_run_is_at_is_left_to_that_one(dsn: str, stage: Stage, db: psycopg.Connection) -> None:
     make(db, "held")
     make(db, "free")
     with psycopg.connect(dsn) as other:
         other.execute("SELECT FROM signalbox.job_schedules WHERE name = 'held' FOR UPDATE")
-        assert run(jobs_stage, NOON + HOUR)["items"] == 1
+        assert run(stage, NOON + HOUR)["items"] == 1
     assert show_schedule(db, "held").run_count == 0
 
 
-def test_a_crash_before_the_commit_leaves_the_instant_due(jobs_stage: JobsStage, db: psycopg.Connection) -> None:
+def test_a_crash_before_the_commit_leaves_the_instant_due(stage: Stage, db: psycopg.Connection) -> None:
     make(db)
     db.execute("ALTER TABLE signalbox.job_schedules ADD CONSTRAINT no_step CHECK (run_count = 0) NOT VALID")
     with pytest.raises(psycopg.errors.CheckViolation):
-        run(jobs_stage, NOON + HOUR)
+        run(stage, NOON + HOUR)
     assert jobs(db) == []
     db.execute("ALTER TABLE signalbox.job_schedules DROP CONSTRAINT no_step")
-    assert run(jobs_stage, NOON + HOUR)["items"] == 1
+    assert run(stage, NOON + HOUR)["items"] == 1
 
 
-def test_lanes_that_are_away_lose_nothing(jobs_stage: JobsStage, db: psycopg.Connection) -> None:
+def test_lanes_that_are_away_lose_nothing(stage: Stage, lanes: AwsStandIn, db: psycopg.Connection) -> None:
     make(db)
-    jobs_stage.drop_lanes()
-    assert run(jobs_stage, NOON + HOUR)["items"] == 1
+    lanes.away.add("normal")
+    assert run(stage, NOON + HOUR)["items"] == 1
     assert [job["status"] for job in jobs(db)] == ["queued"]
 
 
-def test_without_time_it_says_that_there_is_more(jobs_stage: JobsStage, db: psycopg.Connection) -> None:
+def test_without_time_it_says_that_there_is_more(stage: Stage, db: psycopg.Connection) -> None:
     make(db)
-    answer = run(jobs_stage, NOON + HOUR, seconds=0)
+    answer = run(stage, NOON + HOUR, seconds=0)
     assert (answer["items"], answer["more"]) == (0, True)

@@ -22,8 +22,8 @@ from signalbox.job_schedules.store import (
     shown,
 )
 from signalbox.operate.audit import Actor
-from tests.support.ledger_rows import count
-from tests.support.work_bench import CATALOGUE
+from signalbox.testing.rows import count
+from tests.support.jobs import CATALOGUE
 
 NOON = datetime(2026, 3, 10, 12, 0, 30, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,8 +15,7 @@ from signalbox.operate.listing import list_jobs
 from signalbox.stats import statistics
 from signalbox.stats.health import PlaneHealth
 from signalbox.stats.statistics import SQL, list_tenants, show_health, show_statistics
-from tests.support.invoke_recorder import InvokeRecorder
-from tests.support.job_rows import (
+from signalbox.testing.rows import (
     blocked_job,
     dead_letter,
     ended_job,
@@ -27,20 +25,14 @@ from tests.support.job_rows import (
     queued_job,
     running_job,
 )
-from tests.support.sweeps import Sweeps
+from signalbox.testing.stage import Stage
 
 SECOND, MINUTE, HOUR, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 AT = datetime(2026, 3, 10, 12, 30, tzinfo=UTC)
 
 
-@pytest.fixture
-def sweeps(dsn: str, invokes: InvokeRecorder) -> Iterator[Sweeps]:
-    with Sweeps(dsn, invokes) as sweeps:
-        yield sweeps
-
-
-def roll_up(sweeps: Sweeps, at: datetime = AT) -> None:
-    sweeps.invoke("roll_up_metrics", at, params={"hours": 48})
+def roll_up(stage: Stage, at: datetime = AT) -> None:
+    stage.run("roll_up_metrics", at, params={"hours": 48})
 
 
 def test_of_nothing_there_are_no_rates(db: psycopg.Connection) -> None:
@@ -55,7 +47,7 @@ def test_of_nothing_there_are_no_rates(db: psycopg.Connection) -> None:
     json.dumps(found)
 
 
-def test_the_figures_of_a_window(sweeps: Sweeps, db: psycopg.Connection) -> None:
+def test_the_figures_of_a_window(stage: Stage, db: psycopg.Connection) -> None:
     for place in range(100):
         execution(db, AT - HOUR, ms=1000 if place < 96 else 30_000, waited_ms=10)
     for _ in range(25):
@@ -64,7 +56,7 @@ def test_the_figures_of_a_window(sweeps: Sweeps, db: psycopg.Connection) -> None
     for _ in range(24):
         dead_letter(db, None, "resolved", last_failed_at=AT - HOUR)
     execution(db, AT - 26 * HOUR)
-    roll_up(sweeps)
+    roll_up(stage)
 
     found = show_statistics(db, DAY, now=AT)
     told = found.as_json()
@@ -83,35 +75,35 @@ def test_the_figures_of_a_window(sweeps: Sweeps, db: psycopg.Connection) -> None
 @pytest.mark.parametrize("last", [20 * HOUR, 7 * MINUTE + 20 * SECOND, 10 * SECOND])
 @pytest.mark.parametrize("window", [2 * HOUR, DAY, 30 * DAY])
 def test_figures_are_as_of_now_whenever_they_were_rolled_up(
-    sweeps: Sweeps, db: psycopg.Connection, window: timedelta, last: timedelta
+    stage: Stage, db: psycopg.Connection, window: timedelta, last: timedelta
 ) -> None:
     times = [45 * HOUR, 21 * HOUR, 3 * HOUR, 90 * MINUTE, 20 * MINUTE, 7 * MINUTE, 4 * MINUTE, 5 * SECOND]
     for ago in times:
         if ago > last:
             execution(db, AT - ago)
-    roll_up(sweeps, AT - last)
+    roll_up(stage, AT - last)
     for ago in times:
         if ago <= last:
             execution(db, AT - ago)
     live = show_statistics(db, window, now=AT).as_json()
-    roll_up(sweeps)
+    roll_up(stage)
     assert live == show_statistics(db, window, now=AT).as_json()
     assert live["completed"] == sum(AT - ago >= show_statistics(db, window, now=AT).since for ago in times)
 
 
 @pytest.mark.parametrize(("window", "period", "points"), [(HOUR, "minute", 3), (DAY, "hour", 2), (30 * DAY, "day", 1)])
 def test_a_window_is_told_in_periods_that_fit_it(
-    sweeps: Sweeps, db: psycopg.Connection, window: timedelta, period: str, points: int
+    stage: Stage, db: psycopg.Connection, window: timedelta, period: str, points: int
 ) -> None:
     for ago in (MINUTE, 10 * MINUTE, 50 * MINUTE):
         execution(db, AT - ago)
-    roll_up(sweeps)
+    roll_up(stage)
     found = show_statistics(db, window, now=AT)
     assert found.period == period
     assert [row["completed"] for row in found.as_json()["by_window"]] == ([1, 1, 1], [1, 2], [3])[3 - points]
 
 
-def test_one_type_is_told_by_itself(sweeps: Sweeps, db: psycopg.Connection) -> None:
+def test_one_type_is_told_by_itself(stage: Stage, db: psycopg.Connection) -> None:
     execution(db, AT - MINUTE, job_type="obey", ms=500)
     execution(db, AT - MINUTE, lane="low")
     execution(db, AT - MINUTE, lane="high")
@@ -119,7 +111,7 @@ def test_one_type_is_told_by_itself(sweeps: Sweeps, db: psycopg.Connection) -> N
     queued_job(db, AT)
     dead_letter(db, None, job_type="obey", last_failed_at=AT - MINUTE)
     dead_letter(db, None, job_type="unheard_of", last_failed_at=AT - MINUTE)
-    roll_up(sweeps)
+    roll_up(stage)
 
     told = show_statistics(db, DAY, "obey", now=AT).as_json()
     assert (told["by_status"]["completed"], told["by_status"]["queued"], told["dlq_rate"]) == (1, 1, 0.5)
@@ -164,9 +156,9 @@ def test_what_has_ended_is_not_read(db: psycopg.Connection) -> None:
         assert "Seq Scan on jobs" not in plan
 
 
-def test_a_plane_with_nothing_wrong_is_healthy(sweeps: Sweeps, db: psycopg.Connection) -> None:
+def test_a_plane_with_nothing_wrong_is_healthy(stage: Stage, db: psycopg.Connection) -> None:
     execution(db, AT - MINUTE)
-    roll_up(sweeps)
+    roll_up(stage)
     report = show_health(db, now=AT)
     assert (report.status, list(report.alerts)) == (PlaneHealth.HEALTHY, [])
     assert report.as_json()["checked_at"] == AT.isoformat()
@@ -203,17 +195,17 @@ def test_the_failures_of_the_last_hour_degrade_it(db: psycopg.Connection) -> Non
     assert show_health(db, now=AT).status is PlaneHealth.DEGRADED
 
 
-def test_a_lane_in_which_jobs_wait_and_none_begins_is_down(sweeps: Sweeps, db: psycopg.Connection) -> None:
+def test_a_lane_in_which_jobs_wait_and_none_begins_is_down(stage: Stage, db: psycopg.Connection) -> None:
     for lane in ("high", "low"):
         queued_job(db, AT - 14 * MINUTE, lane=lane)  # for sixteen minutes
     queued_job(db, AT - 12 * MINUTE, lane="normal")
     execution(db, AT - 5 * MINUTE, lane="low")
-    roll_up(sweeps)
+    roll_up(stage)
     [alert] = show_health(db, now=AT).alerts
     assert (alert.name, alert.message) == ("worker_down", "jobs wait in high, and none of them is begun")
 
 
-def test_jobs_add_up_after_a_redrive(sweeps: Sweeps, db: psycopg.Connection) -> None:
+def test_jobs_add_up_after_a_redrive(stage: Stage, db: psycopg.Connection) -> None:
     for _ in range(3):
         dead_letter(db, ended_job(db, AT - MINUTE, "failed"), last_failed_at=AT - MINUTE)
     ended_job(db, AT - MINUTE, "cancelled")

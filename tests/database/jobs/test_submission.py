@@ -19,11 +19,10 @@ from signalbox.jobs.dependency import Dependency
 from signalbox.packs.registries import JobTypeRegistry
 from signalbox.submit.insert import SQL, submit
 from signalbox.submit.new_job import NewJob, Submitted
-from tests.support.jobs import TEST_JOB_TYPES
-from tests.support.ledger_rows import count
-from tests.support.partition_rows import wait_until_waiting
+from signalbox.testing.rows import count
+from tests.support.jobs import CATALOGUE
+from tests.support.lock_waits import wait_until_blocked
 
-CATALOGUE = JobTypeRegistry(TEST_JOB_TYPES)
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 JOBS = "signalbox.jobs"
 
@@ -113,7 +112,7 @@ def test_a_submit_waits_for_one_with_its_key_that_is_still_open(
     with ThreadPoolExecutor(1) as pool, psycopg.connect(dsn) as open_one, psycopg.connect(dsn, autocommit=True) as late:
         first = one(open_one, idempotency_key="race")
         second = pool.submit(one, late, idempotency_key="race")
-        wait_until_waiting(db)
+        wait_until_blocked(db)
         open_one.commit() if commits else open_one.rollback()
         found = second.result()
     assert (found.created, found.id == first.id) == (not commits, commits)
@@ -139,7 +138,7 @@ def test_submits_of_the_same_keys_in_another_order_never_deadlock(dsn: str, db: 
     with ThreadPoolExecutor(1) as pool, psycopg.connect(dsn) as open_one, psycopg.connect(dsn, autocommit=True) as late:
         first = one(open_one, idempotency_key="a")
         found = pool.submit(submit, late, CATALOGUE, both, NOW)
-        wait_until_waiting(db)
+        wait_until_blocked(db)
         second = one(open_one, idempotency_key="b")
         open_one.commit()
         assert [job.id for job in found.result()] == [second.id, first.id]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from signalbox.packs.job_type import JobType, Lane
+from signalbox.packs.registries import JobTypeRegistry
 from signalbox.packs.retry_policy import RetryPolicy
+from signalbox.submit.new_job import NewJob
 
 TEST_JOB_TYPES = (
     JobType("do_nothing", "completes at once", "tests.support.jobs.do_nothing"),
@@ -20,3 +23,9 @@ TEST_JOB_TYPES = (
         lanes=frozenset({Lane.HIGH, Lane.NORMAL, Lane.LOW}),
     ),
 )
+CATALOGUE = JobTypeRegistry(TEST_JOB_TYPES)
+
+
+def obeying(word: str, seconds: int = 0, **fields: Any) -> NewJob:
+    """Return a job that does as the word says."""
+    return NewJob(job_type="obey", payload={"word": word, "seconds": seconds}, **fields)

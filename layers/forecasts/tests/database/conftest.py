@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from uuid import uuid4
 
+import psycopg
 import pytest
 
 from forecasts.pack import PACK
-from signalbox.engine_pack import ENGINE
+from signalbox.packs.pack import Pack
+from signalbox.testing.aws import AwsStandIn
+from signalbox.testing.stage import Stage
 from signalbox_laptop.moto.process import MotoProcess
 from stand_ins.runpod import KEY, RunPodStandIn
-from tests.fixtures import new_database
 from tests.support.aws import Aws, shared_client, speak_to
-from tests.support.invoke_recorder import InvokeRecorder
-from tests.support.queue_stand_in import QueueStandIn
-from tests.support.schema import make_schema
-from tests.support.stage import Stage
 
 
-@pytest.fixture(scope="session")
-def template(server: str) -> Iterator[str]:
-    """A database with the engine's schema and the pack's."""
-    with new_database(server) as dsn:
-        make_schema(dsn, [ENGINE, PACK])
-        yield dsn
+@pytest.fixture
+def signalbox_packs() -> Sequence[Pack]:
+    return (PACK,)
 
 
 @pytest.fixture(scope="session")
@@ -47,11 +42,13 @@ def aws(moto: str, monkeypatch: pytest.MonkeyPatch) -> Aws:
 
 
 @pytest.fixture
-def stage(writer: str, aws: Aws, invokes: InvokeRecorder, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
-    """An engine with the pack. Lambda is the recorder, the rest of AWS the stand-in."""
+def stage(
+    writer: str, db: psycopg.Connection, aws: Aws, invokes: AwsStandIn, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Stage]:
+    """A stage with the pack. Lambda is the engine's stand-in, the rest of AWS moto."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", invokes.url)
     monkeypatch.setenv("AWS_ENDPOINT_URL", aws.endpoint)
-    with Stage(writer, invokes, packs="forecasts") as stage:
+    with Stage(writer, invokes, db=db, packs="forecasts") as stage:
         yield stage
 
 
@@ -72,8 +69,7 @@ def runpod(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunPodStandIn]
 
 
 @pytest.fixture
-def queue(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Iterator[QueueStandIn]:
-    """Queues that a test may let fail, in the place of the stand-in's."""
-    with QueueStandIn() as queue:
-        monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", queue.url)
-        yield queue
+def queue(aws: Aws, invokes: AwsStandIn, monkeypatch: pytest.MonkeyPatch) -> AwsStandIn:
+    """Queues that a test may let fail, in the place of moto's."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", invokes.url)
+    return invokes

@@ -10,11 +10,11 @@ from uuid import UUID
 import psycopg
 import pytest
 
+from signalbox.testing.rows import count
+from signalbox.testing.stage import Stage
+from tests.support.at_once import two_at_once
 from tests.support.forecast_rows import organization, plan, watchpoint
-from tests.support.ledger_rows import count
 from tests.support.lock_waits import wait_for_no_lock
-from tests.support.stage import Stage
-from tests.support.two_at_once import two_at_once
 
 HOUR, DAY, SECOND = timedelta(hours=1), timedelta(days=1), timedelta(seconds=1)
 TODAY = datetime(2026, 3, 10, tzinfo=UTC)
@@ -62,7 +62,7 @@ def test_a_period_that_has_ended_is_filed_by_source_and_a_new_one_begins(stage: 
     one = organization(db)
     period(db, one, "api", calls=40)
     period(db, one, "web", calls=2, watchpoints=1)
-    assert stage.invoke("aggregate_usage", ONE)["items"] == 2
+    assert stage.run("aggregate_usage", ONE)["items"] == 2
     assert filed(db, one) == {(YESTERDAY, "api"): (40, 3, 0), (YESTERDAY, "web"): (2, 1, 0)}
     fresh = (0, 0, TODAY, TODAY + DAY)
     assert counting(db, one) == {"api": fresh, "web": fresh}
@@ -71,7 +71,7 @@ def test_a_period_that_has_ended_is_filed_by_source_and_a_new_one_begins(stage: 
 def test_where_no_period_has_ended_nothing_is_filed(stage: Stage, db: psycopg.Connection) -> None:
     one = organization(db)
     period(db, one, start=TODAY)
-    answer = stage.invoke("aggregate_usage", ONE)
+    answer = stage.run("aggregate_usage", ONE)
     assert (answer["status"], answer["items"]) == ("succeeded", 0)
     assert (filed(db, one), counting(db, one)["api"]) == ({}, (5, 3, TODAY, TODAY + DAY))
 
@@ -80,7 +80,7 @@ def test_a_period_has_ended_after_its_end(stage: Stage, db: psycopg.Connection) 
     one = organization(db)
     for source, seconds in [("before", -1), ("at", 0), ("after", 1)]:
         period(db, one, source, end=ONE + seconds * SECOND)
-    stage.invoke("aggregate_usage", ONE)
+    stage.run("aggregate_usage", ONE)
     assert [source for _, source in filed(db, one)] == ["before"]
 
 
@@ -90,7 +90,7 @@ def test_usage_is_filed_under_the_day_its_period_belongs_to(stage: Stage, db: ps
     period(db, one, "old", start=TODAY - 4 * DAY)
     period(db, one, "late", start=TODAY - SECOND)
     period(db, one, "long", start=TODAY - 2 * DAY + 5 * HOUR, end=TODAY)
-    stage.invoke("aggregate_usage", ONE)
+    stage.run("aggregate_usage", ONE)
     assert set(filed(db, one)) == {(date(2026, 3, 6), "old"), (YESTERDAY, "late"), (date(2026, 3, 8), "long")}
 
 
@@ -102,21 +102,21 @@ def test_what_is_filed_twice_for_a_day_adds_counters_and_takes_the_larger_gauge(
     usage(db, one, YESTERDAY, "web", 100, 1, 2)
     period(db, one, "api", calls=40, watchpoints=3)
     period(db, one, "web", calls=40, watchpoints=3)
-    stage.invoke("aggregate_usage", ONE)
+    stage.run("aggregate_usage", ONE)
     assert filed(db, one) == {(YESTERDAY, "api"): (140, 7, 2), (YESTERDAY, "web"): (140, 3, 2)}
 
 
 def test_a_second_run_files_nothing_twice(stage: Stage, db: psycopg.Connection) -> None:
     one = organization(db)
     period(db, one)
-    stage.invoke("aggregate_usage", ONE)
-    assert stage.invoke("aggregate_usage", ONE, force=True)["items"] == 0
+    stage.run("aggregate_usage", ONE)
+    assert stage.run("aggregate_usage", ONE, force=True)["items"] == 0
     assert filed(db, one) == {(YESTERDAY, "api"): (5, 3, 0)}
 
 
 def test_two_runs_at_once_file_each_period_once(stage: Stage, db: psycopg.Connection, dsn: str) -> None:
     many(db, 3000)
-    answers = two_at_once(dsn, stage.invokes, "aggregate_usage", ONE, ONE + DAY)
+    answers = two_at_once(dsn, stage.aws, "aggregate_usage", ONE, ONE + DAY)
     assert [answer["status"] for answer in answers] == ["succeeded"] * 2
     assert count(db, "forecasts.usage_history WHERE date = '2026-03-09'") == 3000
     assert db.execute("SELECT sum(api_calls) FROM forecasts.usage_history").fetchone() == (3000 * 3001 / 2,)
@@ -130,7 +130,7 @@ def test_a_row_in_use_is_waited_for_without_holding_others(stage: Stage, db: psy
         api.execute(
             "UPDATE forecasts.rate_limits SET api_calls_count = api_calls_count + 1 WHERE organization_id = %s", (one,)
         )
-        run = Thread(target=stage.invoke, args=("aggregate_usage", ONE))
+        run = Thread(target=stage.run, args=("aggregate_usage", ONE))
         run.start()
         while run.is_alive() and not filed(db, two):
             pass
@@ -148,12 +148,12 @@ def test_a_row_held_for_long_is_reported_and_left_to_the_next_run_and_its_day(
     wait_for_no_lock(db)
     with psycopg.connect(dsn) as api:
         api.execute("UPDATE forecasts.rate_limits SET api_calls_count = 5000 WHERE organization_id = %s", (one,))
-        assert stage.invoke("aggregate_usage", ONE)["items"] == 1
+        assert stage.run("aggregate_usage", ONE)["items"] == 1
         assert [vars(record)["periods"] for record in caplog.records if record.message == "usage.left"] == [1]
         api.commit()
     assert in_overage(db, one)  # its day is not known yet
 
-    assert stage.invoke("aggregate_usage", ONE + DAY)["items"] == 2
+    assert stage.run("aggregate_usage", ONE + DAY)["items"] == 2
     assert filed(db, one) == {(YESTERDAY, "api"): (5000, 3, 0)}
 
 
@@ -162,7 +162,7 @@ def test_a_crash_between_pages_loses_and_doubles_nothing(stage: Stage, db: psyco
     many(db, 250)
     db.execute("ALTER TABLE forecasts.usage_history ADD CONSTRAINT trouble CHECK (source <> 'source-200')")
     with pytest.raises(psycopg.errors.CheckViolation):
-        stage.invoke("aggregate_usage", ONE)
+        stage.run("aggregate_usage", ONE)
     totals = (
         "SELECT (SELECT coalesce(sum(api_calls), 0) FROM forecasts.usage_history) + "
         "(SELECT sum(api_calls_count) FROM forecasts.rate_limits)"
@@ -171,7 +171,7 @@ def test_a_crash_between_pages_loses_and_doubles_nothing(stage: Stage, db: psyco
     assert count(db, "forecasts.usage_history") == 100
 
     db.execute("ALTER TABLE forecasts.usage_history DROP CONSTRAINT trouble")
-    assert stage.invoke("aggregate_usage", ONE)["items"] == 150
+    assert stage.run("aggregate_usage", ONE)["items"] == 150
     assert db.execute("SELECT sum(api_calls) FROM forecasts.usage_history").fetchone() == (250 * 251 / 2,)
 
 
@@ -179,14 +179,14 @@ def test_a_past_run_files_what_had_ended_then(stage: Stage, db: psycopg.Connecti
     one, then = organization(db), ONE - 3 * DAY
     period(db, one, "early", start=TODAY - 4 * DAY)
     period(db, one, "late", start=TODAY - 2 * DAY)
-    stage.invoke("aggregate_usage", reference_time=then.isoformat())
+    stage.run("aggregate_usage", reference_time=then.isoformat())
     assert set(filed(db, one)) == {(date(2026, 3, 6), "early")}
     assert counting(db, one)["early"] == (0, 0, TODAY - 3 * DAY, TODAY - 2 * DAY)
 
 
 def test_a_run_goes_on_in_a_continuation_when_its_budget_ends(stage: Stage, db: psycopg.Connection) -> None:
     many(db, 150)
-    assert stage.invoke("aggregate_usage", ONE, seconds=10.0)["more"] is True
+    assert stage.run("aggregate_usage", ONE, seconds=10.0)["more"] is True
     assert [answer["items"] for answer in stage.deliver(ONE)] == [150]
 
 
@@ -208,7 +208,7 @@ def test_an_overage_ends_when_the_day_before_was_within_the_plan_over_all_source
     for source, (calls, watchpoints) in sources.items():
         period(db, one, source, calls=calls, watchpoints=watchpoints)
     usage(db, one, YESTERDAY - DAY, "api", 9999, 99, 0)
-    stage.invoke("aggregate_usage", ONE)
+    stage.run("aggregate_usage", ONE)
     assert in_overage(db, one) is not ends
 
 
@@ -219,10 +219,10 @@ def test_an_overage_goes_on_while_more_is_active_than_the_plan_has(stage: Stage,
     watchpoint(db, one)
     watchpoint(db, one)
     watchpoint(db, one, status="paused", paused_at=TODAY)
-    stage.invoke("aggregate_usage", ONE)
+    stage.run("aggregate_usage", ONE)
     assert in_overage(db, one)
     plan(db, "small", watchpoints=2)  # an upgrade
-    stage.invoke("aggregate_usage", ONE + DAY)
+    stage.run("aggregate_usage", ONE + DAY)
     assert not in_overage(db, one)
 
 
@@ -231,7 +231,7 @@ def test_the_day_before_says_nothing_about_an_overage_that_began_after_it(
     stage: Stage, db: psycopg.Connection, started: datetime, ends: bool
 ) -> None:
     one = organization(db, overage_started_at=started)
-    stage.invoke("aggregate_usage", ONE)
+    stage.run("aggregate_usage", ONE)
     assert in_overage(db, one) is not ends
 
 
@@ -239,5 +239,5 @@ def test_no_run_begins_an_overage(stage: Stage, db: psycopg.Connection) -> None:
     plan(db, "pro", api_calls_per_day=10)
     one = organization(db, plan="pro")
     period(db, one, calls=11)
-    stage.invoke("aggregate_usage", ONE)
+    stage.run("aggregate_usage", ONE)
     assert not in_overage(db, one)

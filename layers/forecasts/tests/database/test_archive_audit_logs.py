@@ -15,15 +15,15 @@ import pytest
 
 from forecasts.tasks import archive_audit_logs
 from signalbox.errors import ArchiveRefused, ArchiveUnavailable
-from signalbox_laptop.lambda_api.http_server import Request
+from signalbox.testing.rows import count
+from signalbox.testing.stage import NOON, Stage
+from signalbox.testing.stand_in import Request
 from signalbox_laptop.stand_ins.faults import Fault
+from tests.support.at_once import two_at_once
 from tests.support.aws import Aws
 from tests.support.contexts import context_of
-from tests.support.ledger_rows import count
 from tests.support.lost_session import lose_session
 from tests.support.s3_front import S3Front
-from tests.support.stage import NOON, Stage
-from tests.support.two_at_once import two_at_once
 
 TASK = "archive_audit_logs"
 LOGS = "forecasts.audit_logs"
@@ -79,7 +79,7 @@ def test_records_older_than_a_year_go_to_cold_storage_to_the_second(
 ) -> None:
     for age in (YEAR + SECOND, YEAR, YEAR - SECOND):
         log(db, NOON - age, detail='{"big": 12345678901234567890123, "exact": 1.10, "text": "ä\\n"}')
-    assert stage.invoke(TASK)["items"] == 1
+    assert stage.run(TASK)["items"] == 1
     assert ids(db) == [2, 3]
     [(key, records)] = objects(aws).items()
     assert key == "audit_logs/2025/03/10/1-1.jsonl.gz"
@@ -102,7 +102,7 @@ def test_the_object_is_cold_and_bears_the_checksum_that_the_table_has(
     stage: Stage, aws: Aws, db: psycopg.Connection
 ) -> None:
     log(db, NOON - 2 * YEAR, 3)
-    stage.invoke(TASK)
+    stage.run(TASK)
     [(key, records)] = objects(aws).items()
     head = aws.s3.head_object(Bucket=aws.archive_bucket, Key=key, ChecksumMode="ENABLED")
     assert (head["StorageClass"], head["ContentType"]) == ("GLACIER", "application/gzip")
@@ -113,7 +113,7 @@ def test_the_object_is_cold_and_bears_the_checksum_that_the_table_has(
 
 def test_with_nothing_old_nothing_happens(stage: Stage, aws: Aws, db: psycopg.Connection) -> None:
     log(db, NOON)
-    assert stage.invoke(TASK)["items"] == 0
+    assert stage.run(TASK)["items"] == 0
     assert (objects(aws), archives(db), ids(db)) == ({}, [], [1])
 
 
@@ -122,7 +122,7 @@ def test_no_object_holds_more_records_than_it_may(
 ) -> None:
     log(db, NOON - 2 * YEAR, 10)
     log(db, NOON)
-    assert stage.invoke(TASK)["items"] == 10
+    assert stage.run(TASK)["items"] == 10
     assert sorted(len(records) for records in objects(aws).values()) == [2, 4, 4]
     assert archived_ids(aws) == list(range(1, 11))
     assert ids(db) == [11]
@@ -134,7 +134,7 @@ def test_large_records_make_an_object_of_fewer(
     monkeypatch.setattr(archive_audit_logs, "MOST_BYTES", 1000)
     log(db, NOON - 2 * YEAR, 3, detail=json.dumps({"text": "x" * 600}))
     log(db, NOON - 2 * YEAR, 1, detail=json.dumps({"text": "x" * 6000}))
-    assert stage.invoke(TASK)["items"] == 4
+    assert stage.run(TASK)["items"] == 4
     assert sorted(len(records) for records in objects(aws).values()) == [2, 2]
 
 
@@ -143,9 +143,9 @@ def test_a_record_that_is_written_late_gets_an_object_of_its_own(
 ) -> None:
     """As an import may do it: the day it belongs to has been archived before."""
     log(db, NOON - 2 * YEAR, 2)
-    stage.invoke(TASK)
+    stage.run(TASK)
     log(db, NOON - 2 * YEAR)
-    stage.invoke(TASK, NOON + DAY)
+    stage.run(TASK, NOON + DAY)
     assert {key.rpartition("/")[2]: len(records) for key, records in objects(aws).items()} == {
         "1-2.jsonl.gz": 2,
         "3-3.jsonl.gz": 1,
@@ -156,7 +156,7 @@ def test_a_record_from_before_all_time_stops_nothing(stage: Stage, aws: Aws, db:
     log(db, "-infinity")
     log(db, NOON - 2 * YEAR)
     log(db, "infinity")
-    assert stage.invoke(TASK)["items"] == 2
+    assert stage.run(TASK)["items"] == 2
     assert (archived_ids(aws), ids(db)) == ([1, 2], [3])
 
 
@@ -219,7 +219,7 @@ def test_after_a_crash_each_record_is_in_exactly_one_object_though_more_have_gro
     log(db, NOON - YEAR - 2 * DAY, 6)  # one object, and half of another
     crash(front, dsn)
     with pytest.raises((ArchiveUnavailable, psycopg.Error)):
-        stage.invoke(TASK)
+        stage.run(TASK)
     assert len(ids(db)) == 6
     planned = [row[0] for row in archives(db)]
     assert len(planned) == 1
@@ -227,7 +227,7 @@ def test_after_a_crash_each_record_is_in_exactly_one_object_though_more_have_gro
     mend(front, dsn)
     log(db, NOON - YEAR - 3 * DAY, 1)  # even one that is older than the others
     log(db, NOON - YEAR - DAY / 2, 3)
-    assert stage.invoke(TASK, NOON + DAY)["items"] == 10
+    assert stage.run(TASK, NOON + DAY)["items"] == 10
 
     assert ids(db) == []
     assert archived_ids(aws) == list(range(1, 11))
@@ -242,10 +242,10 @@ def test_what_was_uploaded_before_a_crash_is_not_uploaded_again(
     log(db, NOON - 2 * YEAR, 3)
     crash(front, dsn)
     with pytest.raises((ArchiveUnavailable, psycopg.Error)):
-        stage.invoke(TASK)
+        stage.run(TASK)
     mend(front, dsn)
     uploads = front.count("PUT")
-    assert stage.invoke(TASK, NOON + DAY)["items"] == 3
+    assert stage.run(TASK, NOON + DAY)["items"] == 3
     assert front.count("PUT") == uploads
 
 
@@ -255,10 +255,10 @@ def test_a_database_that_goes_away_meanwhile_loses_nothing(
     log(db, NOON - 2 * YEAR, 3)
     front.passed = lambda _: lose_session(stage.dsn)
     with pytest.raises(psycopg.OperationalError):
-        stage.invoke(TASK)
+        stage.run(TASK)
     assert ids(db) == [1, 2, 3]
     front.passed = lambda _: None
-    assert stage.invoke(TASK)["items"] == 3
+    assert stage.run(TASK)["items"] == 3
     assert (ids(db), archived_ids(aws)) == ([], [1, 2, 3])
 
 
@@ -274,7 +274,7 @@ def test_an_object_that_arrived_damaged_is_no_reason_to_delete_anything(
 
     front.passed = damage
     with pytest.raises(ArchiveUnavailable, match="was sent as"):
-        stage.invoke(TASK)
+        stage.run(TASK)
     assert ids(db) == [1, 2, 3]
 
 
@@ -284,11 +284,11 @@ def test_something_else_under_the_name_is_not_overwritten(stage: Stage, aws: Aws
     key = "audit_logs/2024/03/10/1-1.jsonl.gz"
     aws.s3.put_object(Bucket=aws.archive_bucket, Key=key, Body=b"theirs")
     with pytest.raises(ArchiveRefused, match="move it away"):
-        stage.invoke(TASK)
+        stage.run(TASK)
     assert ids(db) == [1]
     assert aws.s3.get_object(Bucket=aws.archive_bucket, Key=key)["Body"].read() == b"theirs"
     aws.s3.delete_object(Bucket=aws.archive_bucket, Key=key)
-    assert stage.invoke(TASK)["items"] == 1
+    assert stage.run(TASK)["items"] == 1
 
 
 def test_records_deleted_by_hand_after_a_plan_was_made_leave_it_empty_and_no_object(
@@ -297,10 +297,10 @@ def test_records_deleted_by_hand_after_a_plan_was_made_leave_it_empty_and_no_obj
     log(db, NOON - 2 * YEAR, 2)
     front.faults.add(Fault(matching="PUT", status=403, times=1))
     with pytest.raises(ArchiveUnavailable):
-        stage.invoke(TASK)
+        stage.run(TASK)
     db.execute("DELETE FROM forecasts.audit_logs")
     log(db, NOON - 2 * YEAR)
-    assert stage.invoke(TASK)["items"] == 1
+    assert stage.run(TASK)["items"] == 1
     assert archived_ids(aws) == [3]
     assert [row[3] for row in archives(db)] == [1]
 
@@ -310,7 +310,7 @@ def test_a_worker_that_comes_late_with_a_plan_changes_nothing(
 ) -> None:
     """It has fetched the records, and while it uploads them another archives them."""
     log(db, NOON - 2 * YEAR, 3)
-    with Stage(dsn, stage.invokes, packs="forecasts") as other:
+    with Stage(dsn, stage.aws, packs="forecasts") as other:
 
         def overtake(asked: Request) -> None:
             if asked.method == "PUT":
@@ -319,7 +319,7 @@ def test_a_worker_that_comes_late_with_a_plan_changes_nothing(
                 assert archive_audit_logs.archive_audit_logs(context).items == 3
 
         front.passed = overtake
-        assert stage.invoke(TASK)["items"] == 0
+        assert stage.run(TASK)["items"] == 0
     assert (ids(db), archived_ids(aws)) == ([], [1, 2, 3])
     assert [row[3] for row in archives(db)] == [3]
 
@@ -328,7 +328,7 @@ def test_two_runs_at_once_store_each_record_once(
     stage: Stage, dsn: str, aws: Aws, db: psycopg.Connection, small_objects: None
 ) -> None:
     log(db, NOON - 3 * YEAR, 30)
-    answers = two_at_once(dsn, stage.invokes, TASK, NOON - DAY, NOON)
+    answers = two_at_once(dsn, stage.aws, TASK, NOON - DAY, NOON)
     done = [answer["items"] for answer in answers if answer["status"] == "succeeded"]
     assert sum(done) == 30
     assert Counter(archived_ids(aws)) == Counter(range(1, 31))
@@ -337,7 +337,7 @@ def test_two_runs_at_once_store_each_record_once(
 
 def test_a_run_without_time_leaves_the_rest_to_a_continuation(stage: Stage, aws: Aws, db: psycopg.Connection) -> None:
     log(db, NOON - 2 * YEAR, 3)
-    assert stage.invoke(TASK, seconds=10)["more"] is True  # no more than the margin
+    assert stage.run(TASK, seconds=10)["more"] is True  # no more than the margin
     assert [answer["items"] for answer in stage.deliver()] == [3]
     assert archived_ids(aws) == [1, 2, 3]
 
@@ -345,7 +345,7 @@ def test_a_run_without_time_leaves_the_rest_to_a_continuation(stage: Stage, aws:
 def test_a_run_for_a_past_day_moves_what_that_day_would_have(stage: Stage, aws: Aws, db: psycopg.Connection) -> None:
     log(db, NOON - YEAR - 3 * DAY)
     log(db, NOON - YEAR - DAY)
-    stage.invoke(TASK, reference_time=(NOON - 2 * DAY).isoformat())
+    stage.run(TASK, reference_time=(NOON - 2 * DAY).isoformat())
     assert (ids(db), archived_ids(aws)) == ([2], [1])
 
 

@@ -13,14 +13,14 @@ from psycopg.rows import dict_row
 from forecasts.tasks.archive_watchpoints import SQL as QUERIES
 from forecasts.tasks.archive_watchpoints import START
 from signalbox.errors import Unavailable
+from signalbox.testing.aws import AwsStandIn
+from signalbox.testing.rows import count
+from signalbox.testing.stage import NOON, Stage
+from tests.support.at_once import two_at_once
 from tests.support.aws import Aws
 from tests.support.forecast_rows import organization, watchpoint
-from tests.support.ledger_rows import count
 from tests.support.lock_waits import wait_for_no_lock
 from tests.support.lost_session import lose_session
-from tests.support.queue_stand_in import QueueStandIn
-from tests.support.stage import NOON, Stage
-from tests.support.two_at_once import two_at_once
 
 HOUR, SECOND = timedelta(hours=1), timedelta(seconds=1)
 PASSED = NOON - 2 * HOUR
@@ -56,7 +56,7 @@ def test_a_watchpoint_whose_event_has_passed_is_archived_told_and_noted(
     watchpoint(db, owner, time_window_end=PASSED, status="paused", paused_at=PASSED)
     before = watchpoint(db, owner, time_window_end=PASSED, status="archived", archived_at=PASSED)
 
-    assert stage.invoke("archive_watchpoints")["items"] == 1
+    assert stage.run("archive_watchpoints")["items"] == 1
 
     assert archived(db) == {passed: (NOON, "event_passed"), before: (PASSED, None)}
     assert aws.drain(aws.evaluations) == [
@@ -75,20 +75,20 @@ def test_a_watchpoint_whose_event_has_passed_is_archived_told_and_noted(
     }
 
 
-def test_where_nothing_has_passed_nothing_is_told(stage: Stage, db: psycopg.Connection, queue: QueueStandIn) -> None:
+def test_where_nothing_has_passed_nothing_is_told(stage: Stage, db: psycopg.Connection, queue: AwsStandIn) -> None:
     watchpoint(db, organization(db), time_window_end=NOON)
-    answer = stage.invoke("archive_watchpoints")
+    answer = stage.run("archive_watchpoints")
     assert (answer["status"], answer["items"], queue.calls) == ("succeeded", 0, 0)
 
 
 def test_an_event_has_passed_once_its_end_is_more_than_an_hour_ago(
-    stage: Stage, db: psycopg.Connection, queue: QueueStandIn
+    stage: Stage, db: psycopg.Connection, queue: AwsStandIn
 ) -> None:
     owner = organization(db)
     over = watchpoint(db, owner, time_window_end=NOON - HOUR - SECOND)
     watchpoint(db, owner, time_window_end=NOON - HOUR)
     watchpoint(db, owner, time_window_end=NOON - HOUR + SECOND)
-    stage.invoke("archive_watchpoints")
+    stage.run("archive_watchpoints")
     assert list(archived(db)) == [over]
 
 
@@ -98,36 +98,34 @@ def test_an_odd_tile_holds_up_nobody(stage: Stage, db: psycopg.Connection, aws: 
     owner = organization(db)
     for tile in ("tile-1", tile_id, "tile-2"):
         watchpoint(db, owner, time_window_end=PASSED, tile_id=tile)
-    assert stage.invoke("archive_watchpoints")["items"] == 3
+    assert stage.run("archive_watchpoints")["items"] == 3
     assert {body["tile_id"] for body in aws.drain(aws.evaluations)} == {"tile-1", tile_id, "tile-2"}
 
 
 def test_a_queue_that_refuses_leaves_all_as_it_was_for_the_next_run(
-    stage: Stage, db: psycopg.Connection, queue: QueueStandIn
+    stage: Stage, db: psycopg.Connection, queue: AwsStandIn
 ) -> None:
     many(db, 25)
     queue.takes = 10
     with pytest.raises(Unavailable, match="takes no messages"):
-        stage.invoke("archive_watchpoints")
+        stage.run("archive_watchpoints")
     assert (archived(db), audited(db)) == ({}, [])
 
     queue.takes = None
-    assert stage.invoke("archive_watchpoints")["items"] == 25
-    told = {body["watchpoint_id"] for body in queue.sent}
+    assert stage.run("archive_watchpoints")["items"] == 25
+    told = {body["watchpoint_id"] for body in queue.bodies}
     assert told == {str(id_) for id_ in archived(db)} == {row["entity_id"] for row in audited(db)}
 
 
-def test_a_message_refused_for_a_moment_is_sent_again(
-    stage: Stage, db: psycopg.Connection, queue: QueueStandIn
-) -> None:
+def test_a_message_refused_for_a_moment_is_sent_again(stage: Stage, db: psycopg.Connection, queue: AwsStandIn) -> None:
     many(db, 12)
     queue.fails_once = {'"tile-3"', '"tile-11"'}
-    assert stage.invoke("archive_watchpoints")["items"] == 12
-    assert len(queue.sent) == len({body["watchpoint_id"] for body in queue.sent}) == 12
+    assert stage.run("archive_watchpoints")["items"] == 12
+    assert len(queue.bodies) == len({body["watchpoint_id"] for body in queue.bodies}) == 12
 
 
 def test_a_crash_after_the_messages_and_before_the_commit_sends_them_again(
-    stage: Stage, db: psycopg.Connection, queue: QueueStandIn, dsn: str
+    stage: Stage, db: psycopg.Connection, queue: AwsStandIn, dsn: str
 ) -> None:
     many(db, 5)
 
@@ -137,27 +135,27 @@ def test_a_crash_after_the_messages_and_before_the_commit_sends_them_again(
 
     queue.taken = crash
     with pytest.raises(psycopg.OperationalError):
-        stage.invoke("archive_watchpoints")
-    assert (archived(db), audited(db), len(queue.sent)) == ({}, [], 5)
+        stage.run("archive_watchpoints")
+    assert (archived(db), audited(db), len(queue.bodies)) == ({}, [], 5)
 
-    assert stage.invoke("archive_watchpoints")["items"] == 5
-    assert (len(archived(db)), len(audited(db)), len(queue.sent)) == (5, 5, 10)
-    assert {body["watchpoint_id"] for body in queue.sent} == {str(id_) for id_ in archived(db)}
+    assert stage.run("archive_watchpoints")["items"] == 5
+    assert (len(archived(db)), len(audited(db)), len(queue.bodies)) == (5, 5, 10)
+    assert {body["watchpoint_id"] for body in queue.bodies} == {str(id_) for id_ in archived(db)}
 
 
 def test_two_runs_at_once_archive_each_watchpoint_once(
-    stage: Stage, db: psycopg.Connection, queue: QueueStandIn, dsn: str
+    stage: Stage, db: psycopg.Connection, queue: AwsStandIn, dsn: str
 ) -> None:
     many(db, 450)
-    answers = two_at_once(dsn, stage.invokes, "archive_watchpoints", NOON, NOON - timedelta(minutes=15))
+    answers = two_at_once(dsn, stage.aws, "archive_watchpoints", NOON, NOON - timedelta(minutes=15))
     assert [answer["status"] for answer in answers] == ["succeeded"] * 2
     assert sum(answer["items"] for answer in answers) == 450
-    assert (len(archived(db)), len(audited(db)), len(queue.sent)) == (450, 450, 450)
-    assert len({body["watchpoint_id"] for body in queue.sent}) == 450
+    assert (len(archived(db)), len(audited(db)), len(queue.bodies)) == (450, 450, 450)
+    assert len({body["watchpoint_id"] for body in queue.bodies}) == 450
 
 
 def test_one_that_its_owner_is_changing_waits_for_the_next_run(
-    stage: Stage, db: psycopg.Connection, queue: QueueStandIn, dsn: str
+    stage: Stage, db: psycopg.Connection, queue: AwsStandIn, dsn: str
 ) -> None:
     owner = organization(db)
     busy = watchpoint(db, owner, time_window_end=PASSED)
@@ -165,28 +163,28 @@ def test_one_that_its_owner_is_changing_waits_for_the_next_run(
     wait_for_no_lock(db)
     with psycopg.connect(dsn) as other:
         other.execute("UPDATE forecasts.watchpoints SET name = 'renamed' WHERE id = %s", (busy,))
-        assert stage.invoke("archive_watchpoints")["items"] == 1
-    assert stage.invoke("archive_watchpoints", NOON + timedelta(minutes=15))["items"] == 1
+        assert stage.run("archive_watchpoints")["items"] == 1
+    assert stage.run("archive_watchpoints", NOON + timedelta(minutes=15))["items"] == 1
     assert busy in archived(db)
 
 
-def test_a_past_run_archives_what_had_passed_by_then(stage: Stage, db: psycopg.Connection, queue: QueueStandIn) -> None:
+def test_a_past_run_archives_what_had_passed_by_then(stage: Stage, db: psycopg.Connection, queue: AwsStandIn) -> None:
     owner, then = organization(db), NOON - timedelta(days=7)
     early = watchpoint(db, owner, time_window_end=then - 2 * HOUR)
     watchpoint(db, owner, time_window_end=PASSED)
-    stage.invoke("archive_watchpoints", reference_time=then.isoformat())
+    stage.run("archive_watchpoints", reference_time=then.isoformat())
     assert archived(db) == {early: (then, "event_passed")}
     assert [row["created_at"] for row in audited(db)] == [then]
 
 
 def test_a_run_goes_on_in_a_continuation_when_its_budget_ends(
-    stage: Stage, db: psycopg.Connection, queue: QueueStandIn
+    stage: Stage, db: psycopg.Connection, queue: AwsStandIn
 ) -> None:
     many(db, 250)
-    first = stage.invoke("archive_watchpoints", seconds=10.0)  # no more than the margin: no time for a page
+    first = stage.run("archive_watchpoints", seconds=10.0)  # no more than the margin: no time for a page
     assert (first["items"], first["more"]) == (0, True)
     assert [answer["items"] for answer in stage.deliver()] == [250]
-    assert len({body["watchpoint_id"] for body in queue.sent}) == len(archived(db)) == 250
+    assert len({body["watchpoint_id"] for body in queue.bodies}) == len(archived(db)) == 250
 
 
 def test_its_page_is_found_by_its_index(db: psycopg.Connection, stage: Stage) -> None:

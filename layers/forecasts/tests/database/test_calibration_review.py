@@ -9,10 +9,10 @@ from uuid import UUID
 import psycopg
 import pytest
 
+from signalbox.testing.stage import NOON, Stage
 from signalbox_laptop.stand_ins.faults import Fault
 from stand_ins.runpod import RunPodStandIn
 from tests.support.calibration_rows import candidate, coefficients, samples, verified_run
-from tests.support.stage import NOON, Stage
 
 TASK = "update_calibration"
 SECOND, WEEK = timedelta(seconds=1), timedelta(days=7)
@@ -27,13 +27,13 @@ def run(db: psycopg.Connection, runpod: RunPodStandIn) -> UUID:
 
 
 def review(stage: Stage, **fields: Any) -> dict[str, Any]:
-    detail: dict[str, Any] = stage.invoke(TASK, force=True, **fields)["detail"]
+    detail: dict[str, Any] = stage.run(TASK, force=True, **fields)["detail"]
     return detail
 
 
 def leapt(stage: Stage, weeks: int) -> Any:
     """What the run so many weeks on says of coefficients that changed too far."""
-    return stage.invoke(TASK, NOON + weeks * WEEK)["detail"].get("leapt_coefficients")
+    return stage.run(TASK, NOON + weeks * WEEK)["detail"].get("leapt_coefficients")
 
 
 def test_a_candidate_is_listed_with_its_change_and_its_reason(
@@ -106,7 +106,7 @@ def test_an_invalid_candidate_and_a_misfiled_one_keep_no_other_and_no_request(
     proposed = {"good": '{"gain": 2}', "small": '{"gain": 1.01}', "text": '{"gain": "2"}', "list": "[1]"}
     proposed["deep"] = "[" * 2000 + "]" * 2000
     made = {candidate(db, "a", text): name for name, text in proposed.items()}
-    answer = stage.invoke(TASK)
+    answer = stage.run(TASK)
     verdicts = {made[told["candidate_id"]]: told["verdict"] for told in answer["detail"]["candidates"]}
     expected = {"good": "waits", "small": "misfiled", "text": "invalid", "list": "invalid", "deep": "invalid"}
     assert verdicts == expected
@@ -151,7 +151,7 @@ def test_tiles_with_rubbish_for_coefficients_are_named_and_keep_no_other(
     monkeypatch.setattr("forecasts.quality.calibration_review.PAGE", 2)
     for tile, text in {"a": '{"gain": 1}', "b": "{}", "c": '{"gain": null}', "d": '{"gain": 2}', "e": "[]"}.items():
         coefficients(db, tile, text)
-    answer = stage.invoke(TASK)
+    answer = stage.run(TASK)
     assert (answer["items"], answer["detail"]) == (1, {"invalid_coefficients": ["b", "c", "e"]})
     assert '"CalibrationCoefficientsInvalid":[3.0]' in capsys.readouterr().out
 
@@ -204,7 +204,7 @@ def test_the_small_steps_of_several_weeks_are_no_leap_not_even_to_a_run_for_a_pa
         coefficients(db, "a", f'{{"gain": {gain}}}')
         assert leapt(stage, week) is None
     coefficients(db, "a", '{"gain": 1.4}')
-    assert stage.invoke(TASK, NOON + WEEK, force=True)["detail"] == {}
+    assert stage.run(TASK, NOON + WEEK, force=True)["detail"] == {}
 
 
 def test_a_leap_stays_in_sight_while_runpod_refuses(
@@ -231,7 +231,7 @@ def test_first_coefficients_and_those_that_were_or_became_rubbish_have_not_leapt
     coefficients(db, "a")
     coefficients(db, "b")
     coefficients(db, "c", "[]")
-    assert stage.invoke(TASK, NOON + WEEK)["detail"] == {"invalid_coefficients": ["c"]}
+    assert stage.run(TASK, NOON + WEEK)["detail"] == {"invalid_coefficients": ["c"]}
 
 
 def test_looking_through_changes_nothing(stage: Stage, db: psycopg.Connection) -> None:

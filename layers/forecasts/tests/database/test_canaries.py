@@ -8,9 +8,9 @@ from typing import Any
 import psycopg
 import pytest
 
+from signalbox.testing.rows import count, runs_of
+from signalbox.testing.stage import NOON, Stage
 from tests.support.canary_rows import canary, expecting, mismatches
-from tests.support.ledger_rows import count, runs_of
-from tests.support.stage import NOON, Stage
 
 TASK = "verification"
 DAY, HOUR, SECOND = timedelta(days=1), timedelta(hours=1), timedelta(seconds=1)
@@ -23,7 +23,7 @@ def test_a_canary_that_is_not_as_it_should_be_is_counted_and_noted(
     canary(db, expecting(True), is_triggered=True)
     canary(db, expecting(False))
     canary(db, {"expected_triggered": True})  # no canary
-    answer = stage.invoke(TASK)
+    answer = stage.run(TASK)
     assert answer["detail"] | {"canaries": 4, "mismatched": 2, "unreadable": 0} == answer["detail"]
     slot = NOON.replace(hour=3).isoformat()
     assert dict(mismatches(db)) == {
@@ -38,7 +38,7 @@ def test_a_canary_that_does_not_sing_is_not_heard(
     stage: Stage, db: psycopg.Connection, columns: dict[str, Any]
 ) -> None:
     canary(db, expecting(True), **columns)
-    assert stage.invoke(TASK)["detail"]["canaries"] == 0
+    assert stage.run(TASK)["detail"]["canaries"] == 0
 
 
 @pytest.mark.parametrize("expected", ["yes", 1, None, [], {}, "true"])
@@ -49,7 +49,7 @@ def test_a_canary_with_rubbish_in_it_is_reported_and_keeps_no_other(
     canary(db, {"system_role": "canary"})
     canary(db, ["canary"])
     odd = canary(db, expecting(True))
-    answer = stage.invoke(TASK)
+    answer = stage.run(TASK)
     assert (answer["detail"]["mismatched"], answer["detail"]["unreadable"]) == (1, 2)
     assert [entity for entity, _ in mismatches(db)] == [str(odd)]
     assert '"CanaryUnreadable":[2.0]' in capsys.readouterr().out
@@ -57,11 +57,11 @@ def test_a_canary_with_rubbish_in_it_is_reported_and_keeps_no_other(
 
 def test_a_mismatch_is_noted_once_a_slot_and_again_in_the_next(stage: Stage, db: psycopg.Connection) -> None:
     canary(db, expecting(True))
-    stage.invoke(TASK)
-    stage.invoke(TASK, force=True)
-    stage.invoke(TASK, NOON + HOUR, force=True)
+    stage.run(TASK)
+    stage.run(TASK, force=True)
+    stage.run(TASK, NOON + HOUR, force=True)
     assert len(mismatches(db)) == 1
-    stage.invoke(TASK, NOON + DAY)
+    stage.run(TASK, NOON + DAY)
     assert len(mismatches(db)) == 2
     assert {row["status"] for row in runs_of(db, TASK)} == {"succeeded"}
     assert count(db, "forecasts.verification_requests") == 0

@@ -8,10 +8,10 @@ from uuid import UUID
 import psycopg
 import pytest
 
+from signalbox.testing.rows import count
+from signalbox.testing.stage import NOON, Stage
 from tests.support import forecast_rows as rows
-from tests.support.ledger_rows import count
-from tests.support.stage import NOON, Stage
-from tests.support.two_at_once import two_at_once
+from tests.support.at_once import two_at_once
 
 TASK = "cleanup_archived_watchpoints"
 NOTIFICATIONS = "forecasts.notifications"
@@ -55,7 +55,7 @@ def test_watchpoints_archived_longer_than_their_retention_go_to_the_second_with_
     for name, age in [("a season", 90 * DAY), ("longer", 90 * DAY + SECOND), ("shorter", 90 * DAY - SECOND)]:
         archived(db, organization, name, age, notifications=2)
     rows.notification(db, organization)
-    assert stage.invoke(TASK)["items"] == 1
+    assert stage.run(TASK)["items"] == 1
     assert names(db) == ["a season", "shorter"]
     assert (count(db, NOTIFICATIONS), count(db, "forecasts.notification_deliveries")) == (5, 4)
 
@@ -63,7 +63,7 @@ def test_watchpoints_archived_longer_than_their_retention_go_to_the_second_with_
 def test_only_archived_ones_go(stage: Stage, db: psycopg.Connection, organization: UUID) -> None:
     rows.watchpoint(db, organization, name="active", time_window_end=NOON - 400 * DAY)
     rows.watchpoint(db, organization, name="paused", status="paused", paused_at=NOON - 400 * DAY)
-    assert stage.invoke(TASK)["items"] == 0
+    assert stage.run(TASK)["items"] == 0
     assert names(db) == ["active", "paused"]
 
 
@@ -71,7 +71,7 @@ def test_more_than_a_page_goes_in_one_run_and_the_rest_in_a_continuation(
     stage: Stage, db: psycopg.Connection, organization: UUID
 ) -> None:
     add_many(db, organization, 1200, 4800)
-    assert stage.invoke(TASK, seconds=10)["more"] is True  # no more than the margin
+    assert stage.run(TASK, seconds=10)["more"] is True  # no more than the margin
     assert [answer["items"] for answer in stage.deliver()] == [1200]
     assert (set(names(db)), count(db, NOTIFICATIONS)) == ({"active"}, 9600)
 
@@ -81,9 +81,9 @@ def test_no_more_go_in_a_run_than_the_setting_says(
 ) -> None:
     monkeypatch.setenv("FORECASTS_CLEANUP_WATCHPOINTS_BATCH", "700")
     add_many(db, organization, 1200, 4800)
-    answer = stage.invoke(TASK)
+    answer = stage.run(TASK)
     assert (answer["items"], answer["reason"]) == (700, "700 are the most that a run deletes: the next goes on")
-    answer = stage.invoke(TASK, NOON + DAY)
+    answer = stage.run(TASK, NOON + DAY)
     assert (answer["items"], "reason" in answer) == (500, False)
 
 
@@ -94,8 +94,8 @@ def test_one_that_leaves_the_archive_meanwhile_keeps_all_it_has(
     archived(db, organization, "gone", 100 * DAY)
     with psycopg.connect(dsn) as holder:
         holder.execute("UPDATE forecasts.watchpoints SET status = 'active', archived_at = NULL WHERE id = %s", (back,))
-        assert stage.invoke(TASK)["items"] == 1  # would wait for ever
-    assert stage.invoke(TASK, force=True)["items"] == 0
+        assert stage.run(TASK)["items"] == 1  # would wait for ever
+    assert stage.run(TASK, force=True)["items"] == 0
     assert (names(db), count(db, NOTIFICATIONS)) == (["back"], 1)
 
 
@@ -106,9 +106,9 @@ def test_one_whose_notification_somebody_holds_is_left_to_the_next_run(
     archived(db, organization, "gone", 100 * DAY)
     with psycopg.connect(dsn) as holder:
         holder.execute("SELECT FROM forecasts.notifications WHERE watchpoint_id = %s FOR UPDATE", (held,))
-        assert stage.invoke(TASK)["items"] == 1
+        assert stage.run(TASK)["items"] == 1
     assert names(db) == ["held"]
-    assert stage.invoke(TASK, NOON + DAY)["items"] == 1
+    assert stage.run(TASK, NOON + DAY)["items"] == 1
 
 
 def test_a_crash_between_notifications_and_watchpoints_leaves_the_watchpoints_to_the_next_run(
@@ -120,17 +120,17 @@ def test_a_crash_between_notifications_and_watchpoints_leaves_the_watchpoints_to
         "CREATE TRIGGER crash BEFORE DELETE ON forecasts.watchpoints FOR EACH ROW EXECUTE FUNCTION crash()"
     )
     with pytest.raises(psycopg.errors.RaiseException):
-        stage.invoke(TASK)
+        stage.run(TASK)
     assert (names(db), count(db, NOTIFICATIONS)) == (["gone"], 0)
     db.execute("DROP TRIGGER crash ON forecasts.watchpoints")
-    assert stage.invoke(TASK)["items"] == 1
+    assert stage.run(TASK)["items"] == 1
     assert names(db) == []
 
 
 def test_two_runs_at_once_delete_each_once(stage: Stage, dsn: str, db: psycopg.Connection, organization: UUID) -> None:
     add_many(db, organization, 2000, 8000)
-    answers = two_at_once(dsn, stage.invokes, TASK, NOON - DAY, NOON)
-    third = stage.invoke(TASK, NOON + DAY)  # what one left to the other while it was at it
+    answers = two_at_once(dsn, stage.aws, TASK, NOON - DAY, NOON)
+    third = stage.run(TASK, NOON + DAY)  # what one left to the other while it was at it
     assert sum(answer["items"] for answer in [*answers, third]) == 2000
     assert (set(names(db)), count(db, NOTIFICATIONS)) == ({"active"}, 16_000)
 
@@ -140,5 +140,5 @@ def test_a_run_for_a_past_day_deletes_what_that_day_would_have(
 ) -> None:
     archived(db, organization, "then", 93 * DAY)
     archived(db, organization, "since", 91 * DAY)
-    stage.invoke(TASK, reference_time=(NOON - 2 * DAY).isoformat())
+    stage.run(TASK, reference_time=(NOON - 2 * DAY).isoformat())
     assert names(db) == ["since"]

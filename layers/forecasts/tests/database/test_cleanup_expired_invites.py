@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 import psycopg
 import pytest
 
+from signalbox.testing.stage import NOON, Stage
 from tests.support import forecast_rows as rows
-from tests.support.stage import NOON, Stage
 
 TASK = "cleanup_expired_invites"
 DAY, SECOND = timedelta(days=1), timedelta(seconds=1)
@@ -27,13 +27,13 @@ def invited(db: psycopg.Connection) -> list[str]:
 def test_invites_that_have_expired_go_to_the_second(stage: Stage, db: psycopg.Connection) -> None:
     for email, age in [("expired", SECOND), ("at its end", timedelta(0)), ("open", -SECOND)]:
         invite(db, email, NOON - age)
-    assert stage.invoke(TASK)["items"] == 1
+    assert stage.run(TASK)["items"] == 1
     assert invited(db) == ["at its end", "open"]
 
 
 def test_an_invite_that_was_accepted_stays_however_old(stage: Stage, db: psycopg.Connection) -> None:
     invite(db, "came", NOON - 400 * DAY, accepted_at=NOON - 401 * DAY)
-    assert stage.invoke(TASK)["items"] == 0
+    assert stage.run(TASK)["items"] == 0
     assert invited(db) == ["came"]
 
 
@@ -43,14 +43,14 @@ def test_how_long_they_are_kept_after_that_is_a_setting(
     monkeypatch.setenv("FORECASTS_RETENTION_INVITES_DAYS", "30")
     for email, age in [("older", 30 * DAY + SECOND), ("a month", 30 * DAY), ("younger", 30 * DAY - SECOND)]:
         invite(db, email, NOON - age)
-    assert stage.invoke(TASK)["items"] == 1
+    assert stage.run(TASK)["items"] == 1
     assert invited(db) == ["a month", "younger"]
 
 
 def test_invites_that_never_or_always_expired_stop_nothing(stage: Stage, db: psycopg.Connection) -> None:
     for email, expires_at in [("never", "infinity"), ("always", "-infinity"), ("expired", "2020-01-01Z")]:
         invite(db, email, expires_at)
-    assert stage.invoke(TASK)["items"] == 2
+    assert stage.run(TASK)["items"] == 2
     assert invited(db) == ["never"]
 
 
@@ -58,8 +58,8 @@ def test_an_invite_that_is_being_accepted_is_left(stage: Stage, dsn: str, db: ps
     invite(db, "late", NOON - DAY)
     with psycopg.connect(dsn) as accepting:
         accepting.execute("UPDATE forecasts.invites SET accepted_at = %s", (NOON,))
-        assert stage.invoke(TASK)["items"] == 0  # would wait for ever
-    assert stage.invoke(TASK, force=True)["items"] == 0
+        assert stage.run(TASK)["items"] == 0  # would wait for ever
+    assert stage.run(TASK, force=True)["items"] == 0
     assert invited(db) == ["late"]
 
 
@@ -70,12 +70,12 @@ def test_many_go_in_batches(stage: Stage, db: psycopg.Connection) -> None:
         "SELECT %s, 'a', CASE WHEN n %% 5 = 0 THEN %s ELSE %s END FROM generate_series(1, 12500) AS n",
         (organization, NOON - DAY, NOON + DAY),
     )
-    assert stage.invoke(TASK)["items"] == 2500
+    assert stage.run(TASK)["items"] == 2500
     assert len(invited(db)) == 10_000
 
 
 def test_a_run_for_a_past_day_deletes_what_that_day_would_have(stage: Stage, db: psycopg.Connection) -> None:
     invite(db, "then", NOON - 3 * DAY)
     invite(db, "since", NOON - DAY)
-    stage.invoke(TASK, reference_time=(NOON - 2 * DAY).isoformat())
+    stage.run(TASK, reference_time=(NOON - 2 * DAY).isoformat())
     assert invited(db) == ["since"]

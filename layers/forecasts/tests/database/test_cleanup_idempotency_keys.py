@@ -10,9 +10,9 @@ import pytest
 from psycopg import sql
 
 from forecasts.tasks import cleanup_idempotency_keys
-from tests.support.ledger_rows import count, runs_of
-from tests.support.stage import NOON, Stage
-from tests.support.two_at_once import two_at_once
+from signalbox.testing.rows import count, runs_of
+from signalbox.testing.stage import NOON, Stage
+from tests.support.at_once import two_at_once
 
 TASK = "cleanup_idempotency_keys"
 KEYS = "forecasts.idempotency_keys"
@@ -40,14 +40,14 @@ def add_many(db: psycopg.Connection, number: int, expires_at: datetime = NOON - 
 def test_keys_that_have_expired_go_and_the_others_stay(stage: Stage, db: psycopg.Connection) -> None:
     for key, age in [("expired", DAY), ("fresh", -DAY)]:
         add_key(db, key, NOON - age)
-    assert stage.invoke(TASK)["items"] == 1
+    assert stage.run(TASK)["items"] == 1
     assert keys(db) == ["fresh"]
 
 
 def test_with_nothing_expired_nothing_happens(stage: Stage, db: psycopg.Connection) -> None:
-    assert stage.invoke(TASK)["items"] == 0
+    assert stage.run(TASK)["items"] == 0
     add_key(db, "fresh", NOON + DAY)
-    assert stage.invoke(TASK, NOON + timedelta(hours=1), force=True)["items"] == 0
+    assert stage.run(TASK, NOON + timedelta(hours=1), force=True)["items"] == 0
     assert keys(db) == ["fresh"]
 
 
@@ -56,14 +56,14 @@ def test_a_key_is_expired_a_second_after_its_end_and_not_at_it(
     stage: Stage, db: psycopg.Connection, late: timedelta, kept: bool
 ) -> None:
     add_key(db, "edge", NOON + late)
-    stage.invoke(TASK)
+    stage.run(TASK)
     assert keys(db) == (["edge"] if kept else [])
 
 
 def test_keys_that_never_or_always_expired_stop_nothing(stage: Stage, db: psycopg.Connection) -> None:
     for key, expires_at in [("never", "infinity"), ("always", "-infinity"), ("expired", "2020-01-01Z")]:
         add_key(db, key, expires_at)
-    assert stage.invoke(TASK)["items"] == 2
+    assert stage.run(TASK)["items"] == 2
     assert keys(db) == ["never"]
 
 
@@ -71,7 +71,7 @@ def test_many_expired_keys_go_wherever_they_lie(stage: Stage, db: psycopg.Connec
     for number in range(4):
         add_many(db, 4000, NOON - DAY, f"old{number}")
         add_many(db, 1000, NOON + DAY, f"fresh{number}")
-    assert stage.invoke(TASK)["items"] == 16_000
+    assert stage.run(TASK)["items"] == 16_000
     assert count(db, KEYS) == count(db, f"{KEYS} WHERE key LIKE 'fresh%'") == 4000
 
 
@@ -83,16 +83,16 @@ def test_a_key_that_somebody_holds_is_left_and_not_waited_for(
     add_key(db, "held", NOON - DAY / 2)
     with psycopg.connect(dsn) as holder:
         holder.execute("UPDATE forecasts.idempotency_keys SET expires_at = %s WHERE key = 'held'", (NOON + DAY,))
-        assert stage.invoke(TASK)["items"] == many  # would wait for ever
+        assert stage.run(TASK)["items"] == many  # would wait for ever
         assert keys(db) == ["held"]
-    assert stage.invoke(TASK, force=True)["items"] == 0  # it was renewed
+    assert stage.run(TASK, force=True)["items"] == 0  # it was renewed
     assert keys(db) == ["held"]
 
 
 def test_two_runs_at_once_delete_each_key_once(stage: Stage, dsn: str, db: psycopg.Connection) -> None:
     for number in range(10):
         add_many(db, 4000, NOON - 3 * DAY, f"old{number}")
-    answers = two_at_once(dsn, stage.invokes, TASK, NOON - DAY, NOON)
+    answers = two_at_once(dsn, stage.aws, TASK, NOON - DAY, NOON)
     assert [answer["status"] for answer in answers] == ["succeeded"] * 2
     assert sum(answer["items"] for answer in answers) == 40_000
     assert keys(db) == []
@@ -100,7 +100,7 @@ def test_two_runs_at_once_delete_each_key_once(stage: Stage, dsn: str, db: psyco
 
 def test_a_run_without_time_leaves_the_rest_to_a_continuation(stage: Stage, db: psycopg.Connection) -> None:
     add_many(db, 6000)
-    first = stage.invoke(TASK, seconds=10)  # no more than the margin
+    first = stage.run(TASK, seconds=10)  # no more than the margin
     assert (first["items"], first["more"]) == (0, True)
     assert [answer["items"] for answer in stage.deliver()] == [6000]
 
@@ -116,18 +116,18 @@ def test_what_a_run_deleted_before_it_crashed_stays_deleted_and_the_next_deletes
         "EXECUTE FUNCTION crash()"
     )
     with pytest.raises(psycopg.errors.RaiseException):
-        stage.invoke(TASK)
+        stage.run(TASK)
     left = count(db, KEYS)
     assert 0 < left < 25_000
     db.execute("DROP TRIGGER crash ON forecasts.idempotency_keys")
-    assert stage.invoke(TASK)["items"] == left
+    assert stage.run(TASK)["items"] == left
     assert [row["status"] for row in runs_of(db, TASK)] == ["failed", "succeeded"]
 
 
 def test_a_run_for_a_past_day_deletes_what_that_day_would_have(stage: Stage, db: psycopg.Connection) -> None:
     for key, age in [("then", 3 * DAY), ("since", DAY)]:
         add_key(db, key, NOON - age)
-    stage.invoke(TASK, reference_time=(NOON - 2 * DAY).isoformat())
+    stage.run(TASK, reference_time=(NOON - 2 * DAY).isoformat())
     assert keys(db) == ["since"]
 
 

@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 import psycopg
 import pytest
 
+from signalbox.testing.rows import count
+from signalbox.testing.stage import NOON, Stage
 from tests.support import forecast_rows as rows
-from tests.support.ledger_rows import count
-from tests.support.stage import NOON, Stage
-from tests.support.two_at_once import two_at_once
+from tests.support.at_once import two_at_once
 
 TASK = "cleanup_notifications"
 NOTIFICATIONS, DELIVERIES = "forecasts.notifications", "forecasts.notification_deliveries"
@@ -43,20 +43,20 @@ def test_notifications_older_than_their_retention_go_to_the_second_with_their_de
     for text, age in [("older", 90 * DAY + SECOND), ("a season", 90 * DAY), ("younger", 90 * DAY - SECOND)]:
         made = rows.notification(db, organization, payload={"text": text}, created_at=NOON - age)
         rows.delivery(db, made)
-    assert stage.invoke(TASK)["items"] == 1
+    assert stage.run(TASK)["items"] == 1
     assert texts(db) == ["a season", "younger"]
     assert count(db, DELIVERIES) == 2
 
 
 def test_with_nothing_old_nothing_happens(stage: Stage, db: psycopg.Connection) -> None:
     add_many(db, 0, 3)
-    assert stage.invoke(TASK)["items"] == 0
+    assert stage.run(TASK)["items"] == 0
     assert (count(db, NOTIFICATIONS), count(db, DELIVERIES)) == (3, 6)
 
 
 def test_many_go_in_batches_and_the_rest_in_a_continuation(stage: Stage, db: psycopg.Connection) -> None:
     add_many(db, 2500, 10_000)
-    assert stage.invoke(TASK, seconds=10)["more"] is True  # no more than the margin
+    assert stage.run(TASK, seconds=10)["more"] is True  # no more than the margin
     assert [answer["items"] for answer in stage.deliver()] == [2500]
     assert (count(db, NOTIFICATIONS), count(db, DELIVERIES)) == (10_000, 20_000)
 
@@ -67,13 +67,13 @@ def test_one_that_somebody_holds_is_left_and_not_waited_for(stage: Stage, dsn: s
         rows.notification(db, organization, payload={"text": text}, created_at=NOON - 100 * DAY)
     with psycopg.connect(dsn) as holder:
         holder.execute("SELECT FROM forecasts.notifications WHERE payload ->> 'text' = 'held' FOR UPDATE")
-        assert stage.invoke(TASK)["items"] == 1
+        assert stage.run(TASK)["items"] == 1
     assert texts(db) == ["held"]
 
 
 def test_two_runs_at_once_delete_each_once(stage: Stage, dsn: str, db: psycopg.Connection) -> None:
     add_many(db, 5000, 25_000, NOON - 200 * DAY)
-    answers = two_at_once(dsn, stage.invokes, TASK, NOON - DAY, NOON)
+    answers = two_at_once(dsn, stage.aws, TASK, NOON - DAY, NOON)
     assert sum(answer["items"] for answer in answers) == 5000
     assert (count(db, NOTIFICATIONS), count(db, DELIVERIES)) == (25_000, 50_000)
 
@@ -90,10 +90,10 @@ def test_what_a_run_deleted_before_it_crashed_stays_deleted_and_the_next_deletes
         f"WHEN (OLD.created_at > '{NOON - 100 * DAY}') EXECUTE FUNCTION crash()"
     )
     with pytest.raises(psycopg.errors.RaiseException):
-        stage.invoke(TASK)
+        stage.run(TASK)
     assert count(db, NOTIFICATIONS) == 10_500
     db.execute("DROP TRIGGER crash ON forecasts.notifications")
-    assert stage.invoke(TASK)["items"] == 500
+    assert stage.run(TASK)["items"] == 500
     assert (count(db, NOTIFICATIONS), count(db, DELIVERIES)) == (10_000, 20_000)
 
 
@@ -101,5 +101,5 @@ def test_a_run_for_a_past_day_deletes_what_that_day_would_have(stage: Stage, db:
     organization = rows.organization(db)
     for text, age in [("then", 93 * DAY), ("since", 91 * DAY)]:
         rows.notification(db, organization, payload={"text": text}, created_at=NOON - age)
-    stage.invoke(TASK, reference_time=(NOON - 2 * DAY).isoformat())
+    stage.run(TASK, reference_time=(NOON - 2 * DAY).isoformat())
     assert texts(db) == ["since"]

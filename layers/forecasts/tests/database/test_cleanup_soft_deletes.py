@@ -9,10 +9,10 @@ from uuid import UUID
 import psycopg
 import pytest
 
+from signalbox.testing.rows import count, runs_of
+from signalbox.testing.stage import NOON, Stage
 from tests.support import forecast_rows as rows
-from tests.support.ledger_rows import count, runs_of
-from tests.support.stage import NOON, Stage
-from tests.support.two_at_once import two_at_once
+from tests.support.at_once import two_at_once
 
 TASK = "cleanup_soft_deletes"
 DAY, SECOND = timedelta(days=1), timedelta(seconds=1)
@@ -73,7 +73,7 @@ def kept(caplog: pytest.LogCaptureFixture) -> list[str]:
 def test_an_organisation_goes_with_all_its_own_and_leaves_a_trace(stage: Stage, db: psycopg.Connection) -> None:
     gone = furnished(db, "gone", times=3, deleted_at=LONG_AGO)
     furnished(db, "stays", times=2)
-    assert stage.invoke(TASK)["items"] == 1
+    assert stage.run(TASK)["items"] == 1
     assert organizations(db) == ["stays"]
     assert left(db) == {2}
     columns = "organization_id, actor, entity_type, entity_id, detail, created_at"
@@ -84,14 +84,14 @@ def test_an_organisation_goes_with_all_its_own_and_leaves_a_trace(stage: Stage, 
 
 def test_with_nobody_to_delete_nothing_happens(stage: Stage, db: psycopg.Connection) -> None:
     furnished(db, "stays")
-    assert stage.invoke(TASK)["items"] == 0
+    assert stage.run(TASK)["items"] == 0
     assert (organizations(db), left(db), purged(db)) == (["stays"], {1}, [])
 
 
 def test_a_month_after_the_deletion_counts_to_the_second(stage: Stage, db: psycopg.Connection) -> None:
     for name, age in [("longer", 30 * DAY + SECOND), ("a month", 30 * DAY), ("shorter", 30 * DAY - SECOND)]:
         furnished(db, name, deleted_at=NOON - age)
-    assert stage.invoke(TASK)["items"] == 1
+    assert stage.run(TASK)["items"] == 1
     assert organizations(db) == ["a month", "shorter"]
 
 
@@ -103,11 +103,11 @@ def test_a_run_deletes_fifty_and_the_next_goes_on_with_the_longest_deleted_first
         rows.organization(db, name=f"{number:03}", plan=plan, deleted_at=LONG_AGO - number * DAY)
     for number in range(200):
         rows.organization(db, name=f"stays {number}", plan=plan)
-    answer = stage.invoke(TASK)
+    answer = stage.run(TASK)
     assert (answer["items"], answer["reason"]) == (50, "50 are the most that a run deletes: the next goes on")
     assert "more" not in answer
     assert organizations(db)[:10] == [f"{number:03}" for number in range(10)]
-    answer = stage.invoke(TASK, NOON + DAY)
+    answer = stage.run(TASK, NOON + DAY)
     assert (answer["items"], "reason" in answer) == (10, False)
     assert len(purged(db)) == 60
 
@@ -116,7 +116,7 @@ def test_exactly_fifty_leave_nothing_to_say(stage: Stage, db: psycopg.Connection
     plan = rows.plan(db)
     for number in range(250):
         rows.organization(db, plan=plan, deleted_at=LONG_AGO if number < 50 else None)
-    answer = stage.invoke(TASK)
+    answer = stage.run(TASK)
     assert (answer["items"], "reason" in answer) == (50, False)
 
 
@@ -131,13 +131,13 @@ def test_a_continuation_has_what_the_run_before_it_left_of_the_fifty(
         "finished_at) VALUES (%s, %s, 'schedule', 'succeeded', 2, true, 'tests', now(), now())",
         (TASK, NOON.replace(hour=2)),
     )
-    assert stage.invoke(TASK)["items"] == 1
-    assert stage.invoke(TASK, NOON + DAY)["items"] == 3
+    assert stage.run(TASK)["items"] == 1
+    assert stage.run(TASK, NOON + DAY)["items"] == 3
 
 
 def test_an_organisation_too_large_for_one_run_goes_on_in_a_continuation(stage: Stage, db: psycopg.Connection) -> None:
     furnished(db, "gone", times=2500, deleted_at=LONG_AGO)
-    assert stage.invoke(TASK, seconds=10)["more"] is True  # no more than the margin
+    assert stage.run(TASK, seconds=10)["more"] is True  # no more than the margin
     assert organizations(db) == ["gone"]
     assert [answer["items"] for answer in stage.deliver()] == [1]
     assert left(db) == {0}
@@ -153,7 +153,7 @@ def test_what_a_large_one_has_goes_in_batches_before_it(stage: Stage, db: psycop
     for table in ("notifications", "watchpoints", "organizations"):
         trigger = f"note AFTER DELETE ON forecasts.{table} REFERENCING OLD TABLE AS gone EXECUTE FUNCTION note()"
         db.execute(f"CREATE TRIGGER {trigger}".encode())
-    stage.invoke(TASK)
+    stage.run(TASK)
     batches = db.execute("SELECT name, deleted FROM batches WHERE deleted > 0").fetchall()
     assert batches == [(name, size) for name in ("notifications", "watchpoints") for size in (1000, 1000, 500)] + [
         ("organizations", 1)
@@ -167,7 +167,7 @@ def test_one_that_something_else_refers_to_is_reported_and_keeps_no_other(
     furnished(db, "gone", deleted_at=LONG_AGO)
     db.execute("CREATE TABLE contracts (organization_id uuid REFERENCES forecasts.organizations)")
     db.execute("INSERT INTO contracts VALUES (%s)", (referred,))
-    answer = stage.invoke(TASK)
+    answer = stage.run(TASK)
     assert (answer["items"], answer["reason"]) == (1, "1 were not deleted; the log says why, for each")
     assert organizations(db) == ["referred"]
     assert "contracts" in kept(caplog)[0]
@@ -181,17 +181,17 @@ def test_one_that_somebody_holds_is_left_and_not_waited_for(
     furnished(db, "gone", deleted_at=LONG_AGO)
     with psycopg.connect(dsn) as holder:
         holder.execute("SELECT FROM forecasts.watchpoints WHERE organization_id = %s FOR UPDATE", (held,))
-        assert stage.invoke(TASK)["items"] == 1
+        assert stage.run(TASK)["items"] == 1
     assert (organizations(db), len(kept(caplog))) == (["held"], 1)
-    assert stage.invoke(TASK, force=True)["items"] == 1
+    assert stage.run(TASK, force=True)["items"] == 1
 
 
 def test_one_that_is_being_restored_keeps_all_it_has(stage: Stage, dsn: str, db: psycopg.Connection) -> None:
     furnished(db, "restored", deleted_at=LONG_AGO)
     with psycopg.connect(dsn) as restoring:
         restoring.execute("UPDATE forecasts.organizations SET deleted_at = NULL")
-        assert stage.invoke(TASK)["items"] == 0
-    assert stage.invoke(TASK, force=True)["items"] == 0
+        assert stage.run(TASK)["items"] == 0
+    assert stage.run(TASK, force=True)["items"] == 0
     assert (organizations(db), left(db), purged(db)) == (["restored"], {1}, [])
 
 
@@ -201,10 +201,10 @@ def test_a_crash_before_the_last_half_leaves_no_trace_of_what_did_not_happen(
     gone = furnished(db, "gone", times=3, deleted_at=LONG_AGO)
     db.execute("ALTER TABLE forecasts.audit_logs RENAME TO audit_logs_away")
     with pytest.raises(psycopg.errors.UndefinedTable):
-        stage.invoke(TASK)
+        stage.run(TASK)
     assert (organizations(db), count(db, "forecasts.notifications")) == (["gone"], 0)
     db.execute("ALTER TABLE forecasts.audit_logs_away RENAME TO audit_logs")
-    assert stage.invoke(TASK)["items"] == 1
+    assert stage.run(TASK)["items"] == 1
     assert (organizations(db), purged(db)) == ([], [str(gone)])
     assert [row["status"] for row in runs_of(db, TASK)] == ["failed", "succeeded"]
 
@@ -212,9 +212,9 @@ def test_a_crash_before_the_last_half_leaves_no_trace_of_what_did_not_happen(
 def test_two_runs_at_once_delete_each_once(stage: Stage, dsn: str, db: psycopg.Connection) -> None:
     for number in range(8):
         furnished(db, f"{number}", times=300, deleted_at=LONG_AGO - 10 * DAY)
-    answers = two_at_once(dsn, stage.invokes, TASK, NOON - DAY, NOON)
+    answers = two_at_once(dsn, stage.aws, TASK, NOON - DAY, NOON)
     assert [answer["status"] for answer in answers] == ["succeeded"] * 2
-    third = stage.invoke(TASK, NOON + DAY)  # what one left to the other while it was at it
+    third = stage.run(TASK, NOON + DAY)  # what one left to the other while it was at it
     assert sum(answer["items"] for answer in [*answers, third]) == 8
     assert (left(db), len(purged(db)), len(set(purged(db)))) == ({0}, 8, 8)
 
@@ -222,5 +222,5 @@ def test_two_runs_at_once_delete_each_once(stage: Stage, dsn: str, db: psycopg.C
 def test_a_run_for_a_past_day_deletes_what_that_day_would_have(stage: Stage, db: psycopg.Connection) -> None:
     furnished(db, "then", deleted_at=NOON - 33 * DAY)
     furnished(db, "since", deleted_at=NOON - 31 * DAY)
-    stage.invoke(TASK, reference_time=(NOON - 2 * DAY).isoformat())
+    stage.run(TASK, reference_time=(NOON - 2 * DAY).isoformat())
     assert organizations(db) == ["since"]

@@ -10,9 +10,9 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
+from signalbox.testing.stage import NOON, Stage
+from tests.support.at_once import two_at_once
 from tests.support.forecast_rows import THEN, organization, plan, watchpoint
-from tests.support.stage import NOON, Stage
-from tests.support.two_at_once import two_at_once
 
 DAY, SECOND = timedelta(days=1), timedelta(seconds=1)
 # task, the column that starts its days of grace, how many, and its reason
@@ -53,7 +53,7 @@ def test_what_is_active_is_paused_with_its_reason_and_its_record(
     watchpoint(db, owner, status="archived", archived_at=THEN)
     watchpoint(db, organization(db, plan="none"))
 
-    assert stage.invoke(task)["items"] == 1
+    assert stage.run(task)["items"] == 1
 
     assert paused(db) == {active: (NOON, reason), before: (THEN, "by its owner")}
     [record] = audited(db)
@@ -76,7 +76,7 @@ def test_grace_ends_to_the_second(
     over, at, within = (
         watchpoint(db, organization(db, plan="none", **{column: NOON - grace + n * SECOND})) for n in (-1, 0, 1)
     )
-    stage.invoke(task)
+    stage.run(task)
     assert set(paused(db)) == {over, at}
     assert within not in paused(db)
 
@@ -88,7 +88,7 @@ def test_the_days_of_grace_are_a_setting(
 ) -> None:  # fmt: skip
     monkeypatch.setenv(f"FORECASTS_{column.split('_', maxsplit=1)[0].upper()}_GRACE_DAYS", "1")
     one = watchpoint(db, organization(db, plan="none", **{column: NOON - DAY}))
-    stage.invoke(task)
+    stage.run(task)
     assert set(paused(db)) == {one}
 
 
@@ -97,8 +97,8 @@ def test_an_organisation_that_was_handled_is_left_alone(
     stage: Stage, db: psycopg.Connection, task: str, column: str, grace: timedelta, reason: str
 ) -> None:
     watchpoint(db, organization(db, plan="none", **{column: NOON - 2 * grace}))
-    stage.invoke(task)
-    answer = stage.invoke(task, NOON + DAY)
+    stage.run(task)
+    answer = stage.run(task, NOON + DAY)
     assert (answer["status"], answer["items"], len(audited(db))) == ("succeeded", 0, 1)
 
 
@@ -107,10 +107,10 @@ def test_nobody_but_the_owner_resumes_what_was_paused(
     stage: Stage, db: psycopg.Connection, task: str, column: str, grace: timedelta, reason: str
 ) -> None:
     one = watchpoint(db, organization(db, plan="none", **{column: NOON - 2 * grace}))
-    stage.invoke(task)
+    stage.run(task)
     db.execute("UPDATE forecasts.organizations SET payment_failed_at = NULL, overage_started_at = NULL, plan = 'three'")
     for other in ("enforce_payment_failure", "enforce_overage", "aggregate_usage"):
-        stage.invoke(other, NOON + DAY)
+        stage.run(other, NOON + DAY)
     assert paused(db) == {one: (NOON, reason)}
 
 
@@ -119,7 +119,7 @@ def test_a_deleted_organisation_is_left_to_its_deletion(
     stage: Stage, db: psycopg.Connection, task: str, column: str, grace: timedelta, reason: str
 ) -> None:
     watchpoint(db, organization(db, plan="none", deleted_at=NOON - DAY, **{column: NOON - 2 * grace}))
-    assert stage.invoke(task)["items"] == 0
+    assert stage.run(task)["items"] == 0
 
 
 @both
@@ -132,7 +132,7 @@ def test_two_runs_at_once_pause_and_note_each_watchpoint_once(
         "SELECT %s, 'a place', 'tile-1' FROM generate_series(1, 1200)",
         (owner,),
     )
-    answers = two_at_once(dsn, stage.invokes, task, NOON, NOON + DAY)
+    answers = two_at_once(dsn, stage.aws, task, NOON, NOON + DAY)
     expected = 1200 if task == "enforce_payment_failure" else 1197
     assert [answer["status"] for answer in answers] == ["succeeded"] * 2
     assert sum(answer["items"] for answer in answers) == len(paused(db)) == len(audited(db)) == expected
@@ -146,10 +146,10 @@ def test_a_row_that_fails_fails_its_batch_whole(
     one = watchpoint(db, organization(db, plan="none", **{column: NOON - 2 * grace}))
     db.execute("ALTER TABLE forecasts.audit_logs ADD CONSTRAINT trouble CHECK (action <> 'watchpoint.paused')")
     with pytest.raises(psycopg.errors.CheckViolation):
-        stage.invoke(task)
+        stage.run(task)
     assert paused(db) == {}
     db.execute("ALTER TABLE forecasts.audit_logs DROP CONSTRAINT trouble")
-    stage.invoke(task)
+    stage.run(task)
     assert set(paused(db)) == {one} == {UUID(record["entity_id"]) for record in audited(db)}
 
 
@@ -160,7 +160,7 @@ def test_a_past_run_pauses_those_whose_grace_had_ended_then(
     then = NOON - 30 * DAY
     one = watchpoint(db, organization(db, plan="none", **{column: then - grace}))
     watchpoint(db, organization(db, plan="none", **{column: then - grace + SECOND}))
-    stage.invoke(task, reference_time=then.isoformat())
+    stage.run(task, reference_time=then.isoformat())
     assert paused(db) == {one: (then, reason)}
 
 
@@ -169,14 +169,14 @@ def test_a_run_goes_on_in_a_continuation_when_its_budget_ends(
     stage: Stage, db: psycopg.Connection, task: str, column: str, grace: timedelta, reason: str
 ) -> None:
     watchpoint(db, organization(db, plan="none", **{column: NOON - 2 * grace}))
-    assert stage.invoke(task, seconds=10.0)["more"] is True
+    assert stage.run(task, seconds=10.0)["more"] is True
     assert [answer["items"] for answer in stage.deliver()] == [1]
 
 
 def test_a_failed_payment_pauses_all_that_is_active(stage: Stage, db: psycopg.Connection) -> None:
     owner = organization(db, plan="three", payment_failed_at=NOON - 8 * DAY)
     made = watchpoints(db, owner, 5)
-    stage.invoke("enforce_payment_failure")
+    stage.run("enforce_payment_failure")
     assert set(paused(db)) == set(made)
 
 
@@ -188,7 +188,7 @@ def test_an_overage_pauses_the_newest_beyond_the_plan(
     made = watchpoints(db, owner, active)
     for status in ({"status": "paused", "paused_at": THEN}, {"status": "archived", "archived_at": THEN}):
         watchpoint(db, owner, created_at=datetime.fromisoformat("2020-01-01T00:00Z"), **status)
-    assert stage.invoke("enforce_overage")["items"] == beyond
+    assert stage.run("enforce_overage")["items"] == beyond
     assert [id_ for id_ in made if id_ in paused(db)] == made[active - beyond :]
 
 
@@ -197,7 +197,7 @@ def test_of_watchpoints_made_at_the_same_instant_always_the_same_are_paused(
 ) -> None:
     owner = organization(db, plan="three", overage_started_at=NOON - 15 * DAY)
     made = sorted((watchpoint(db, owner) for _ in range(8)), key=str)
-    stage.invoke("enforce_overage")
+    stage.run("enforce_overage")
     assert sorted(paused(db), key=str) == made[3:]
 
 
@@ -207,7 +207,7 @@ def test_each_organisation_keeps_what_its_own_plan_has(stage: Stage, db: psycopg
     for name, limit in (("three", 3), ("five", 5)):
         owner = organization(db, plan=name, overage_started_at=NOON - 15 * DAY)
         kept[owner] = watchpoints(db, owner, 6)[:limit]
-    assert stage.invoke("enforce_overage")["items"] == 3 + 1
+    assert stage.run("enforce_overage")["items"] == 3 + 1
     query = "SELECT organization_id, array_agg(id ORDER BY created_at) FROM forecasts.watchpoints "
     rows = db.execute((query + "WHERE status = 'active' GROUP BY 1").encode()).fetchall()
     assert dict(rows) == kept

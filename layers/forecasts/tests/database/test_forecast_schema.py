@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.support.stage import Stage
+from signalbox.testing.stage import Stage
 
 
 def test_the_pack_takes_the_place_of_the_engines_stand_in(stage: Stage) -> None:
-    assert stage.engine.resources.tasks.find("poll_data").module == "forecasts.tasks.poll_data"
+    assert stage.app.resources.tasks.find("poll_data").module == "forecasts.tasks.poll_data"

@@ -21,12 +21,12 @@ from forecasts.settings import ForecastSettings
 from forecasts.sources.gfs import MOST_LISTED
 from forecasts.tasks.poll_data import LONGEST, since_of
 from signalbox.errors import ParamsRefused, SettingsRefused
+from signalbox.testing.rows import abandoned_run
+from signalbox.testing.stage import NOON, Stage
 from signalbox_laptop.stand_ins.faults import Fault
 from stand_ins.runpod import RunPodStandIn
 from tests.support.aws import Aws
 from tests.support.forecast_rows import forecast_run
-from tests.support.ledger_rows import abandoned_run
-from tests.support.stage import NOON, Stage
 from tests.support.upstream import CHANNELS, BucketListing, Files, IndexPages
 
 HOUR = timedelta(hours=1)
@@ -55,7 +55,7 @@ class World:
 
     def poll(self, at: datetime = NOON, *, seconds: float = 60, **event: Any) -> dict[str, Any]:
         """One poll by hand."""
-        answer = self.stage.engine.poll(event, Stage.invocation(at, seconds))
+        answer = self.stage.app.poll(event, Stage.invocation(at, seconds))
         assert answer["status"] == "succeeded"
         return answer
 
@@ -327,9 +327,9 @@ def test_cycles_beyond_the_bound_are_left_over_and_found_by_the_next_of_the_same
     answer = world.poll(at, backfill_hours=(MOST_LISTED + 2) * 6, **event)
     assert (answer["items"], answer["detail"]["medium_range"]["left_over"], answer["more"]) == (MOST_LISTED, 2, True)
     assert [payload.run_timestamp for payload in world.asked] == cycles[:MOST_LISTED]
-    [(function, payload)] = world.stage.invokes.received
+    [(function, payload)] = world.stage.aws.invoked
     assert function == "signalbox-poller"
-    world.stage.engine.poll(payload, Stage.invocation(at))
+    world.stage.app.poll(payload, Stage.invocation(at))
     assert [payload.run_timestamp for payload in world.asked] == cycles
 
 
@@ -488,9 +488,9 @@ def test_a_run_that_runpod_may_have_taken_is_left_alone_and_no_other_is_risked(w
 
 def test_a_wrong_key_leaves_the_runs_to_a_later_poll(world: World, aws: Aws) -> None:
     world.files.add_cycle(SIX)
-    secrets = world.stage.engine.resources.clients.secretsmanager
+    secrets = world.stage.app.resources.clients.secretsmanager
     arn = secrets.create_secret(Name=f"wrong-{id(world)}", SecretString="rpa_wrong")["ARN"]
-    right = world.stage.engine.resources.settings_of(ForecastSettings).runpod_secret
+    right = world.stage.app.resources.settings_of(ForecastSettings).runpod_secret
     world.set(runpod_secret=arn)
     with pytest.raises(RunPodDenied):
         world.poll()
@@ -515,7 +515,7 @@ def test_a_crash_before_the_call_leaves_a_row_that_reconciling_ends(world: World
     assert world.rows("status, external_id") == [("running", None)]
     assert world.poll()["items"] == 0
     age(world.db, 4 * HOUR)
-    world.stage.invoke("reconcile_forecasts", datetime.now(UTC))
+    world.stage.run("reconcile_forecasts", datetime.now(UTC))
     assert world.rows("status, failure_reason") == [("failed", "Unconfirmed")]
     assert world.poll()["items"] == 0, "RunPod may have had it: only a person may say that it is to run again"
     assert world.poll(force_retry=True)["items"] == 1
@@ -527,7 +527,7 @@ def test_a_crash_between_call_and_row_never_triggers_a_second_job(world: World) 
     for _ in range(3):
         world.poll()
     age(world.db, 4 * HOUR)
-    world.stage.invoke("reconcile_forecasts", datetime.now(UTC))
+    world.stage.run("reconcile_forecasts", datetime.now(UTC))
     world.poll()
     assert len(world.runpod.jobs) == 1
     assert world.rows("status, failure_reason") == [("failed", "Unconfirmed")]
@@ -594,7 +594,7 @@ def test_a_poller_who_saw_other_radar_files_can_not_take_an_instant_that_is_used
 
 def test_poll_by_hand_runs_though_its_slot_has_succeeded(world: World) -> None:
     def poll(**event: Any) -> str:
-        answer = world.stage.engine.poll(event, Stage.invocation(NOON + 5 * MINUTE))
+        answer = world.stage.app.poll(event, Stage.invocation(NOON + 5 * MINUTE))
         return str(answer["status"])
 
     assert poll(scheduled_time=NOON.isoformat()) == "succeeded"
@@ -607,7 +607,7 @@ def test_poll_by_hand_runs_though_its_slot_has_succeeded(world: World) -> None:
 @pytest.mark.parametrize("at_work", [NOON, NOON - 15 * MINUTE])
 def test_poll_by_hand_says_that_another_is_at_work(world: World, at_work: datetime) -> None:
     abandoned_run(world.db, "poll_data", at_work, lease=HOUR, whole_task=True)
-    answer = world.stage.engine.poll({}, Stage.invocation(NOON))
+    answer = world.stage.app.poll({}, Stage.invocation(NOON))
     assert (answer["status"], answer["reason"].partition(": ")[2]) == (
         "skipped",
         "see `signalbox history --task poll_data --status running`",
@@ -646,7 +646,7 @@ def together(world: World, dsn: str, events: Sequence[dict[str, Any]]) -> None:
     gate = Barrier(len(events))
     # The task forbids overlap; here its own guard is to be seen, so each poller has no other before it.
     with ExitStack() as stack:
-        stages = [stack.enter_context(Stage(dsn, world.stage.invokes, packs="forecasts")) for _ in events]
+        stages = [stack.enter_context(Stage(dsn, world.stage.aws, packs="forecasts")) for _ in events]
         pollers = [
             Thread(target=_poll_unguarded, args=(stage, gate, event))
             for stage, event in zip(stages, events, strict=True)

@@ -15,11 +15,11 @@ from psycopg.types.json import Jsonb
 
 from forecasts.runs.runpod import RunPodState
 from forecasts.tasks.reconcile_forecasts import NextStep, decide, reconcile_forecasts
+from signalbox.testing.stage import NOON, Stage
 from signalbox_laptop.stand_ins.faults import Fault
 from stand_ins.runpod import RunPodStandIn
 from tests.support.contexts import context_of
 from tests.support.forecast_rows import forecast_run
-from tests.support.stage import NOON, Stage
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
@@ -37,7 +37,7 @@ class World:
     monkeypatch: pytest.MonkeyPatch
 
     def reconcile(self, at: datetime = NOON, *, seconds: float = 60, **fields: Any) -> dict[str, Any]:
-        answer = self.stage.invoke("reconcile_forecasts", at, seconds=seconds, force=True, **fields)
+        answer = self.stage.run("reconcile_forecasts", at, seconds=seconds, force=True, **fields)
         assert answer["status"] == "succeeded"
         return answer
 
@@ -367,7 +367,7 @@ def test_a_run_on_which_another_reconciling_was_quicker_is_left_to_it(world: Wor
 def test_an_attempt_that_another_reconciling_is_giving_up_is_not_waited_for(world: World, dsn: str) -> None:
     locked = world.run(None)
     free = world.run(None, run_timestamp=NOON)
-    world.stage.engine.resources.database.connection().execute("SET lock_timeout = '2s'")
+    world.stage.app.resources.database.connection().execute("SET lock_timeout = '2s'")
     with psycopg.connect(dsn) as other:
         other.execute("SELECT FROM forecasts.forecast_runs WHERE id = %s FOR UPDATE", (locked,))
         assert world.reconcile()["detail"] == {"unconfirmed": 1}
@@ -437,7 +437,7 @@ def together(world: World, dsn: str, times: int) -> dict[str, int]:
         counts.append(done.detail or {})
 
     with ExitStack() as stack:
-        stages = [stack.enter_context(Stage(dsn, world.stage.invokes, packs="forecasts")) for _ in range(times)]
+        stages = [stack.enter_context(Stage(dsn, world.stage.aws, packs="forecasts")) for _ in range(times)]
         threads = [Thread(target=act, args=(stage,)) for stage in stages]
         for thread in threads:
             thread.start()

@@ -11,12 +11,12 @@ import pytest
 
 from forecasts.tasks.requeue_deferred import LONGEST_PAYLOAD, SQL, START
 from signalbox.errors import Unavailable
+from signalbox.testing.aws import AwsStandIn
+from signalbox.testing.stage import NOON, Stage
+from tests.support.at_once import two_at_once
 from tests.support.aws import Aws
 from tests.support.forecast_rows import delivery, notification, organization
 from tests.support.lost_session import lose_session
-from tests.support.queue_stand_in import QueueStandIn
-from tests.support.stage import NOON, Stage
-from tests.support.two_at_once import two_at_once
 
 QUARTER, SECOND = timedelta(minutes=15), timedelta(seconds=1)
 
@@ -59,7 +59,7 @@ def test_a_deferred_delivery_goes_out_with_its_stored_notification(
     for status in ("pending", "sent", "failed"):
         delivery(db, told, status=status, next_retry_at=NOON - QUARTER)
 
-    assert stage.invoke("requeue_deferred")["items"] == 1
+    assert stage.run("requeue_deferred")["items"] == 1
 
     assert aws.drain(aws.notifications) == [
         {
@@ -73,24 +73,24 @@ def test_a_deferred_delivery_goes_out_with_its_stored_notification(
     assert str(due) in by_status(db)["pending"]
 
 
-def test_a_second_run_finds_nothing(stage: Stage, db: psycopg.Connection, queue: QueueStandIn) -> None:
+def test_a_second_run_finds_nothing(stage: Stage, db: psycopg.Connection, queue: AwsStandIn) -> None:
     deferred(db)
-    assert stage.invoke("requeue_deferred")["items"] == 1
-    answer = stage.invoke("requeue_deferred", NOON + QUARTER)
-    assert (answer["status"], answer["items"], len(queue.sent)) == ("succeeded", 0, 1)
+    assert stage.run("requeue_deferred")["items"] == 1
+    answer = stage.run("requeue_deferred", NOON + QUARTER)
+    assert (answer["status"], answer["items"], len(queue.bodies)) == ("succeeded", 0, 1)
 
 
-def test_a_delivery_is_due_from_its_instant_on(stage: Stage, db: psycopg.Connection, queue: QueueStandIn) -> None:
+def test_a_delivery_is_due_from_its_instant_on(stage: Stage, db: psycopg.Connection, queue: AwsStandIn) -> None:
     due = {str(deferred(db, NOON - SECOND)), str(deferred(db, NOON))}
     later = deferred(db, NOON + SECOND)
-    stage.invoke("requeue_deferred")
+    stage.run("requeue_deferred")
     assert by_status(db) == {"pending": due, "deferred": {str(later)}}
 
 
-def test_all_that_is_due_goes_out_page_by_page(stage: Stage, db: psycopg.Connection, queue: QueueStandIn) -> None:
+def test_all_that_is_due_goes_out_page_by_page(stage: Stage, db: psycopg.Connection, queue: AwsStandIn) -> None:
     many(db, 350)
-    assert stage.invoke("requeue_deferred")["items"] == 350
-    assert sorted(body["payload"]["number"] for body in queue.sent) == list(range(1, 351))
+    assert stage.run("requeue_deferred")["items"] == 350
+    assert sorted(body["payload"]["number"] for body in queue.bodies) == list(range(1, 351))
 
 
 def test_a_page_comes_in_the_order_of_its_index_however_much_is_due(db: psycopg.Connection) -> None:
@@ -109,10 +109,10 @@ def test_a_page_comes_in_the_order_of_its_index_however_much_is_due(db: psycopg.
 
 
 def test_a_run_goes_on_in_a_continuation_when_its_budget_ends(
-    stage: Stage, db: psycopg.Connection, queue: QueueStandIn
+    stage: Stage, db: psycopg.Connection, queue: AwsStandIn
 ) -> None:
     many(db, 150)
-    assert stage.invoke("requeue_deferred", seconds=10.0)["more"] is True
+    assert stage.run("requeue_deferred", seconds=10.0)["more"] is True
     assert [answer["items"] for answer in stage.deliver()] == [150]
 
 
@@ -120,7 +120,7 @@ def test_a_run_goes_on_in_a_continuation_when_its_budget_ends(
 def test_a_notification_that_makes_no_message_stays_and_holds_up_nobody(
     stage: Stage,
     db: psycopg.Connection,
-    queue: QueueStandIn,
+    queue: AwsStandIn,
     payload: Any,
     capsys: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
@@ -128,39 +128,37 @@ def test_a_notification_that_makes_no_message_stays_and_holds_up_nobody(
     since = NOON - 3 * QUARTER
     bad = deferred(db, since, payload)
     good = {str(deferred(db, NOON - 5 * QUARTER)), str(deferred(db))}
-    assert stage.invoke("requeue_deferred")["items"] == 2
-    assert {body["delivery_id"] for body in queue.sent} == good
+    assert stage.run("requeue_deferred")["items"] == 2
+    assert {body["delivery_id"] for body in queue.bodies} == good
     assert waits_until(db, bad) == ("deferred", since)
     told = [vars(record) for record in caplog.records if record.message == "deliveries.left"]
     assert [record["delivery_ids"] for record in told] == [[str(bad)]]
     assert '"DeliveriesUnreadable":[1.0]' in capsys.readouterr().out
 
 
-def test_messages_too_large_for_one_call_go_in_several(
-    stage: Stage, db: psycopg.Connection, queue: QueueStandIn
-) -> None:
+def test_messages_too_large_for_one_call_go_in_several(stage: Stage, db: psycopg.Connection, queue: AwsStandIn) -> None:
     for _ in range(9):
         deferred(db, payload={"text": "x" * (LONGEST_PAYLOAD - 100)})
-    assert stage.invoke("requeue_deferred")["items"] == 9
+    assert stage.run("requeue_deferred")["items"] == 9
     assert queue.calls == 3
 
 
 def test_a_queue_that_refuses_leaves_all_deferred_for_the_next_run(
-    stage: Stage, db: psycopg.Connection, queue: QueueStandIn
+    stage: Stage, db: psycopg.Connection, queue: AwsStandIn
 ) -> None:
     many(db, 25)
     queue.takes = 10
     with pytest.raises(Unavailable, match="takes no messages"):
-        stage.invoke("requeue_deferred")
+        stage.run("requeue_deferred")
     assert set(by_status(db)) == {"deferred"}
 
     queue.takes = None
-    assert stage.invoke("requeue_deferred")["items"] == 25
-    assert {body["delivery_id"] for body in queue.sent} == by_status(db)["pending"]
+    assert stage.run("requeue_deferred")["items"] == 25
+    assert {body["delivery_id"] for body in queue.bodies} == by_status(db)["pending"]
 
 
 def test_a_crash_after_the_messages_and_before_the_commit_sends_them_again(
-    stage: Stage, db: psycopg.Connection, queue: QueueStandIn, dsn: str
+    stage: Stage, db: psycopg.Connection, queue: AwsStandIn, dsn: str
 ) -> None:
     many(db, 5)
 
@@ -170,33 +168,33 @@ def test_a_crash_after_the_messages_and_before_the_commit_sends_them_again(
 
     queue.taken = crash
     with pytest.raises(psycopg.OperationalError):
-        stage.invoke("requeue_deferred")
+        stage.run("requeue_deferred")
     assert set(by_status(db)) == {"deferred"}
 
-    assert stage.invoke("requeue_deferred")["items"] == 5
-    assert len(queue.sent) == 10
-    assert {body["delivery_id"] for body in queue.sent} == by_status(db)["pending"]
+    assert stage.run("requeue_deferred")["items"] == 5
+    assert len(queue.bodies) == 10
+    assert {body["delivery_id"] for body in queue.bodies} == by_status(db)["pending"]
 
 
 def test_two_runs_at_once_send_each_delivery_once(
-    stage: Stage, db: psycopg.Connection, queue: QueueStandIn, dsn: str
+    stage: Stage, db: psycopg.Connection, queue: AwsStandIn, dsn: str
 ) -> None:
     many(db, 450)
-    answers = two_at_once(dsn, stage.invokes, "requeue_deferred", NOON, NOON + QUARTER)
+    answers = two_at_once(dsn, stage.aws, "requeue_deferred", NOON, NOON + QUARTER)
     assert [answer["status"] for answer in answers] == ["succeeded"] * 2
-    assert sum(answer["items"] for answer in answers) == len(queue.sent) == 450
-    assert {body["delivery_id"] for body in queue.sent} == by_status(db)["pending"]
+    assert sum(answer["items"] for answer in answers) == len(queue.bodies) == 450
+    assert {body["delivery_id"] for body in queue.bodies} == by_status(db)["pending"]
 
 
-def test_a_past_run_sends_what_was_due_then(stage: Stage, db: psycopg.Connection, queue: QueueStandIn) -> None:
+def test_a_past_run_sends_what_was_due_then(stage: Stage, db: psycopg.Connection, queue: AwsStandIn) -> None:
     then = NOON - timedelta(days=3)
     due, later = deferred(db, then), deferred(db, then + SECOND)
-    stage.invoke("requeue_deferred", reference_time=then.isoformat())
+    stage.run("requeue_deferred", reference_time=then.isoformat())
     assert by_status(db) == {"pending": {str(due)}, "deferred": {str(later)}}
 
 
 def test_a_late_run_sends_nothing_into_the_next_quiet_hours(
-    stage: Stage, db: psycopg.Connection, queue: QueueStandIn, capsys: pytest.CaptureFixture[str]
+    stage: Stage, db: psycopg.Connection, queue: AwsStandIn, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The archiver was away all day: at 23:30 in Berlin the quiet hours that ended at seven have begun anew."""
     wishes = {"quiet_hours": {"start": "22:00", "end": "07:00"}}
@@ -207,13 +205,13 @@ def test_a_late_run_sends_nothing_into_the_next_quiet_hours(
         db, datetime(2026, 3, 10, 7, tzinfo=UTC), timezone="Atlantic/Azores", notification_preferences=wishes
     )
     late = datetime(2026, 3, 10, 22, 30, tzinfo=UTC)
-    assert stage.invoke("requeue_deferred", late)["items"] == 1
-    assert [body["delivery_id"] for body in queue.sent] == [str(lisbon)]
+    assert stage.run("requeue_deferred", late)["items"] == 1
+    assert [body["delivery_id"] for body in queue.bodies] == [str(lisbon)]
     seven = datetime(2026, 3, 11, 6, tzinfo=UTC)
     assert waits_until(db, berlin) == ("deferred", seven)
     assert "DeliveriesDeferredAgain" in capsys.readouterr().out
 
-    assert stage.invoke("requeue_deferred", seven)["items"] == 1
+    assert stage.run("requeue_deferred", seven)["items"] == 1
 
 
 @pytest.mark.parametrize(
@@ -224,11 +222,11 @@ def test_a_late_run_sends_nothing_into_the_next_quiet_hours(
     ],
 )
 def test_quiet_hours_that_end_in_a_gap_end_when_the_clock_has_jumped_over_their_end(
-    stage: Stage, db: psycopg.Connection, queue: QueueStandIn, now: datetime, sent: int
+    stage: Stage, db: psycopg.Connection, queue: AwsStandIn, now: datetime, sent: int
 ) -> None:
     wishes = {"quiet_hours": {"start": "22:00", "end": "02:30"}}
     due = deferred(db, now - timedelta(hours=3), timezone="Europe/Berlin", notification_preferences=wishes)
-    assert stage.invoke("requeue_deferred", now)["items"] == sent
+    assert stage.run("requeue_deferred", now)["items"] == sent
     if not sent:
         assert waits_until(db, due) == ("deferred", datetime(2026, 3, 29, 1, tzinfo=UTC))
 
@@ -244,8 +242,8 @@ def test_quiet_hours_that_end_in_a_gap_end_when_the_clock_has_jumped_over_their_
     ],
 )
 def test_wishes_that_cannot_be_read_hold_nothing_back(
-    stage: Stage, db: psycopg.Connection, queue: QueueStandIn, of: dict[str, Any]
+    stage: Stage, db: psycopg.Connection, queue: AwsStandIn, of: dict[str, Any]
 ) -> None:
     deferred(db, **of)
     deferred(db)
-    assert stage.invoke("requeue_deferred")["items"] == 2
+    assert stage.run("requeue_deferred")["items"] == 2

@@ -13,9 +13,9 @@ import pytest
 
 from signalbox.batches.safety_share import SafetyShare
 from signalbox.errors import DeletionRefused
+from signalbox.testing.rows import count, runs_of
+from signalbox.testing.stage import NOON, Stage
 from tests.support import forecast_rows as rows
-from tests.support.ledger_rows import count, runs_of
-from tests.support.stage import NOON, Stage
 
 DAY = timedelta(days=1)
 OLD, NEW = NOON - 400 * DAY, NOON - DAY
@@ -66,7 +66,7 @@ each_cleanup = pytest.mark.parametrize(
 @each_cleanup
 def test_as_much_as_the_share_is_deleted(stage: Stage, db: psycopg.Connection, of: Cleanup) -> None:
     of.fill(db, old=12, of=60)
-    assert stage.invoke(of.task)["items"] == 12
+    assert stage.run(of.task)["items"] == 12
     assert count(db, of.table) == 48
 
 
@@ -80,7 +80,7 @@ def test_more_than_the_share_is_refused_whole_until_it_is_asked_for(
 ) -> None:
     of.fill(db, old=12, of=59)
     with pytest.raises(DeletionRefused) as refused:
-        stage.invoke(of.task)
+        stage.run(of.task)
     assert f"12 of the 59 rows in {of.table}" in str(refused.value)
     assert "share of 0.2 " in str(refused.value)
     assert "{'beyond_safety_share': true}" in str(refused.value)
@@ -88,7 +88,7 @@ def test_more_than_the_share_is_refused_whole_until_it_is_asked_for(
     assert [row["status"] for row in runs_of(db, of.task)] == ["failed"]
     assert '"DeletionsRefused":[1.0]' in capsys.readouterr().out
 
-    assert stage.invoke(of.task, params={"beyond_safety_share": True})["items"] == 12
+    assert stage.run(of.task, params={"beyond_safety_share": True})["items"] == 12
     assert count(db, of.table) == 47
     assert [record.table for record in caplog.records if record.message == "safety_share.waived"] == [of.table]  # type: ignore[attr-defined]
 
@@ -96,14 +96,14 @@ def test_more_than_the_share_is_refused_whole_until_it_is_asked_for(
 @each_cleanup
 def test_a_few_rows_may_go_even_if_they_are_all_of_a_table(stage: Stage, db: psycopg.Connection, of: Cleanup) -> None:
     of.fill(db, old=10, of=10 + (of.table == "forecasts.organizations"))
-    assert stage.invoke(of.task)["items"] == 10
+    assert stage.run(of.task)["items"] == 10
 
 
 @each_cleanup
 def test_one_more_than_a_few_may_not(stage: Stage, db: psycopg.Connection, of: Cleanup) -> None:
     of.fill(db, old=11, of=11 + (of.table == "forecasts.organizations"))
     with pytest.raises(DeletionRefused, match="11 of the 1"):
-        stage.invoke(of.task)
+        stage.run(of.task)
 
 
 def test_the_share_and_the_few_are_settings(
@@ -113,9 +113,9 @@ def test_the_share_and_the_few_are_settings(
     monkeypatch.setenv("FORECASTS_SAFETY_FLOOR", "0")
     INVITES.fill(db, old=3, of=5)
     with pytest.raises(DeletionRefused, match="3 of the 5 rows"):
-        stage.invoke("cleanup_expired_invites")
+        stage.run("cleanup_expired_invites")
     add_invite(db, rows.organization(db), old=False)
-    assert stage.invoke("cleanup_expired_invites")["items"] == 3
+    assert stage.run("cleanup_expired_invites")["items"] == 3
 
 
 def test_what_counts_is_what_a_run_would_delete_not_what_is_due(
@@ -124,12 +124,12 @@ def test_what_counts_is_what_a_run_would_delete_not_what_is_due(
     """A backlog is worked off at so many a run."""
     monkeypatch.setenv("FORECASTS_CLEANUP_BATCH", "12")
     ORGANIZATIONS.fill(db, old=30, of=60)
-    assert stage.invoke("cleanup_soft_deletes")["items"] == 12
+    assert stage.run("cleanup_soft_deletes")["items"] == 12
 
 
 def test_a_continuation_of_a_run_that_was_within_its_share_goes_on(stage: Stage, db: psycopg.Connection) -> None:
     NOTIFICATIONS.fill(db, old=12, of=60)
-    assert stage.invoke("cleanup_notifications", seconds=10)["more"] is True
+    assert stage.run("cleanup_notifications", seconds=10)["more"] is True
     assert [answer["items"] for answer in stage.deliver()] == [12]
 
 

@@ -19,12 +19,12 @@ from forecasts.settings import ForecastSettings
 from signalbox.errors import Unavailable
 from signalbox.packs.registries import TaskRegistry
 from signalbox.packs.task import Overlap
+from signalbox.testing.aws import AwsStandIn
+from signalbox.testing.stage import Stage
 from signalbox_laptop.stand_ins.faults import Fault
 from stand_ins.stripe import KEY, StripeStandIn
 from tests.support import forecast_rows as rows
 from tests.support.aws import Aws
-from tests.support.invoke_recorder import InvokeRecorder
-from tests.support.stage import Stage
 
 MIDNIGHT = datetime(2026, 3, 10, tzinfo=UTC)
 DAY, SECOND = timedelta(days=1), timedelta(seconds=1)
@@ -65,7 +65,7 @@ def subscriber(
 
 
 def sync(stage: Stage, at: datetime = MIDNIGHT, **fields: Any) -> dict[str, Any]:
-    return stage.invoke("sync_stripe", at, **fields)
+    return stage.run("sync_stripe", at, **fields)
 
 
 def organization(db: psycopg.Connection, id_: UUID) -> dict[str, Any]:
@@ -241,7 +241,7 @@ def test_a_key_that_stripe_does_not_take_fails_the_run_at_once_and_is_not_told(
         subscriber(db, stripe)
     secrets = boto3.client("secretsmanager", endpoint_url=aws.endpoint)
     secrets.put_secret_value(
-        SecretId=stage.engine.resources.settings_of(ForecastSettings).stripe_secret, SecretString="sk_test_of_yesterday"
+        SecretId=stage.app.resources.settings_of(ForecastSettings).stripe_secret, SecretString="sk_test_of_yesterday"
     )
     with pytest.raises(StripeRefused) as refused:
         sync(stage)
@@ -324,7 +324,7 @@ def test_a_customer_renamed_between_two_tries_is_found_the_next_time(
 
 
 def test_two_runs_at_once_make_one_customer_and_one_audit_row(
-    stage: Stage, stripe: StripeStandIn, dsn: str, db: psycopg.Connection, invokes: InvokeRecorder
+    stage: Stage, stripe: StripeStandIn, dsn: str, db: psycopg.Connection, invokes: AwsStandIn
 ) -> None:
     drifted = subscriber(db, stripe, plan="starter")
     for _ in range(5):
@@ -347,8 +347,8 @@ def test_two_runs_at_once_make_one_customer_and_one_audit_row(
 
 def overlapping(stage: Stage) -> Stage:
     """Without the guard that lets one slot at a time work: the effects must hold by themselves."""
-    tasks = [replace(task, overlap=Overlap.ALLOW) for task in stage.engine.resources.tasks]
-    stage.engine = replace(stage.engine, resources=replace(stage.engine.resources, tasks=TaskRegistry(tasks)))
+    tasks = [replace(task, overlap=Overlap.ALLOW) for task in stage.app.resources.tasks]
+    stage.app = replace(stage.app, resources=replace(stage.app.resources, tasks=TaskRegistry(tasks)))
     return stage
 
 

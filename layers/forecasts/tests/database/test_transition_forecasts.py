@@ -13,14 +13,14 @@ import pytest
 from forecasts.tasks.transition_forecasts import SQL
 from signalbox.aws.s3_folder import Folder
 from signalbox.errors import FolderKept, FolderRefused
-from signalbox_laptop.lambda_api.http_server import Request
+from signalbox.testing.rows import runs_of
+from signalbox.testing.stage import NOON, Stage
+from signalbox.testing.stand_in import Request
 from signalbox_laptop.stand_ins.faults import Fault
 from tests.support import forecast_rows as rows
+from tests.support.at_once import two_at_once
 from tests.support.aws import Aws
-from tests.support.ledger_rows import runs_of
 from tests.support.s3_front import S3Front
-from tests.support.stage import NOON, Stage
-from tests.support.two_at_once import two_at_once
 
 TASK = "transition_forecasts"
 DAY, SECOND = timedelta(days=1), timedelta(seconds=1)
@@ -65,7 +65,7 @@ def reasons(caplog: pytest.LogCaptureFixture) -> list[str]:
 def test_the_data_of_an_old_run_goes_and_its_status_says_so(stage: Stage, aws: Aws, db: psycopg.Connection) -> None:
     old, new = complete(db, "runs/1/"), complete(db, "runs/2/", DAY)
     put(aws, "runs/1/a", "runs/1/b/c", "runs/1/", "runs/2/a")
-    answer = stage.invoke(TASK)
+    answer = stage.run(TASK)
     assert (answer["items"], answer["detail"]) == (1, {"deleted": 1, "kept": 0})
     assert keys(aws) == ["runs/2/a"]
     assert (status(db, old), status(db, new)) == ("deleted", "complete")
@@ -79,14 +79,14 @@ def test_each_model_has_its_retention_to_the_second(
     ages = {"older": days * DAY + SECOND, "as old": days * DAY, "younger": days * DAY - SECOND}
     runs = {name: complete(db, f"{name}/", age, model=model, **columns) for name, age in ages.items()}
     put(aws, *(f"{name}/data" for name in ages))
-    assert stage.invoke(TASK)["items"] == 1
+    assert stage.run(TASK)["items"] == 1
     assert [status(db, run) for run in runs.values()] == ["deleted", columns["status"], columns["status"]]
     assert keys(aws) == ["as old/data", "younger/data"]
 
 
 def test_with_nothing_old_s3_is_not_even_asked(stage: Stage, db: psycopg.Connection, front: S3Front) -> None:
     complete(db, "runs/1/", DAY)
-    assert stage.invoke(TASK)["items"] == 0
+    assert stage.run(TASK)["items"] == 0
     assert not front.requests
 
 
@@ -96,7 +96,7 @@ def test_a_failed_run_that_never_had_a_folder_is_left_alone(
 ) -> None:
     run = complete(db, prefix, status="failed", failure_reason="Timeout")
     put(aws, "runs/1/a")
-    assert stage.invoke(TASK)["detail"] == {"deleted": 0, "kept": 0}
+    assert stage.run(TASK)["detail"] == {"deleted": 0, "kept": 0}
     assert (status(db, run), keys(aws)) == ("failed", ["runs/1/a"])
 
 
@@ -104,7 +104,7 @@ def test_a_failed_run_that_never_had_a_folder_is_left_alone(
 def test_no_other_run_loses_its_data(stage: Stage, aws: Aws, db: psycopg.Connection, state: str) -> None:
     run = complete(db, "runs/1/", status=state)
     put(aws, "runs/1/a")
-    assert stage.invoke(TASK)["items"] == 0
+    assert stage.run(TASK)["items"] == 0
     assert (status(db, run), keys(aws)) == (state, ["runs/1/a"])
 
 
@@ -113,7 +113,7 @@ def test_more_than_a_thousand_objects_go_a_thousand_at_a_time(
 ) -> None:
     run = complete(db, "runs/1/")
     put(aws, *(f"runs/1/{number:04}" for number in range(1001)))
-    assert stage.invoke(TASK)["items"] == 1
+    assert stage.run(TASK)["items"] == 1
     assert (status(db, run), keys(aws)) == ("deleted", [])
     assert front.count("POST") == 2
 
@@ -127,21 +127,21 @@ def test_of_a_versioned_bucket_every_version_goes_and_no_marker_stays(
     put(aws, "runs/1/a", "runs/1/a", "runs/1/before", "runs/1/b")
     aws.s3.delete_object(Bucket=aws.forecast_bucket, Key="runs/1/b")
     assert versions(aws) == 6
-    assert stage.invoke(TASK)["items"] == 1
+    assert stage.run(TASK)["items"] == 1
     assert (status(db, run), versions(aws)) == ("deleted", 0)
 
 
 def test_keys_of_any_characters_go(stage: Stage, aws: Aws, db: psycopg.Connection) -> None:
     run = complete(db, "runs/ä +%&/")
     put(aws, "runs/ä +%&/ü <x>.nc", "runs/ä +%&/a\tb")
-    stage.invoke(TASK)
+    stage.run(TASK)
     assert (status(db, run), keys(aws)) == ("deleted", [])
 
 
 def test_a_run_that_has_no_objects_is_marked(stage: Stage, aws: Aws, db: psycopg.Connection) -> None:
     """As after a crash between the last object and the mark."""
     run = complete(db, "runs/1/")
-    assert stage.invoke(TASK)["items"] == 1
+    assert stage.run(TASK)["items"] == 1
     assert status(db, run) == "deleted"
 
 
@@ -151,7 +151,7 @@ def test_a_run_without_a_folder_deletes_nothing_and_is_reported(
 ) -> None:
     without, other = complete(db, prefix), complete(db, "runs/2/", 99 * DAY)
     put(aws, "runs/2/a", "elsewhere")
-    answer = stage.invoke(TASK)
+    answer = stage.run(TASK)
     assert (answer["items"], answer["detail"]) == (1, {"deleted": 1, "kept": 1})
     assert answer["reason"] == "1 runs keep their data; the log says why, for each"
     assert (status(db, without), status(db, other), keys(aws)) == ("complete", "deleted", ["elsewhere"])
@@ -162,7 +162,7 @@ def test_a_run_without_a_folder_deletes_nothing_and_is_reported(
 def test_a_folder_ends_with_its_name(stage: Stage, aws: Aws, db: psycopg.Connection, prefix: str) -> None:
     run, neighbours = complete(db, prefix), [complete(db, "runs/10/", DAY), complete(db, "runs/1-b/", 2 * DAY)]
     put(aws, "runs/1/a", "runs/10/a", "runs/1-b/a", "runs/1.txt")
-    assert stage.invoke(TASK)["items"] == 1
+    assert stage.run(TASK)["items"] == 1
     assert keys(aws) == ["runs/1-b/a", "runs/1.txt", "runs/10/a"]
     assert [status(db, one) for one in [run, *neighbours]] == ["deleted", "complete", "complete"]
 
@@ -173,7 +173,7 @@ def test_a_folder_in_which_another_run_has_data_is_left_alone_and_reported(
 ) -> None:
     run, other = complete(db, "runs/1/"), complete(db, others, DAY)
     put(aws, "runs/1/a")
-    assert stage.invoke(TASK)["items"] == 0
+    assert stage.run(TASK)["items"] == 0
     assert (status(db, run), keys(aws)) == ("complete", ["runs/1/a"])
     assert f"holds data of run {other}, too" in reasons(caplog)[0]
 
@@ -184,14 +184,14 @@ def test_the_data_of_a_run_that_is_not_complete_counts_too(
 ) -> None:
     run = complete(db, "runs/1/")
     complete(db, "runs/1/", DAY, status=state, failure_reason="Timeout")
-    assert stage.invoke(TASK)["items"] == 0
+    assert stage.run(TASK)["items"] == 0
     assert status(db, run) == "complete"
 
 
 def test_a_folder_whose_other_run_is_deleted_is_its_own(stage: Stage, aws: Aws, db: psycopg.Connection) -> None:
     complete(db, "runs/1/", 101 * DAY, status="deleted")
     run = complete(db, "runs/1/")
-    assert stage.invoke(TASK)["items"] == 1
+    assert stage.run(TASK)["items"] == 1
     assert status(db, run) == "deleted"
 
 
@@ -200,7 +200,7 @@ def test_a_run_whose_folder_lies_within_anothers_is_deleted_and_the_other_is_not
 ) -> None:
     outer, inner = complete(db, "runs"), complete(db, "runs/1", 99 * DAY)
     put(aws, "runs/a", "runs/1/a")
-    stage.invoke(TASK)
+    stage.run(TASK)
     assert (status(db, outer), status(db, inner), keys(aws)) == ("complete", "deleted", ["runs/a"])
 
 
@@ -210,7 +210,7 @@ def test_an_object_that_s3_does_not_delete_keeps_its_run_and_no_other(
     held, other = complete(db, "runs/1/"), complete(db, "runs/2/", 99 * DAY)
     put(aws, "runs/1/held", "runs/1/free", "runs/2/a")
     front.locked = "runs/1/held"
-    assert stage.invoke(TASK)["detail"] == {"deleted": 1, "kept": 1}
+    assert stage.run(TASK)["detail"] == {"deleted": 1, "kept": 1}
     assert (status(db, held), status(db, other), keys(aws)) == ("complete", "deleted", ["runs/1/held"])
     assert "'runs/1/held', for AccessDenied" in reasons(caplog)[0]
 
@@ -222,12 +222,12 @@ def test_a_folder_that_s3_refuses_to_list_or_to_empty_keeps_its_run_and_no_other
     put(aws, *(f"runs/{number}/a" for number in range(4)))
     front.faults.add(Fault(matching="prefix=runs%2F0%2F", status=403))
     front.faults.add(Fault(matching="<Key>runs/2/a", status=403))
-    assert stage.invoke(TASK)["detail"] == {"deleted": 2, "kept": 2}
+    assert stage.run(TASK)["detail"] == {"deleted": 2, "kept": 2}
     assert [status(db, run) for run in runs] == ["complete", "deleted", "complete", "deleted"]
     assert keys(aws) == ["runs/0/a", "runs/2/a"]
     assert ["can't be listed" in reason for reason in reasons(caplog)] == [True, False]
     front.faults.replace([])
-    assert stage.invoke(TASK, NOON + DAY)["items"] == 2
+    assert stage.run(TASK, NOON + DAY)["items"] == 2
 
 
 def test_an_outage_of_s3_fails_the_run_before_it_has_asked_for_all(
@@ -236,11 +236,11 @@ def test_an_outage_of_s3_fails_the_run_before_it_has_asked_for_all(
     runs = [complete(db, f"runs/{number}/", (100 + number) * DAY) for number in range(8)]
     front.faults.add(Fault(status=403))
     with pytest.raises(FolderKept, match="5 runs in a row"):
-        stage.invoke(TASK)
+        stage.run(TASK)
     assert front.count("GET") == 5
     assert {status(db, run) for run in runs} == {"complete"}
     front.faults.replace([])
-    assert stage.invoke(TASK)["items"] == 8
+    assert stage.run(TASK)["items"] == 8
     assert [row["status"] for row in runs_of(db, TASK)] == ["failed", "succeeded"]
 
 
@@ -248,7 +248,7 @@ def test_s3_failing_for_the_only_run_fails_ours(stage: Stage, aws: Aws, db: psyc
     complete(db, "runs/1/")
     front.faults.add(Fault(status=403))
     with pytest.raises(FolderKept, match="none of 1 runs"):
-        stage.invoke(TASK)
+        stage.run(TASK)
 
 
 def test_a_crash_between_the_objects_and_the_mark_loses_nothing(
@@ -259,10 +259,10 @@ def test_a_crash_between_the_objects_and_the_mark_loses_nothing(
     put(aws, "runs/1/a")
     front.faults.add(Fault(matching="POST", lost=True))
     with pytest.raises(FolderKept):
-        stage.invoke(TASK)
+        stage.run(TASK)
     assert (status(db, run), keys(aws)) == ("complete", [])
     front.faults.replace([])
-    assert stage.invoke(TASK)["items"] == 1
+    assert stage.run(TASK)["items"] == 1
     assert status(db, run) == "deleted"
 
 
@@ -277,20 +277,20 @@ def test_what_is_written_into_a_folder_while_it_is_emptied_goes_too(
             put(aws, "runs/1/late")
 
     front.passed = write
-    assert stage.invoke(TASK)["items"] == 1
+    assert stage.run(TASK)["items"] == 1
     assert (status(db, run), keys(aws), front.count("POST")) == ("deleted", [], 2)
 
 
 def test_a_run_without_time_leaves_the_rest_to_a_continuation(stage: Stage, aws: Aws, db: psycopg.Connection) -> None:
     complete(db, "runs/1/")
-    assert stage.invoke(TASK, seconds=10)["more"] is True  # no more than the margin
+    assert stage.run(TASK, seconds=10)["more"] is True  # no more than the margin
     assert [answer["items"] for answer in stage.deliver()] == [1]
 
 
 def test_two_runs_at_once_count_each_run_once(stage: Stage, dsn: str, aws: Aws, db: psycopg.Connection) -> None:
     runs = [complete(db, f"runs/{number}/", (200 + number) * DAY) for number in range(20)]
     put(aws, *(f"runs/{number}/{part}" for number in range(20) for part in range(3)))
-    answers = two_at_once(dsn, stage.invokes, TASK, NOON - DAY, NOON)
+    answers = two_at_once(dsn, stage.aws, TASK, NOON - DAY, NOON)
     assert [answer["status"] for answer in answers] == ["succeeded"] * 2
     assert sum(answer["items"] for answer in answers) == 20
     assert ({status(db, run) for run in runs}, keys(aws)) == ({"deleted"}, [])
@@ -298,14 +298,14 @@ def test_two_runs_at_once_count_each_run_once(stage: Stage, dsn: str, aws: Aws, 
 
 def test_a_run_for_a_past_day_deletes_what_that_day_would_have(stage: Stage, aws: Aws, db: psycopg.Connection) -> None:
     then, since = complete(db, "runs/1/", 93 * DAY), complete(db, "runs/2/", 91 * DAY)
-    stage.invoke(TASK, reference_time=(NOON - 2 * DAY).isoformat())
+    stage.run(TASK, reference_time=(NOON - 2 * DAY).isoformat())
     assert (status(db, then), status(db, since)) == ("deleted", "complete")
 
 
 def test_more_runs_than_a_page_go_past_those_that_stay(stage: Stage, aws: Aws, db: psycopg.Connection) -> None:
     for number in range(250):
         complete(db, f"runs/{number}/" if number % 2 else None, (100 + number) * DAY)
-    assert stage.invoke(TASK)["detail"] == {"deleted": 125, "kept": 125}
+    assert stage.run(TASK)["detail"] == {"deleted": 125, "kept": 125}
 
 
 def test_the_search_for_old_runs_reads_one_range_of_an_index(db: psycopg.Connection) -> None:

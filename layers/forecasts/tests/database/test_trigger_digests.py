@@ -11,12 +11,12 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from signalbox.errors import Unavailable
+from signalbox.testing.aws import AwsStandIn
+from signalbox.testing.stage import NOON, Stage
+from tests.support.at_once import two_at_once
 from tests.support.aws import Aws
 from tests.support.forecast_rows import organization, plan
 from tests.support.lost_session import lose_session
-from tests.support.queue_stand_in import QueueStandIn
-from tests.support.stage import NOON, Stage
-from tests.support.two_at_once import two_at_once
 
 HOUR, DAY, SECOND = timedelta(hours=1), timedelta(days=1), timedelta(seconds=1)
 
@@ -52,7 +52,7 @@ def test_a_digest_that_is_due_is_asked_for_and_the_next_one_planned(
     never = due(db, None)
     gone = due(db, NOON - HOUR, deleted_at=NOON - DAY)
 
-    assert stage.invoke("trigger_digests")["items"] == 1
+    assert stage.run("trigger_digests")["items"] == 1
 
     assert aws.drain(aws.notifications) == [
         {
@@ -66,31 +66,31 @@ def test_a_digest_that_is_due_is_asked_for_and_the_next_one_planned(
 
 
 def test_the_worker_and_not_this_task_says_when_a_digest_was_generated(
-    stage: Stage, db: psycopg.Connection, queue: QueueStandIn
+    stage: Stage, db: psycopg.Connection, queue: AwsStandIn
 ) -> None:
     due(db, last_digest_generated_at=NOON - DAY)
-    stage.invoke("trigger_digests")
+    stage.run("trigger_digests")
     assert db.execute("SELECT last_digest_generated_at FROM forecasts.organizations").fetchall() == [(NOON - DAY,)]
 
 
-def test_where_nobody_is_due_nothing_is_asked(stage: Stage, db: psycopg.Connection, queue: QueueStandIn) -> None:
+def test_where_nobody_is_due_nothing_is_asked(stage: Stage, db: psycopg.Connection, queue: AwsStandIn) -> None:
     due(db, NOON + HOUR)
-    answer = stage.invoke("trigger_digests")
+    answer = stage.run("trigger_digests")
     assert (answer["status"], answer["items"], queue.calls) == ("succeeded", 0, 0)
 
 
-def test_a_digest_is_due_from_its_instant_on(stage: Stage, db: psycopg.Connection, queue: QueueStandIn) -> None:
+def test_a_digest_is_due_from_its_instant_on(stage: Stage, db: psycopg.Connection, queue: AwsStandIn) -> None:
     before, at, after = (due(db, NOON + n * SECOND) for n in (-1, 0, 1))
-    stage.invoke("trigger_digests")
-    assert {body["organization_id"] for body in queue.sent} == {str(before), str(at)}
+    stage.run("trigger_digests")
+    assert {body["organization_id"] for body in queue.bodies} == {str(before), str(at)}
     assert planned(db)[after] == NOON + SECOND
 
 
-def test_three_days_of_missed_digests_become_one(stage: Stage, db: psycopg.Connection, queue: QueueStandIn) -> None:
+def test_three_days_of_missed_digests_become_one(stage: Stage, db: psycopg.Connection, queue: AwsStandIn) -> None:
     missed = datetime(2026, 3, 7, 8, tzinfo=UTC)
     late = due(db, missed)
-    stage.invoke("trigger_digests")
-    assert [body["due_at"] for body in queue.sent] == ["2026-03-07T08:00:00Z"]
+    stage.run("trigger_digests")
+    assert [body["due_at"] for body in queue.bodies] == ["2026-03-07T08:00:00Z"]
     assert planned(db)[late] == datetime(2026, 3, 11, 8, tzinfo=UTC)
 
 
@@ -106,41 +106,41 @@ def test_three_days_of_missed_digests_become_one(stage: Stage, db: psycopg.Conne
     ],
 )
 def test_digests_keep_their_local_time_across_clock_changes(
-    stage: Stage, db: psycopg.Connection, queue: QueueStandIn, zone: str, now: str, following: str
+    stage: Stage, db: psycopg.Connection, queue: AwsStandIn, zone: str, now: str, following: str
 ) -> None:
     then = datetime.fromisoformat(now)
     one = due(db, then, timezone=zone)
-    stage.invoke("trigger_digests", then)
+    stage.run("trigger_digests", then)
     assert planned(db)[one] == datetime.fromisoformat(following)
 
 
-def test_a_weekly_digest_comes_on_its_day(stage: Stage, db: psycopg.Connection, queue: QueueStandIn) -> None:
+def test_a_weekly_digest_comes_on_its_day(stage: Stage, db: psycopg.Connection, queue: AwsStandIn) -> None:
     """NOON is a Tuesday."""
     friday = due(db, wishes=daily(schedule="weekly", weekday=4))
     tuesday = due(db, wishes=daily(schedule="weekly", weekday=1))
-    stage.invoke("trigger_digests")
+    stage.run("trigger_digests")
     assert planned(db)[friday] == datetime(2026, 3, 13, 8, tzinfo=UTC)
     assert planned(db)[tuesday] == datetime(2026, 3, 17, 8, tzinfo=UTC)
 
 
 def test_a_digest_that_is_switched_off_is_planned_and_not_sent(
-    stage: Stage, db: psycopg.Connection, queue: QueueStandIn
+    stage: Stage, db: psycopg.Connection, queue: AwsStandIn
 ) -> None:
     off = daily()
     off["digest"]["enabled"] = False
     one = due(db, wishes=off)
-    assert stage.invoke("trigger_digests")["items"] == 0
+    assert stage.run("trigger_digests")["items"] == 0
     assert planned(db)[one] == datetime(2026, 3, 11, 8, tzinfo=UTC)
-    assert not queue.sent
+    assert not queue.bodies
 
 
 def test_a_digest_comes_again_once_the_preferences_switch_it_on(
-    stage: Stage, db: psycopg.Connection, queue: QueueStandIn
+    stage: Stage, db: psycopg.Connection, queue: AwsStandIn
 ) -> None:
     one = due(db, wishes={"digest": {"enabled": False}})
-    stage.invoke("trigger_digests")
+    stage.run("trigger_digests")
     db.execute("UPDATE forecasts.organizations SET notification_preferences = %s", (Jsonb(daily()),))
-    assert stage.invoke("trigger_digests", NOON + DAY)["items"] == 1
+    assert stage.run("trigger_digests", NOON + DAY)["items"] == 1
     assert planned(db)[one] == datetime(2026, 3, 12, 8, tzinfo=UTC)
 
 
@@ -153,10 +153,10 @@ def test_a_digest_comes_again_once_the_preferences_switch_it_on(
     ],
 )
 def test_a_switched_off_digest_without_a_readable_time_is_looked_at_a_day_later(
-    stage: Stage, db: psycopg.Connection, queue: QueueStandIn, columns: dict[str, Any], caplog: pytest.LogCaptureFixture
+    stage: Stage, db: psycopg.Connection, queue: AwsStandIn, columns: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     off = due(db, **columns)
-    assert stage.invoke("trigger_digests")["items"] == 0
+    assert stage.run("trigger_digests")["items"] == 0
     assert planned(db)[off] == NOON + DAY
     assert "digest.skipped" not in caplog.messages
 
@@ -185,15 +185,15 @@ def test_a_switched_off_digest_without_a_readable_time_is_looked_at_a_day_later(
 def test_wishes_that_cannot_be_read_skip_their_organisation_and_nobody_else(
     stage: Stage,
     db: psycopg.Connection,
-    queue: QueueStandIn,
+    queue: AwsStandIn,
     columns: dict[str, Any],
     capsys: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     bad = due(db, NOON - 2 * HOUR, **columns)
     good = {due(db, NOON - 3 * HOUR), due(db)}
-    assert stage.invoke("trigger_digests")["items"] == 2
-    assert {body["organization_id"] for body in queue.sent} == {str(id_) for id_ in good}
+    assert stage.run("trigger_digests")["items"] == 2
+    assert {body["organization_id"] for body in queue.bodies} == {str(id_) for id_ in good}
     assert planned(db)[bad] == NOON - 2 * HOUR
     told = [vars(record) for record in caplog.records if record.message == "digest.skipped"]
     assert [(record["organization_id"], len(record["reason"]) > 20) for record in told] == [(str(bad), True)]
@@ -201,32 +201,32 @@ def test_wishes_that_cannot_be_read_skip_their_organisation_and_nobody_else(
 
 
 def test_many_who_cannot_be_helped_at_the_head_of_the_queue_hold_up_nobody(
-    stage: Stage, db: psycopg.Connection, queue: QueueStandIn
+    stage: Stage, db: psycopg.Connection, queue: AwsStandIn
 ) -> None:
     many(db, 250)
     db.execute("UPDATE forecasts.organizations SET timezone = 'Mars/Olympus', next_digest_at = %s", (NOON - DAY,))
     good = due(db)
-    assert stage.invoke("trigger_digests")["items"] == 1
-    assert [body["organization_id"] for body in queue.sent] == [str(good)]
+    assert stage.run("trigger_digests")["items"] == 1
+    assert [body["organization_id"] for body in queue.bodies] == [str(good)]
 
 
 def test_a_queue_that_refuses_leaves_all_due_for_the_next_run(
-    stage: Stage, db: psycopg.Connection, queue: QueueStandIn
+    stage: Stage, db: psycopg.Connection, queue: AwsStandIn
 ) -> None:
     many(db, 25)
     queue.takes = 10
     with pytest.raises(Unavailable, match="takes no messages"):
-        stage.invoke("trigger_digests")
+        stage.run("trigger_digests")
     assert set(planned(db).values()) == {NOON - HOUR}
 
     queue.takes = None
-    assert stage.invoke("trigger_digests", NOON + HOUR)["items"] == 25
-    told = {(body["organization_id"], body["due_at"]) for body in queue.sent}
+    assert stage.run("trigger_digests", NOON + HOUR)["items"] == 25
+    told = {(body["organization_id"], body["due_at"]) for body in queue.bodies}
     assert len(told) == 25  # what went out twice names the same digest
 
 
 def test_a_crash_after_the_messages_and_before_the_commit_asks_again(
-    stage: Stage, db: psycopg.Connection, queue: QueueStandIn, dsn: str
+    stage: Stage, db: psycopg.Connection, queue: AwsStandIn, dsn: str
 ) -> None:
     many(db, 5)
 
@@ -236,34 +236,34 @@ def test_a_crash_after_the_messages_and_before_the_commit_asks_again(
 
     queue.taken = crash
     with pytest.raises(psycopg.OperationalError):
-        stage.invoke("trigger_digests")
+        stage.run("trigger_digests")
     assert set(planned(db).values()) == {NOON - HOUR}
-    assert stage.invoke("trigger_digests")["items"] == 5
-    assert len({body["organization_id"] for body in queue.sent}) == 5
+    assert stage.run("trigger_digests")["items"] == 5
+    assert len({body["organization_id"] for body in queue.bodies}) == 5
 
 
 def test_two_runs_at_once_ask_for_each_digest_once(
-    stage: Stage, db: psycopg.Connection, queue: QueueStandIn, dsn: str
+    stage: Stage, db: psycopg.Connection, queue: AwsStandIn, dsn: str
 ) -> None:
     many(db, 450)
-    answers = two_at_once(dsn, stage.invokes, "trigger_digests", NOON, NOON + HOUR)
+    answers = two_at_once(dsn, stage.aws, "trigger_digests", NOON, NOON + HOUR)
     assert [answer["status"] for answer in answers] == ["succeeded"] * 2
-    assert sum(answer["items"] for answer in answers) == len(queue.sent) == 450
-    assert len({body["organization_id"] for body in queue.sent}) == 450
+    assert sum(answer["items"] for answer in answers) == len(queue.bodies) == 450
+    assert len({body["organization_id"] for body in queue.bodies}) == 450
 
 
 def test_a_past_run_asks_for_what_was_due_then_and_plans_from_then(
-    stage: Stage, db: psycopg.Connection, queue: QueueStandIn
+    stage: Stage, db: psycopg.Connection, queue: AwsStandIn
 ) -> None:
     then = datetime(2026, 3, 3, 8, tzinfo=UTC)
     early, late = due(db, then), due(db, then + HOUR)
-    stage.invoke("trigger_digests", reference_time=then.isoformat())
+    stage.run("trigger_digests", reference_time=then.isoformat())
     assert planned(db) == {early: then + DAY, late: then + HOUR}
 
 
 def test_a_run_goes_on_in_a_continuation_when_its_budget_ends(
-    stage: Stage, db: psycopg.Connection, queue: QueueStandIn
+    stage: Stage, db: psycopg.Connection, queue: AwsStandIn
 ) -> None:
     many(db, 150)
-    assert stage.invoke("trigger_digests", seconds=10.0)["more"] is True
+    assert stage.run("trigger_digests", seconds=10.0)["more"] is True
     assert [answer["items"] for answer in stage.deliver()] == [150]

@@ -16,13 +16,13 @@ from forecasts.runs.runpod import RunPod, open_runpod
 from forecasts.tasks.update_calibration import update_calibration
 from signalbox.errors import SettingsRefused
 from signalbox.ledger.context import Context, Done
+from signalbox.testing.rows import count, runs_of
+from signalbox.testing.stage import NOON, Stage
 from signalbox_laptop.stand_ins.faults import Fault
 from stand_ins.runpod import RunPodStandIn
 from tests.support.calibration_rows import coefficients, samples, verified_run
 from tests.support.contexts import context_of
-from tests.support.ledger_rows import count, runs_of
 from tests.support.lost_session import lose_session
-from tests.support.stage import NOON, Stage
 
 TASK = "update_calibration"
 REQUESTS = "forecasts.calibration_requests"
@@ -61,7 +61,7 @@ def test_tiles_with_enough_samples_are_calibrated(
         samples(db, run, tile, number)
     coefficients(db, "a", '{"gain": 1.5}')
     coefficients(db, "few")
-    answer = stage.invoke(TASK)
+    answer = stage.run(TASK)
     assert (answer["status"], answer["items"], answer["detail"]) == ("succeeded", 2, {})
     [payload] = asked(runpod)
     assert (payload.task_type, payload.model, payload.run_timestamp) == ("calibration", "nowcast", SLOT)
@@ -73,7 +73,7 @@ def test_tiles_with_enough_samples_are_calibrated(
 
 
 def test_with_nothing_verified_runpod_is_not_asked(stage: Stage, db: psycopg.Connection, runpod: RunPodStandIn) -> None:
-    answer = stage.invoke(TASK)
+    answer = stage.run(TASK)
     assert (answer["status"], answer["items"]) == ("succeeded", 0)
     assert (list(runpod.calls), count(db, REQUESTS)) == ([], 0)
 
@@ -83,7 +83,7 @@ def test_a_tile_needs_the_least_number_of_samples(
     stage: Stage, db: psycopg.Connection, run: UUID, number: int, enough: bool
 ) -> None:
     samples(db, run, "a", number)
-    assert stage.invoke(TASK)["items"] == enough
+    assert stage.run(TASK)["items"] == enough
 
 
 def test_samples_of_several_results_add_up_and_those_of_several_metrics_are_the_same(
@@ -93,7 +93,7 @@ def test_samples_of_several_results_add_up_and_those_of_several_metrics_are_the_
         samples(db, run, "same", 60, metric=metric)
     for number in (60, 40):
         samples(db, run, "sum", number)
-    stage.invoke(TASK)
+    stage.run(TASK)
     assert tiles_asked(runpod) == [("sum",)]
 
 
@@ -105,7 +105,7 @@ def test_samples_of_medium_range_runs_ask_for_no_calibration(
     for one in (run, medium_range):
         samples(db, one, "half each", 60)
     samples(db, run, "nowcast")
-    assert stage.invoke(TASK)["items"] == 1
+    assert stage.run(TASK)["items"] == 1
     assert [(payload.model, payload.tiles) for payload in asked(runpod)] == [("nowcast", ("nowcast",))]
 
 
@@ -115,7 +115,7 @@ def test_the_least_number_is_a_setting(
     monkeypatch.setenv("FORECASTS_CALIBRATION_LEAST_SAMPLES", "7")
     samples(db, run, "a", 7)
     samples(db, run, "b", 6)
-    assert stage.invoke(TASK)["items"] == 1
+    assert stage.run(TASK)["items"] == 1
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_the_period_has_its_first_second_and_not_its_last(
     stage: Stage, db: psycopg.Connection, run: UUID, at: datetime, counts: bool
 ) -> None:
     samples(db, run, "a", at=at)
-    assert stage.invoke(TASK)["items"] == counts
+    assert stage.run(TASK)["items"] == counts
 
 
 def test_a_run_for_a_past_week_asks_for_what_that_week_would_have(
@@ -142,7 +142,7 @@ def test_a_run_for_a_past_week_asks_for_what_that_week_would_have(
     then = NOON - 5 * WEEK
     samples(db, run, "then", at=then - SECOND)
     samples(db, run, "now")
-    answer = stage.invoke(TASK, reference_time=then.isoformat())
+    answer = stage.run(TASK, reference_time=then.isoformat())
     assert answer["items"] == 1
     [payload] = asked(runpod)
     assert (payload.tiles, payload.run_timestamp) == (("then",), SLOT - 5 * WEEK)
@@ -154,14 +154,14 @@ def test_runpod_is_asked_once_a_slot_however_often_it_is_run_and_again_the_next_
     stage: Stage, db: psycopg.Connection, runpod: RunPodStandIn, run: UUID
 ) -> None:
     samples(db, run, "a")
-    stage.invoke(TASK)
-    answer = stage.invoke(TASK, NOON + DAY, force=True)
+    stage.run(TASK)
+    answer = stage.run(TASK, NOON + DAY, force=True)
     assert (answer["items"], answer["reason"]) == (
         0,
         f"RunPod has been asked for this slot before, as job {next(iter(runpod.jobs))}",
     )
     assert len(asked(runpod)) == 1
-    assert stage.invoke(TASK, NOON + WEEK)["items"] == 1
+    assert stage.run(TASK, NOON + WEEK)["items"] == 1
     assert [slot for slot, _ in requests(db)] == [SLOT, SLOT + WEEK]
 
 
@@ -174,10 +174,10 @@ def test_what_runpod_surely_did_not_take_is_asked_for_again(
     samples(db, run, "a")
     runpod.faults.add(Fault(matching="/run", status=status))
     with pytest.raises(error):
-        stage.invoke(TASK)
+        stage.run(TASK)
     assert requests(db) == []
     runpod.faults.replace([])
-    assert stage.invoke(TASK)["items"] == 1
+    assert stage.run(TASK)["items"] == 1
     assert tiles_asked(runpod) == [("a",)]
 
 
@@ -187,14 +187,14 @@ def test_what_runpod_may_have_taken_is_not_asked_for_again_that_week_and_reporte
     samples(db, run, "a")
     runpod.faults.add(Fault(matching="/run", lost=True))
     with pytest.raises(TriggerUnconfirmed):
-        stage.invoke(TASK)
+        stage.run(TASK)
     assert '"CalibrationsUnconfirmed":[1.0]' in capsys.readouterr().out
     runpod.faults.replace([])
-    answer = stage.invoke(TASK)
+    answer = stage.run(TASK)
     assert (answer["items"], "may have been asked" in answer["reason"]) == (0, True)
     assert '"CalibrationsUnconfirmed":[1.0]' in capsys.readouterr().out
     assert (requests(db), len(asked(runpod))) == ([(SLOT, None)], 1)
-    assert stage.invoke(TASK, NOON + WEEK)["items"] == 1
+    assert stage.run(TASK, NOON + WEEK)["items"] == 1
 
 
 def test_the_request_is_in_the_table_before_runpod_hears_of_it(
@@ -203,7 +203,7 @@ def test_the_request_is_in_the_table_before_runpod_hears_of_it(
     samples(db, run, "a")
     seen: list[Any] = []
     runpod.during = lambda: seen.append(requests(db))
-    stage.invoke(TASK)
+    stage.run(TASK)
     assert seen == [[(SLOT, None)]]
 
 
@@ -212,7 +212,7 @@ def test_an_id_survives_a_database_that_goes_away_while_runpod_answers(
 ) -> None:
     samples(db, run, "a")
     runpod.during = lambda: lose_session(dsn)
-    assert stage.invoke(TASK)["items"] == 1
+    assert stage.run(TASK)["items"] == 1
     assert requests(db) == [(SLOT, next(iter(runpod.jobs)))]
 
 
@@ -223,8 +223,8 @@ def test_a_crash_between_runpods_answer_and_its_row_asks_no_second_time(
     with monkeypatch.context() as patched:
         patched.setattr("forecasts.tasks.update_calibration.through_restart", crash)
         with pytest.raises(RuntimeError, match="crashed"):
-            stage.invoke(TASK)
-    assert "may have been asked" in stage.invoke(TASK)["reason"]
+            stage.run(TASK)
+    assert "may have been asked" in stage.run(TASK)["reason"]
     assert (requests(db), len(asked(runpod))) == ([(SLOT, None)], 1)
     assert [row["status"] for row in runs_of(db, TASK)] == ["failed", "succeeded"]
 
@@ -245,7 +245,7 @@ def test_two_workers_in_one_slot_ask_once(
         return open_runpod(context)
 
     def work() -> None:
-        with Stage(dsn, stage.invokes, packs="forecasts") as own:
+        with Stage(dsn, stage.aws, packs="forecasts") as own:
             outcome = update_calibration(context_of(own, TASK, NOON))
             assert isinstance(outcome, Done)
             items.append(outcome.items)
@@ -264,7 +264,7 @@ def test_a_run_without_time_for_an_answer_leaves_the_asking_to_a_continuation(
     stage: Stage, db: psycopg.Connection, runpod: RunPodStandIn, run: UUID
 ) -> None:
     samples(db, run, "a")
-    assert stage.invoke(TASK, seconds=20)["more"] is True
+    assert stage.run(TASK, seconds=20)["more"] is True
     assert (requests(db), list(runpod.calls)) == ([], [])
     assert [answer["items"] for answer in stage.deliver()] == [1]
 
@@ -275,5 +275,5 @@ def test_without_an_endpoint_nothing_is_noted(
     samples(db, run, "a")
     monkeypatch.setenv("FORECASTS_RUNPOD_ENDPOINT_ID", "")
     with pytest.raises(SettingsRefused, match="FORECASTS_RUNPOD_ENDPOINT_ID"):
-        stage.invoke(TASK)
+        stage.run(TASK)
     assert requests(db) == []

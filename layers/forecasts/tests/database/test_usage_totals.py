@@ -12,9 +12,9 @@ from uuid import UUID
 import psycopg
 import pytest
 
+from signalbox.testing.aws import AwsStandIn
+from signalbox.testing.stage import Stage
 from tests.support.forecast_rows import organization
-from tests.support.invoke_recorder import InvokeRecorder
-from tests.support.stage import Stage
 
 DAY = timedelta(days=1)
 FIRST = datetime(2026, 3, 1, tzinfo=UTC)
@@ -39,7 +39,7 @@ FROM ended WHERE mine.organization_id = ended.organization_id AND mine.source = 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_what_comes_in_is_what_is_filed_and_what_is_still_counting(
-    db: psycopg.Connection, dsn: str, invokes: InvokeRecorder, seed: int
+    db: psycopg.Connection, dsn: str, invokes: AwsStandIn, seed: int
 ) -> None:
     rows = [(organization(db), source) for source in ("api", "web") for _ in range(6)]
     for id_, source in rows:
@@ -58,7 +58,7 @@ def test_what_comes_in_is_what_is_filed_and_what_is_still_counting(
     def file(number: int) -> None:
         with Stage(dsn, invokes, packs="forecasts") as stage:
             for day in range(1, DAYS):
-                files[number] += stage.invoke("aggregate_usage", FIRST + day * DAY + timedelta(hours=number))["items"]
+                files[number] += stage.run("aggregate_usage", FIRST + day * DAY + timedelta(hours=number))["items"]
 
     def reset() -> None:
         chance = random.Random(seed)

@@ -14,15 +14,15 @@ import pytest
 from forecasts.errors import MirrorFailed, RunPodDenied, RunPodUnavailable, TriggerUnconfirmed
 from forecasts.runs.inference_payload import InferencePayload
 from signalbox.errors import SettingsRefused
+from signalbox.testing.stage import NOON, Stage
 from signalbox_laptop.stand_ins.faults import Fault
 from stand_ins.runpod import RunPodStandIn
 from tests.support import forecast_rows as rows
+from tests.support.at_once import two_at_once
 from tests.support.aws import Aws
 from tests.support.canary_rows import canary, expecting, mismatches
 from tests.support.lost_session import lose_session
 from tests.support.s3_front import S3Front
-from tests.support.stage import NOON, Stage
-from tests.support.two_at_once import two_at_once
 
 TASK = "verification"
 DAY, HOUR, SECOND = timedelta(days=1), timedelta(hours=1), timedelta(seconds=1)
@@ -77,7 +77,7 @@ def test_a_run_is_verified_over_the_day_that_follows_it(
 ) -> None:
     observe(aws)
     run = complete(db, 30 * HOUR)
-    answer = stage.invoke(TASK)
+    answer = stage.run(TASK)
     assert (answer["items"], answer["detail"]["requested"]) == (1, 1)
     [payload] = [InferencePayload.model_validate(given) for given in runpod.inputs]
     assert (payload.task_type, payload.model, payload.forecast_run_id) == ("verification", "medium_range", str(run))
@@ -98,7 +98,7 @@ def test_a_nowcast_is_verified_over_its_hours(
 ) -> None:
     observe(aws)
     complete(db, 30 * HOUR - timedelta(minutes=10), model="nowcast")
-    stage.invoke(TASK)
+    stage.run(TASK)
     [payload] = [InferencePayload.model_validate(given) for given in runpod.inputs]
     assert payload.verification_window is not None
     assert payload.verification_window.end - payload.verification_window.start == 6 * HOUR
@@ -110,7 +110,7 @@ def test_with_nothing_due_neither_the_source_nor_runpod_is_asked(
     stage: Stage, db: psycopg.Connection, runpod: RunPodStandIn, source: S3Front
 ) -> None:
     complete(db, HOUR)
-    answer = stage.invoke(TASK)
+    answer = stage.run(TASK)
     assert (answer["status"], answer["items"]) == ("succeeded", 0)
     assert (list(source.requests), list(runpod.calls)) == ([], [])
 
@@ -131,14 +131,14 @@ def test_due_is_what_is_between_one_day_old_and_two_to_the_second(
 ) -> None:
     observe(aws)
     complete(db, age)
-    assert stage.invoke(TASK)["items"] == due
+    assert stage.run(TASK)["items"] == due
 
 
 @pytest.mark.parametrize("status", ["running", "failed", "deleted"])
 def test_only_complete_runs_are_verified(stage: Stage, aws: Aws, db: psycopg.Connection, status: str) -> None:
     observe(aws)
     complete(db, 30 * HOUR, status=status, failure_reason="Timeout" if status == "failed" else None)
-    assert stage.invoke(TASK)["items"] == 0
+    assert stage.run(TASK)["items"] == 0
 
 
 def test_a_run_is_verified_once_however_often_and_for_whatever_slot_it_is_asked_for(
@@ -146,10 +146,10 @@ def test_a_run_is_verified_once_however_often_and_for_whatever_slot_it_is_asked_
 ) -> None:
     observe(aws)
     run = complete(db, 30 * HOUR)
-    stage.invoke(TASK)
-    stage.invoke(TASK, force=True)
-    stage.invoke(TASK, NOON + 10 * HOUR, force=True)
-    stage.invoke(TASK, NOON - 5 * HOUR, force=True)
+    stage.run(TASK)
+    stage.run(TASK, force=True)
+    stage.run(TASK, NOON + 10 * HOUR, force=True)
+    stage.run(TASK, NOON - 5 * HOUR, force=True)
     assert asked(runpod) == [str(run)]
 
 
@@ -159,7 +159,7 @@ def test_runs_whose_hours_are_the_same_ask_for_each_file_once(
     observe(aws)
     for minutes in range(0, 60, 10):
         complete(db, 30 * HOUR + timedelta(minutes=minutes), model="nowcast")
-    assert stage.invoke(TASK)["items"] == 6
+    assert stage.run(TASK)["items"] == 6
     assert source.count("HEAD") == 7
 
 
@@ -167,18 +167,18 @@ def test_a_run_without_observations_waits_for_the_days_after(
     stage: Stage, aws: Aws, db: psycopg.Connection, runpod: RunPodStandIn, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = complete(db, 30 * HOUR)
-    answer = stage.invoke(TASK)
+    answer = stage.run(TASK)
     assert (answer["items"], answer["detail"]["waiting"]) == (0, 1)
     assert '"VerificationsWaiting":[1.0]' in capsys.readouterr().out
     observe(aws)
-    assert stage.invoke(TASK, NOON + DAY)["items"] == 1
+    assert stage.run(TASK, NOON + DAY)["items"] == 1
     assert asked(runpod) == [str(run)]
 
 
 def test_a_run_that_nobody_looked_at_in_time_does_not_wait(stage: Stage, aws: Aws, db: psycopg.Connection) -> None:
     observe(aws)
     complete(db, 50 * HOUR)
-    assert stage.invoke(TASK)["items"] == 0
+    assert stage.run(TASK)["items"] == 0
     assert statuses(db) == {}
 
 
@@ -191,9 +191,9 @@ def test_a_run_is_given_up_once_it_has_waited_for_three_days_more(
     patient: bool,
 ) -> None:
     run = complete(db, 2 * DAY)
-    stage.invoke(TASK)
+    stage.run(TASK)
     observe(aws)
-    answer = stage.invoke(TASK, NOON + 3 * DAY + late)
+    answer = stage.run(TASK, NOON + 3 * DAY + late)
     assert answer["items"] == patient
     assert statuses(db)[str(run)] == ("requested" if patient else "abandoned")
     assert answer["detail"]["abandoned"] == (not patient)
@@ -206,7 +206,7 @@ def test_a_few_hours_may_be_missing(
     observe(aws)
     complete(db, 30 * HOUR)
     forget(aws, *(NOON - (10 + gap) * HOUR for gap in range(gaps)))
-    assert stage.invoke(TASK)["items"] == enough
+    assert stage.run(TASK)["items"] == enough
     if enough:
         [payload] = [InferencePayload.model_validate(given) for given in runpod.inputs]
         assert len(payload.input_config.references) == 22
@@ -215,7 +215,7 @@ def test_a_few_hours_may_be_missing(
 def test_an_empty_file_is_none(stage: Stage, aws: Aws, db: psycopg.Connection) -> None:
     observe(aws, body=b"")
     complete(db, 30 * HOUR)
-    assert stage.invoke(TASK)["detail"]["waiting"] == 1
+    assert stage.run(TASK)["detail"]["waiting"] == 1
 
 
 def test_a_source_of_web_pages_is_asked_by_head(
@@ -224,9 +224,9 @@ def test_a_source_of_web_pages_is_asked_by_head(
     url = f"{source.url}/{aws.archive_bucket}"
     monkeypatch.setenv("FORECASTS_OBSERVATION_MIRROR", json.dumps({"kind": "https", "url": url}))
     complete(db, 30 * HOUR)
-    assert stage.invoke(TASK)["detail"]["waiting"] == 1
+    assert stage.run(TASK)["detail"]["waiting"] == 1
     observe(aws)
-    assert stage.invoke(TASK, force=True)["items"] == 1
+    assert stage.run(TASK, force=True)["items"] == 1
 
 
 @pytest.mark.parametrize("status", [403, 500])
@@ -238,11 +238,11 @@ def test_a_source_that_fails_fails_the_run_and_the_canaries_are_checked_all_the_
     odd = canary(db, expecting(True))
     source.faults.add(Fault(status=status))
     with pytest.raises(MirrorFailed, match="does not tell of"):
-        stage.invoke(TASK)
+        stage.run(TASK)
     assert [entity for entity, _ in mismatches(db)] == [str(odd)]
     assert statuses(db) == {str(run): "waiting"}
     source.faults.replace([])
-    assert stage.invoke(TASK)["items"] == 1
+    assert stage.run(TASK)["items"] == 1
     assert len(mismatches(db)) == 1
 
 
@@ -262,7 +262,7 @@ def test_a_wrong_setting_is_named_and_the_canaries_are_checked_all_the_same(
     canary(db, expecting(True))
     monkeypatch.setenv(f"FORECASTS_{name}", value)
     with pytest.raises(SettingsRefused, match=words):
-        stage.invoke(TASK)
+        stage.run(TASK)
     assert len(mismatches(db)) == 1
 
 
@@ -272,10 +272,10 @@ def test_what_runpod_refuses_is_reported_and_keeps_no_other(
     observe(aws)
     bad, good = complete(db, 40 * HOUR), complete(db, 30 * HOUR)
     runpod.faults.add(Fault(matching=str(bad), status=400))
-    assert stage.invoke(TASK)["items"] == 1
+    assert stage.run(TASK)["items"] == 1
     assert statuses(db) == {str(bad): "refused", str(good): "requested"}
     assert '"VerificationsRefused":[1.0]' in capsys.readouterr().out
-    assert stage.invoke(TASK, force=True)["items"] == 0
+    assert stage.run(TASK, force=True)["items"] == 0
 
 
 @pytest.mark.parametrize(("status", "error"), [(401, RunPodDenied), (503, RunPodUnavailable)])
@@ -286,10 +286,10 @@ def test_what_runpod_surely_did_not_take_is_asked_for_again(
     run = complete(db, 30 * HOUR)
     runpod.faults.add(Fault(matching="/run", status=status))
     with pytest.raises(error):
-        stage.invoke(TASK)
+        stage.run(TASK)
     assert statuses(db) == {str(run): "waiting"}
     runpod.faults.replace([])
-    assert stage.invoke(TASK)["items"] == 1
+    assert stage.run(TASK)["items"] == 1
     assert asked(runpod) == [str(run)]
 
 
@@ -300,15 +300,15 @@ def test_what_runpod_may_have_taken_is_never_asked_for_again_and_reported_until_
     run = complete(db, 30 * HOUR)
     runpod.faults.add(Fault(matching="/run", lost=True))
     with pytest.raises(TriggerUnconfirmed):
-        stage.invoke(TASK)
+        stage.run(TASK)
     runpod.faults.replace([])
     assert statuses(db) == {str(run): "unconfirmed"}
     capsys.readouterr()
-    assert stage.invoke(TASK)["detail"]["unconfirmed"] == 1
+    assert stage.run(TASK)["detail"]["unconfirmed"] == 1
     assert '"VerificationsUnconfirmed":[1.0]' in capsys.readouterr().out
-    assert stage.invoke(TASK, NOON + DAY)["detail"]["unconfirmed"] == 1
+    assert stage.run(TASK, NOON + DAY)["detail"]["unconfirmed"] == 1
     result(db, run)
-    assert stage.invoke(TASK, NOON + 2 * DAY)["detail"]["unconfirmed"] == 0
+    assert stage.run(TASK, NOON + 2 * DAY)["detail"]["unconfirmed"] == 0
     assert asked(runpod) == [str(run)]
 
 
@@ -323,13 +323,13 @@ def test_a_verification_that_ended_without_a_result_is_reported_and_asked_for_ag
 ) -> None:
     observe(aws)
     run = complete(db, 30 * HOUR)
-    stage.invoke(TASK)
+    stage.run(TASK)
     [first] = runpod.jobs
     runpod.tell(first, state)
     if state == "LOST":
         runpod.lose(first)
     capsys.readouterr()
-    answer = stage.invoke(TASK, NOON + DAY)
+    answer = stage.run(TASK, NOON + DAY)
     assert (answer["items"], answer["detail"]["unanswered"]) == (1, 1)
     assert '"VerificationsUnanswered":[1.0]' in capsys.readouterr().out
     [second] = set(runpod.jobs) - {first}
@@ -337,7 +337,7 @@ def test_a_verification_that_ended_without_a_result_is_reported_and_asked_for_ag
     row = db.execute("SELECT status, external_id, requested_at FROM forecasts.verification_requests").fetchone()
     assert row == ("requested", second, NOON + DAY)
     result(db, run)
-    assert stage.invoke(TASK, NOON + 2 * DAY)["detail"]["unanswered"] == 0
+    assert stage.run(TASK, NOON + 2 * DAY)["detail"]["unanswered"] == 0
 
 
 def test_a_verification_that_is_still_at_work_is_reported_and_left_alone(
@@ -345,8 +345,8 @@ def test_a_verification_that_is_still_at_work_is_reported_and_left_alone(
 ) -> None:
     observe(aws)
     run = complete(db, 30 * HOUR)
-    stage.invoke(TASK)
-    answer = stage.invoke(TASK, NOON + DAY)
+    stage.run(TASK)
+    answer = stage.run(TASK, NOON + DAY)
     assert (answer["items"], answer["detail"]["unanswered"]) == (0, 1)
     assert (statuses(db), asked(runpod)) == ({str(run): "requested"}, [str(run)])
 
@@ -357,9 +357,9 @@ def test_a_verification_has_its_time_to_the_second(
 ) -> None:
     observe(aws)
     complete(db, 30 * HOUR)
-    stage.invoke(TASK)
+    stage.run(TASK)
     runpod.tell(next(iter(runpod.jobs)), "FAILED")
-    answer = stage.invoke(TASK, NOON + HOUR + late, force=True)
+    answer = stage.run(TASK, NOON + HOUR + late, force=True)
     assert (answer["items"], answer["detail"]["unanswered"]) == (overdue, overdue)
 
 
@@ -370,7 +370,7 @@ def test_a_verification_is_asked_for_again_for_three_days_and_no_longer(
     run = complete(db, 2 * DAY)
     unanswered = []
     for days in range(6):
-        unanswered.append(stage.invoke(TASK, NOON + days * DAY)["detail"]["unanswered"])
+        unanswered.append(stage.run(TASK, NOON + days * DAY)["detail"]["unanswered"])
         runpod.tell(list(runpod.jobs)[-1], "FAILED")
     assert (unanswered, asked(runpod)) == ([0, 1, 1, 1, 0, 0], [str(run)] * 4)
 
@@ -380,10 +380,10 @@ def test_a_verification_of_a_run_whose_data_is_gone_is_not_asked_for_again(
 ) -> None:
     observe(aws)
     complete(db, 30 * HOUR)
-    stage.invoke(TASK)
+    stage.run(TASK)
     runpod.tell(next(iter(runpod.jobs)), "FAILED")
     db.execute("UPDATE forecasts.forecast_runs SET status = 'deleted'")
-    assert stage.invoke(TASK, NOON + DAY)["detail"]["unanswered"] == 0
+    assert stage.run(TASK, NOON + DAY)["detail"]["unanswered"] == 0
 
 
 def test_a_job_that_runpod_does_not_tell_of_keeps_no_other_from_its_verification(
@@ -391,10 +391,10 @@ def test_a_job_that_runpod_does_not_tell_of_keeps_no_other_from_its_verification
 ) -> None:
     observe(aws, until=NOON + DAY)
     old = complete(db, 40 * HOUR)
-    stage.invoke(TASK)
+    stage.run(TASK)
     new = complete(db, 10 * HOUR)
     runpod.faults.add(Fault(matching="/status", status=500))
-    answer = stage.invoke(TASK, NOON + DAY)
+    answer = stage.run(TASK, NOON + DAY)
     assert (answer["items"], answer["detail"]["unanswered"]) == (1, 1)
     assert asked(runpod) == [str(old), str(new)]
 
@@ -404,10 +404,10 @@ def test_a_result_that_comes_while_runpod_is_asked_ends_the_verification(
 ) -> None:
     observe(aws)
     run = complete(db, 30 * HOUR)
-    stage.invoke(TASK)
+    stage.run(TASK)
     runpod.tell(next(iter(runpod.jobs)), "COMPLETED")
     runpod.during = lambda: result(db, run)
-    assert stage.invoke(TASK, NOON + DAY)["items"] == 0
+    assert stage.run(TASK, NOON + DAY)["items"] == 0
     assert (statuses(db), asked(runpod)) == ({str(run): "requested"}, [str(run)])
 
 
@@ -416,9 +416,9 @@ def test_unanswered_verifications_without_time_are_left_to_a_continuation(
 ) -> None:
     observe(aws)
     complete(db, 30 * HOUR)
-    stage.invoke(TASK)
+    stage.run(TASK)
     runpod.tell(next(iter(runpod.jobs)), "FAILED")
-    assert stage.invoke(TASK, NOON + DAY, seconds=10)["more"] is True
+    assert stage.run(TASK, NOON + DAY, seconds=10)["more"] is True
     assert [answer["items"] for answer in stage.deliver(NOON + DAY)] == [1]
 
 
@@ -429,7 +429,7 @@ def test_the_request_is_in_the_table_before_runpod_hears_of_it(
     run = complete(db, 30 * HOUR)
     seen: list[dict[str, str]] = []
     runpod.during = lambda: seen.append(statuses(db))
-    stage.invoke(TASK)
+    stage.run(TASK)
     assert seen == [{str(run): "unconfirmed"}]
 
 
@@ -440,7 +440,7 @@ def test_an_id_survives_a_database_that_goes_away_while_runpod_answers(
     run = complete(db, 30 * HOUR)
     runpod.during = lambda: lose_session(dsn)
     with pytest.raises(psycopg.OperationalError):
-        stage.invoke(TASK)
+        stage.run(TASK)
     assert statuses(db) == {str(run): "requested"}
 
 
@@ -449,7 +449,7 @@ def test_two_runs_at_once_ask_for_each_once(
 ) -> None:
     observe(aws)
     runs = [complete(db, (25 + number) * HOUR, model="nowcast") for number in range(20)]
-    answers = two_at_once(dsn, stage.invokes, TASK, NOON, NOON + 15 * HOUR)
+    answers = two_at_once(dsn, stage.aws, TASK, NOON, NOON + 15 * HOUR)
     assert sorted(asked(runpod), key=str) == sorted(map(str, runs))
     assert [answer["status"] for answer in answers] == ["succeeded", "succeeded"]
     assert sum(answer["items"] for answer in answers) == 20
@@ -461,7 +461,7 @@ def test_a_run_without_time_leaves_the_rest_to_a_continuation(
     observe(aws)
     run = complete(db, 30 * HOUR)
     canary(db, expecting(True))
-    assert stage.invoke(TASK, seconds=10)["more"] is True  # no more than the margin
+    assert stage.run(TASK, seconds=10)["more"] is True  # no more than the margin
     assert mismatches(db) == []
     assert [answer["items"] for answer in stage.deliver()] == [1]
     assert (asked(runpod), len(mismatches(db))) == ([str(run)], 1)
@@ -473,5 +473,5 @@ def test_a_run_for_a_past_day_verifies_what_that_day_would_have(
     observe(aws, NOON - 6 * DAY)
     then = complete(db, 30 * HOUR + 3 * DAY)
     complete(db, 30 * HOUR)
-    stage.invoke(TASK, reference_time=(NOON - 3 * DAY).isoformat())
+    stage.run(TASK, reference_time=(NOON - 3 * DAY).isoformat())
     assert asked(runpod) == [str(then)]

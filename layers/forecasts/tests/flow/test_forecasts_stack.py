@@ -14,12 +14,12 @@ import urllib3
 
 from samples.forecasts import load_story
 from signalbox.engine_pack import registry_of
+from signalbox.testing.rows import runs_of
 from signalbox_laptop.aws import client
 from signalbox_laptop.home import StackState
 from signalbox_laptop.up import StackOptions, down, up
 from tests.support.events import EVENTS, function_of
 from tests.support.laptop import control, quiet
-from tests.support.ledger_rows import runs_of
 
 # The demo's instant, for which the story is told.
 AT = datetime(2026, 1, 5, 2, 30, tzinfo=UTC)

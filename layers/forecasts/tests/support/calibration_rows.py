@@ -7,8 +7,8 @@ from uuid import UUID
 
 import psycopg
 
+from signalbox.testing.stage import NOON
 from tests.support import forecast_rows as rows
-from tests.support.stage import NOON
 
 SECOND = timedelta(seconds=1)
 

@@ -15,8 +15,7 @@ from urllib.parse import unquote
 from xml.sax.saxutils import escape
 
 from forecasts.sources.gfs import HOURS
-from signalbox_laptop.lambda_api.http_server import Request, Response
-from tests.support.stand_in import StandIn
+from signalbox.testing.stand_in import Request, Response, StandIn
 
 PAGE = 1000
 CHANNELS = range(1, 17)  # of GOES, a file each
@@ -60,7 +59,7 @@ class _MirrorServer(StandIn):
         self.signed = False
         super().__init__()
 
-    def _answer(self, request: Request) -> Response:
+    def answer(self, request: Request) -> Response:
         self.calls.append(request.target)
         self.signed = self.signed or "Authorization" in request.headers
         if self.failing:
