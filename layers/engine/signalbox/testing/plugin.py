@@ -95,3 +95,10 @@ def signalbox_stage(
     """A stage with the packs, logged in as functions are: its rights are those of `signalbox_writer`."""
     with Stage(log_in(signalbox_dsn, "writer"), signalbox_aws, db=signalbox_db) as stage:
         yield stage.with_packs(*signalbox_packs)
+
+
+@pytest.fixture
+def signalbox_immediate(signalbox_stage: Stage) -> Iterator[None]:
+    """Each job that the test submits runs as soon as its transaction has committed."""
+    with signalbox_stage.immediate():
+        yield

@@ -46,8 +46,7 @@ class Stage:
     def __init__(
         self, dsn: str, aws: AwsStandIn | None = None, *, db: psycopg.Connection[Any] | None = None, **settings: str
     ) -> None:
-        self.dsn = dsn
-        self._aws = aws
+        self.dsn, self._aws, self._settings = dsn, aws, settings
         environ = {"stack": "signalbox", "database_url": as_url(dsn)} | settings
         named = {f"SIGNALBOX_{name.upper()}": value for name, value in environ.items()}
         self.app = App.start(ChainMap(named | {"AWS_LAMBDA_LOG_STREAM_NAME": "log-stream"}, os.environ))
@@ -90,6 +89,13 @@ class Stage:
         """Return the same stage for a caller on another connection."""
         other = copy(self)
         other.db = db
+        return other
+
+    def again(self) -> Self:
+        """Return a stage that knows the same, with connections of its own, as another function has."""
+        other, resources = type(self)(self.dsn, self._aws, db=None, **self._settings), self.app.resources
+        known = replace(other.app.resources, tasks=resources.tasks, job_types=resources.job_types)
+        other.app = replace(other.app, resources=known)
         return other
 
     def _register(self, tasks: Iterable[Task], job_types: Iterable[JobType]) -> Self:
@@ -205,8 +211,8 @@ class Stage:
 
     @contextmanager
     def immediate(self) -> Iterator[None]:
-        """Drain the stage whenever a transaction of this process commits on the test's database."""
-        with drain.after_each_commit(self):
+        """Drain whenever a transaction of this process has committed on the test's database, in the same thread."""
+        with self.again() as worker, drain.after_each_commit(worker):
             yield
 
     # ---- its end
