@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from threading import Thread
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -13,7 +13,7 @@ from signalbox.errors import BackfillRefused, ParamsRefused, PayloadRefused, Tas
 from signalbox.testing.aws import AwsStandIn
 from signalbox.testing.rows import abandoned_run, count, runs_of, succeeded_run
 from signalbox.testing.stage import NOON, Stage
-from tests.support.tasks import TEST_TASKS
+from tests.support.at_once import at_once
 
 QUARTER = timedelta(minutes=15)
 DAY = timedelta(days=1)
@@ -86,17 +86,10 @@ def test_no_more_slots_start_in_a_minute_than_the_rate_allows(stage: Stage, db: 
     assert len(stage.aws.invoked) == 4
 
 
-def test_two_drivers_at_once_start_no_slot_twice(stage: Stage, db: psycopg.Connection, dsn: str) -> None:
+def test_two_drivers_at_once_start_no_slot_twice(stage: Stage, db: psycopg.Connection) -> None:
     create(stage, hours=24, rate_per_minute=1)
     db.execute("UPDATE signalbox.backfills SET rate_per_minute = 1000")
-    stages = [Stage(dsn, stage.aws).with_tasks(*TEST_TASKS) for _ in range(4)]
-    drivers = [Thread(target=advance, args=(driver,)) for driver in stages]
-    for driver in drivers:
-        driver.start()
-    for driver in drivers:
-        driver.join()
-    for other in stages:
-        other.app.resources.database.close()
+    at_once(*(partial(advance, stage.another()) for _ in range(4)))
     started = [payload["reference_time"] for payload in stage.aws.payloads]
     assert len(started) == 96
     assert len(set(started)) == 96

@@ -39,14 +39,12 @@ def test_pruning_goes_on_in_batches_and_stops_at_the_end_of_its_budget(stage: St
     assert count(db, "signalbox.job_history WHERE job_type = 'note_run'") == 0
 
 
-def test_a_disabled_task_keeps_its_history_as_long_as_an_enabled_one(
-    dsn: str, stage: Stage, db: psycopg.Connection
-) -> None:
+def test_a_disabled_task_keeps_its_history_as_long_as_an_enabled_one(stage: Stage, db: psycopg.Connection) -> None:
     now = datetime.now(UTC)
     for age in (100, 29):
         succeeded_run(db, "reconcile_slots", now - age * DAY, ago=age * DAY)
-    with Stage(dsn, stage.aws, disabled_tasks="reconcile_slots") as other:
-        assert other.run("prune_history", now)["items"] == 1
+    other = stage.another(disabled_tasks="reconcile_slots")
+    assert other.run("prune_history", now)["items"] == 1
     assert len(runs_of(db, "reconcile_slots")) == 1
 
 

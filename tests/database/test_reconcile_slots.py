@@ -11,7 +11,6 @@ import pytest
 from signalbox.errors import ParamsRefused
 from signalbox.testing.rows import abandoned_run, count, failed_run, missed_slot, runs_of, succeeded_run
 from signalbox.testing.stage import NOON, Stage
-from tests.support.tasks import TEST_TASKS
 
 HOUR = timedelta(hours=1)
 
@@ -174,19 +173,19 @@ def test_a_slot_that_could_not_overlap_runs_once_the_task_is_free(stage: Stage, 
 
 
 def test_slots_that_came_while_a_task_was_disabled_are_not_missed_once_it_is_on(
-    dsn: str, stage: Stage, db: psycopg.Connection
+    stage: Stage, db: psycopg.Connection
 ) -> None:
     succeeded_run(db, "catch_all", NOON - 3 * HOUR)
-    with Stage(dsn, stage.aws, disabled_tasks="catch_all").with_tasks(*TEST_TASKS) as other:
-        for age in (2, 1, 0):
-            other.run("catch_all", NOON, scheduled_time=(NOON - age * HOUR).isoformat())
+    other = stage.another(disabled_tasks="catch_all")
+    for age in (2, 1, 0):
+        other.run("catch_all", NOON, scheduled_time=(NOON - age * HOUR).isoformat())
     reconcile(stage)
     assert missed(db, "catch_all") == []
 
 
-def test_a_task_that_is_disabled_misses_nothing(dsn: str, stage: Stage, db: psycopg.Connection) -> None:
+def test_a_task_that_is_disabled_misses_nothing(stage: Stage, db: psycopg.Connection) -> None:
     succeeded_run(db, "reconcile_slots", NOON - 4 * HOUR)
-    with Stage(dsn, stage.aws, disabled_tasks="sweep_runs,catch_all").with_tasks(*TEST_TASKS) as other:
-        succeeded_run(db, "catch_all", NOON - 4 * HOUR)
-        reconcile(other)
+    other = stage.another(disabled_tasks="sweep_runs,catch_all")
+    succeeded_run(db, "catch_all", NOON - 4 * HOUR)
+    reconcile(other)
     assert missed(db, "catch_all") == []

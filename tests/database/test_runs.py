@@ -12,10 +12,9 @@ from signalbox.errors import ParamsRefused, PayloadRefused, RunLost, SchemaMisma
 from signalbox.ledger import ledger
 from signalbox.ledger.context import Context, Done
 from signalbox.ledger.ledger import ClaimRequest, RunEnd, RunStatus, Slot, Trigger
-from signalbox.testing.aws import AwsStandIn
 from signalbox.testing.rows import abandoned_run, count, runs_of
 from signalbox.testing.stage import NOON, Stage
-from tests.support.tasks import TEST_TASKS, note_run
+from tests.support.tasks import note_run
 from tests.support.tasks.fail_once import Trouble
 
 EFFECTS = "CREATE TABLE effects (task text, slot timestamptz, now timestamptz, worker_id text)"
@@ -307,28 +306,24 @@ def test_params_that_a_task_does_not_take_leave_one_failed_row_however_often_the
     assert (row["status"], row["error"]["type"]) == ("failed", "ParamsRefused")
 
 
-def test_disabled_task_is_refused_to_a_backfill_with_a_row(
-    dsn: str, invokes: AwsStandIn, db: psycopg.Connection
-) -> None:
-    with (
-        Stage(dsn, invokes, disabled_tasks="note_run").with_tasks(*TEST_TASKS) as stage,
-        pytest.raises(TaskDisabled, match="is disabled"),
-    ):
+def test_disabled_task_is_refused_to_a_backfill_with_a_row(stage: Stage, db: psycopg.Connection) -> None:
+    stage = stage.another(disabled_tasks="note_run")
+    with pytest.raises(TaskDisabled, match="is disabled"):
         stage.run("note_run", origin={"trigger": "backfill"})
     assert [row["status"] for row in runs_of(db, "note_run")] == ["failed"]
 
 
-def test_disabled_task_runs_by_hand_to_its_end(dsn: str, invokes: AwsStandIn, db: psycopg.Connection) -> None:
-    with Stage(dsn, invokes, disabled_tasks="note_run").with_tasks(*TEST_TASKS) as stage:
-        assert stage.run("note_run")["status"] == "succeeded"
-        assert stage.run("note_run", force=True, origin={"trigger": "continuation"})["status"] == "succeeded"
+def test_disabled_task_runs_by_hand_to_its_end(stage: Stage) -> None:
+    stage = stage.another(disabled_tasks="note_run")
+    assert stage.run("note_run")["status"] == "succeeded"
+    assert stage.run("note_run", force=True, origin={"trigger": "continuation"})["status"] == "succeeded"
 
 
 def test_what_a_rule_fires_for_a_task_that_is_disabled_here_is_skipped_and_no_error(
-    dsn: str, invokes: AwsStandIn, db: psycopg.Connection
+    stage: Stage, db: psycopg.Connection
 ) -> None:
-    with Stage(dsn, invokes, disabled_tasks="note_run").with_tasks(*TEST_TASKS) as stage:
-        answer = stage.run("note_run", scheduled_time=NOON.isoformat())
+    stage = stage.another(disabled_tasks="note_run")
+    answer = stage.run("note_run", scheduled_time=NOON.isoformat())
     assert (answer["status"], answer["reason"]) == ("skipped", "the task is disabled in this stack")
     [row] = runs_of(db, "note_run")
     assert (row["status"], row["id"], row["ran"]) == ("skipped", answer["run_id"], False)

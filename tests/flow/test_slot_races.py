@@ -13,7 +13,6 @@ import pytest
 from signalbox.testing.rows import count, runs_of
 from signalbox.testing.stage import NOON, Stage
 from tests.support.crowd import deliver_at_once, one_worker
-from tests.support.tasks import TEST_TASKS
 
 # A worker stands in the middle of its transaction.
 HALF_WAY = """
@@ -93,11 +92,11 @@ def test_a_chain_of_continuations_works_through_a_million_rows_each_once(stage: 
     assert stage.run("mark_rows", NOON)["status"] == "skipped"
 
 
-def test_a_chain_ends_at_its_cap_and_says_so(stage: Stage, dsn: str, db: psycopg.Connection) -> None:
+def test_a_chain_ends_at_its_cap_and_says_so(stage: Stage, db: psycopg.Connection) -> None:
     db.execute("CREATE TABLE marks AS SELECT id, 0 AS marked FROM generate_series(1, 100) AS id")
-    with Stage(dsn, stage.aws, max_continuations="3").with_tasks(*TEST_TASKS) as capped:
-        capped.run("mark_rows", NOON, seconds=10)  # the margin is ten: no time for a single batch
-        answers = capped.deliver(seconds=10)
+    capped = stage.another(max_continuations="3")
+    capped.run("mark_rows", NOON, seconds=10)  # the margin is ten: no time for a single batch
+    answers = capped.deliver(seconds=10)
     assert [answer.get("reason") for answer in answers] == [
         None, None, "work is left after 3 continuations, the most that a slot may have",
     ]  # fmt: skip

@@ -6,13 +6,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import datetime
-from functools import partial
 from threading import Barrier
 from typing import Any
 
 import psycopg
 
-from signalbox.testing.aws import AwsStandIn
 from signalbox.testing.stage import Stage
 
 
@@ -33,11 +31,10 @@ def at_once(*acts: Callable[..., Any], dsn: str | None = None) -> list[Any]:
         return list(threads.map(run, acts))
 
 
-def two_at_once(dsn: str, aws: AwsStandIn, task: str, *at: datetime) -> list[dict[str, Any]]:
-    """Run a task of the pack at each instant, each on a stage of its own; return the answers, or the errors."""
-    with ExitStack() as opened:
-        stages = [opened.enter_context(Stage(dsn, aws, packs="forecasts")) for _ in at]
-        for stage in stages:
-            stage.app.resources.database.connection()
-        answers = at_once(*(partial(stage.run, task, instant) for stage, instant in zip(stages, at, strict=True)))
+def two_at_once(stage: Stage, task: str, first: datetime, second: datetime) -> list[dict[str, Any]]:
+    """Run a task at both instants, each on a stage of its own; return the answers, or the errors."""
+    other = stage.another()
+    for one in (stage, other):
+        one.app.resources.database.connection()
+    answers = at_once(lambda: stage.run(task, first), lambda: other.run(task, second))
     return [{"status": repr(answer)} if isinstance(answer, Exception) else answer for answer in answers]

@@ -10,7 +10,6 @@ import psycopg
 import pytest
 
 from signalbox.tasks import archive_dead_letters as archiving
-from signalbox.testing.aws import AwsStandIn
 from signalbox.testing.stage import NOON, Stage
 from tests.support.lock_waits import wait_for_no_lock
 
@@ -64,11 +63,11 @@ def test_what_is_open_stays_however_old(stage: Stage, db: psycopg.Connection, st
     assert left(db) == {id_}
 
 
-def test_the_retention_is_a_setting(dsn: str, db: psycopg.Connection, invokes: AwsStandIn) -> None:
+def test_the_retention_is_a_setting(stage: Stage, db: psycopg.Connection) -> None:
     kept = add(db, "resolved", 6 * DAY)
     add(db, "resolved", 8 * DAY)
-    with Stage(dsn, invokes, dead_letter_retention_days="7") as stage:
-        archive(stage)
+    stage = stage.another(dead_letter_retention_days="7")
+    archive(stage)
     assert left(db) == {kept}
 
 
@@ -111,13 +110,12 @@ def test_one_that_an_operator_holds_is_passed_by(stage: Stage, db: psycopg.Conne
     assert (left(db), archived(db)[0][0]) == ({held}, free)
 
 
-def test_two_runs_at_once_move_each_once(dsn: str, db: psycopg.Connection, invokes: AwsStandIn) -> None:
+def test_two_runs_at_once_move_each_once(stage: Stage, db: psycopg.Connection) -> None:
     for _ in range(40):
         add(db, "resolved", 40 * DAY)
 
     def work(day: int) -> int:
-        with Stage(dsn, invokes) as stage:
-            return int(archive(stage, NOON + day * DAY)["items"])
+        return int(archive(stage.another(), NOON + day * DAY)["items"])
 
     with ThreadPoolExecutor(2) as threads:
         assert sum(threads.map(work, (0, 1))) == 40

@@ -17,7 +17,6 @@ from signalbox.dead_letters.letters import triage
 from signalbox.errors import PayloadRefused
 from signalbox.jobs.dependency import Dependency
 from signalbox.operate.filters import DeadLetterFilter
-from signalbox.testing.aws import AwsStandIn
 from signalbox.testing.rows import select
 from signalbox.testing.sqs_events import (
     EVENT,
@@ -350,12 +349,11 @@ def test_a_lost_connection_costs_nothing(stage: Stage, dsn: str) -> None:
     assert len(letters(stage.db)) == 2
 
 
-def test_two_deliveries_at_once_make_one_row(stage: Stage, dsn: str, invokes: AwsStandIn) -> None:
+def test_two_deliveries_at_once_make_one_row(stage: Stage) -> None:
     records = [lane_message("garbage"), undelivered(), failed_invocation()]
 
     def work(_: int) -> list[str]:
-        with Stage(dsn, invokes) as worker:
-            return worker.consume(*records)
+        return stage.another().consume(*records)
 
     with ThreadPoolExecutor(4) as threads:
         assert list(threads.map(work, range(4))) == [[]] * 4

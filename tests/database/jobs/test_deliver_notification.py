@@ -64,10 +64,9 @@ def messengers(invokes: AwsStandIn, monkeypatch: pytest.MonkeyPatch) -> Iterator
 
 
 @pytest.fixture
-def stage(dsn: str, invokes: AwsStandIn, db: psycopg.Connection, messengers: Messengers) -> Iterator[Stage]:
+def stage(stage: Stage, messengers: Messengers) -> Stage:
     told = {"sender_address": SENDER, "notifications_topic_arn": TOPIC, "operators_topic_arn": OPERATORS}
-    with Stage(dsn, invokes, db=db, **told) as stage:
-        yield stage
+    return stage.another(**told)
 
 
 def submit(stage: Stage, channel: str, *recipients: str, **fields: Any) -> str:
@@ -140,12 +139,10 @@ def test_the_notifications_topic_may_be_named(stage: Stage, messengers: Messenge
     assert [asked["TopicArn"] for asked in messengers.published] == [TOPIC]
 
 
-def test_a_topic_that_keeps_the_order_gets_the_same_key_each_time(
-    dsn: str, invokes: AwsStandIn, db: psycopg.Connection, messengers: Messengers
-) -> None:
+def test_a_topic_that_keeps_the_order_gets_the_same_key_each_time(stage: Stage, messengers: Messengers) -> None:
     messengers.refusals.extend(["InternalError"])
-    with Stage(dsn, invokes, db=db, notifications_topic_arn=f"{TOPIC}.fifo") as stage:
-        job = go_on(stage, deliver(stage, "topic"))
+    stage = stage.another(notifications_topic_arn=f"{TOPIC}.fifo")
+    job = go_on(stage, deliver(stage, "topic"))
     [asked] = messengers.published
     assert job["status"] == "completed"
     assert asked["MessageDeduplicationId"] == f"{job['id']}-0"
@@ -236,11 +233,9 @@ def test_any_other_error_of_aws_may_pass(stage: Stage, messengers: Messengers, c
     assert go_on(stage, job)["status"] == "completed"
 
 
-def test_a_stack_without_a_sender_or_a_topic_says_so(
-    dsn: str, invokes: AwsStandIn, db: psycopg.Connection, messengers: Messengers
-) -> None:
-    with Stage(dsn, invokes, db=db) as stage:
-        mail, topic = deliver(stage, "email", "a@b.example", subject="s"), deliver(stage, "topic")
+def test_a_stack_without_a_sender_or_a_topic_says_so(stage: Stage, messengers: Messengers) -> None:
+    stage = stage.another(sender_address="", notifications_topic_arn="", operators_topic_arn="")
+    mail, topic = deliver(stage, "email", "a@b.example", subject="s"), deliver(stage, "topic")
     assert (mail["status"], topic["status"]) == ("failed", "failed")
     assert "SIGNALBOX_SENDER_ADDRESS" in mail["error_details"]["message"]
     assert "SIGNALBOX_NOTIFICATIONS_TOPIC_ARN" in topic["error_details"]["message"]

@@ -97,16 +97,14 @@ def new_secret(text: str) -> str:
 
 
 @pytest.fixture
-def post(dsn: str, invokes: AwsStandIn, db: psycopg.Connection, outside: str) -> Iterator[Post]:
-    with Stage(dsn, invokes, db=db, **WITHIN) as stage:
-        yield Post(stage, outside)
+def post(stage: Stage, outside: str) -> Post:
+    return Post(stage.another(**WITHIN), outside)
 
 
 @pytest.fixture
-def strict_post(dsn: str, invokes: AwsStandIn, db: psycopg.Connection, outside: str) -> Iterator[Post]:
+def strict_post(stage: Stage, outside: str) -> Post:
     """As a stack is deployed, but for http and the ports."""
-    with Stage(dsn, invokes, db=db, webhook_allow_http="on", webhook_ports="1-65535") as stage:
-        yield Post(stage, outside)
+    return Post(stage.another(webhook_allow_http="on", webhook_ports="1-65535"), outside)
 
 
 def is_signed(request: Received, key: bytes | str, within: float = 60) -> bool:
@@ -419,21 +417,17 @@ def test_the_next_address_is_tried_where_nobody_listens(post: Post, monkeypatch:
 
 
 def test_a_network_of_ours_may_be_refused_although_it_is_public(
-    dsn: str, invokes: AwsStandIn, db: psycopg.Connection, outside: str
+    stage: Stage, db: psycopg.Connection, outside: str
 ) -> None:
-    with (
-        Stage(dsn, invokes, db=db, **WITHIN, webhook_refused_networks="127.0.0.0/8") as stage,
-        WebhookReceiver() as receiver,
-    ):
-        job = Post(stage, outside).deliver(receiver.url())
+    post = Post(stage.another(**WITHIN, webhook_refused_networks="127.0.0.0/8"), outside)
+    with WebhookReceiver() as receiver:
+        job = post.deliver(receiver.url())
         assert (job["status"], receiver.connections) == ("failed", 0)
 
 
-def test_plain_http_and_odd_ports_are_for_stacks_that_say_so(
-    dsn: str, invokes: AwsStandIn, db: psycopg.Connection, outside: str
-) -> None:
-    with Stage(dsn, invokes, db=db, webhook_allowed_networks="127.0.0.0/8") as stage, WebhookReceiver() as receiver:
-        post = Post(stage, outside)
+def test_plain_http_and_odd_ports_are_for_stacks_that_say_so(stage: Stage, outside: str) -> None:
+    post = Post(stage.another(webhook_allowed_networks="127.0.0.0/8"), outside)
+    with WebhookReceiver() as receiver:
         plain, odd = post.deliver(receiver.url()), post.deliver(receiver.url(scheme="https"))
         assert receiver.connections == 0
     assert "SIGNALBOX_WEBHOOK_ALLOW_HTTP" in plain["error_details"]["message"]

@@ -168,13 +168,12 @@ def test_a_job_in_another_hand_is_passed_by(
 
 
 def test_two_dispatchers_at_once_send_each_job_once(
-    dsn: str, invokes: AwsStandIn, db: psycopg.Connection, lanes: AwsStandIn, now: datetime,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    stage: Stage, db: psycopg.Connection, lanes: AwsStandIn, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(dispatch_jobs, "BATCH", 7)
     jobs = [pending_job(db, now, lane=lane) for lane in Lane for _ in range(50)]
-    with Stage(dsn, invokes) as one, Stage(dsn, invokes) as other:
-        answers = at_once(lambda: one.run("dispatch_jobs", now), lambda: other.run("dispatch_jobs", now + MINUTE))
+    other = stage.another()
+    answers = at_once(lambda: stage.run("dispatch_jobs", now), lambda: other.run("dispatch_jobs", now + MINUTE))
     assert sum(answer["items"] for answer in answers) == len(jobs)
     assert sorted(message["job_id"] for message in lanes.take()) == sorted(jobs)
 

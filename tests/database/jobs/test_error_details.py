@@ -13,10 +13,8 @@ from psycopg import sql
 
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.error_details import conceal
-from signalbox.testing.aws import AwsStandIn
 from signalbox.testing.stage import NOON, Stage
-from tests.support.jobs import TEST_JOB_TYPES
-from tests.support.tasks import TEST_TASKS, note_run
+from tests.support.tasks import note_run
 
 MARKER = "marker-5e1d"
 TOLD = 'new row for relation "marked" violates check constraint "marked_amount_check" (23514, marked_amount_check)'
@@ -107,12 +105,9 @@ WAYS = [
 
 
 @pytest.fixture
-def stage(
-    writer: str, db: psycopg.Connection, invokes: AwsStandIn, capfd: pytest.CaptureFixture[str]
-) -> Iterator[Stage]:
+def stage(stage: Stage, capfd: pytest.CaptureFixture[str]) -> Stage:
     """With a log of its own, which begins once the test listens: it writes to where the first of its name did."""
-    with Stage(writer, invokes, db=db, stack=f"details-{uuid4().hex[:8]}") as stage:
-        yield stage.with_tasks(*TEST_TASKS).with_job_types(*TEST_JOB_TYPES)
+    return stage.another(stack=f"details-{uuid4().hex[:8]}")
 
 
 @pytest.fixture
@@ -170,11 +165,7 @@ def test_what_is_kept_is_message_state_and_constraint(
 @pytest.mark.usefixtures("marked")
 @pytest.mark.parametrize("way", WAYS)
 def test_a_failed_task_keeps_and_raises_nothing_of_the_row_that_failed(
-    stage: Stage,
-    db: psycopg.Connection,
-    way: Fail,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    stage: Stage, db: psycopg.Connection, way: Fail, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(note_run, "note_run", way)
     with pytest.raises(Exception) as caught:  # noqa: PT011 - each way has a type of its own
@@ -195,18 +186,13 @@ def test_an_error_of_the_engines_own_statements_quotes_no_row(stage: Stage) -> N
 
 @pytest.mark.usefixtures("marked", "lanes")
 def test_an_operator_may_ask_for_the_details(
-    writer: str,
-    invokes: AwsStandIn,
-    db: psycopg.Connection,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with Stage(writer, invokes, db=db, stack=f"details-{uuid4().hex[:8]}", database_error_details="on") as stage:
-        stage.with_tasks(*TEST_TASKS).with_job_types(*TEST_JOB_TYPES)
-        job = fail_job(stage, "do_nothing", in_the_log, monkeypatch)
-        monkeypatch.setattr(note_run, "note_run", on_a_connection_of_its_own)
-        with pytest.raises(psycopg.errors.CheckViolation, match=MARKER):
-            stage.run("note_run", NOON)
+    stage = stage.another(stack=f"details-{uuid4().hex[:8]}", database_error_details="on")
+    job = fail_job(stage, "do_nothing", in_the_log, monkeypatch)
+    monkeypatch.setattr(note_run, "note_run", on_a_connection_of_its_own)
+    with pytest.raises(psycopg.errors.CheckViolation, match=MARKER):
+        stage.run("note_run", NOON)
     assert f"DETAIL:  Failing row contains ({MARKER}, -1)." in job["error_details"]["message"]
     assert MARKER in "".join(capfd.readouterr())
 

@@ -23,7 +23,6 @@ from signalbox.testing.aws import AwsStandIn
 from signalbox.testing.sqs_events import PRUNING, failed_invocation
 from signalbox.testing.stage import Stage
 from tests.support.attempts import claim
-from tests.support.jobs import TEST_JOB_TYPES
 
 NOBODY = "00000000-0000-7000-8000-000000000000"
 
@@ -389,16 +388,13 @@ def test_figures_and_health_are_told(stage: Stage) -> None:
         stage.operate("show_statistics", job_type="obei")
 
 
-def test_each_change_is_told_on_the_stacks_bus_once_it_is_committed(
-    dsn: str, invokes: AwsStandIn, db: psycopg.Connection
-) -> None:
-    with Stage(dsn, invokes, db=db, event_bus="changes") as stage:
-        stage.with_job_types(*TEST_JOB_TYPES)
-        ids = ids_of(submit(stage, *[{"tenant": "acme"}] * 12))
-        stage.operate("cancel_jobs", tenant="acme")
-        invokes.away |= {"bus", "normal"}
-        [last] = ids_of(submit(stage, {}))
-        assert stage.status(last) == "queued", "who can't be told does not hold a job up"
+def test_each_change_is_told_on_the_stacks_bus_once_it_is_committed(stage: Stage, invokes: AwsStandIn) -> None:
+    stage = stage.another(event_bus="changes")
+    ids = ids_of(submit(stage, *[{"tenant": "acme"}] * 12))
+    stage.operate("cancel_jobs", tenant="acme")
+    invokes.away |= {"bus", "normal"}
+    [last] = ids_of(submit(stage, {}))
+    assert stage.status(last) == "queued", "who can't be told does not hold a job up"
     told = {(change["job_id"], change["status"]) for change in invokes.details}
     assert told == {(id_, status) for id_ in ids for status in ("queued", "cancelled")}
     assert {event["EventBusName"] for event in invokes.events} == {"changes"}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 
-import psycopg
 import pytest
 
 from signalbox.errors import Unavailable
@@ -15,17 +13,15 @@ from signalbox.packs.job_type import Lane
 from signalbox.publish.lanes import Lanes
 from signalbox.publish.publisher import messages_of
 from signalbox.submit.new_job import NewJob, Submitted
-from signalbox.testing.aws import AwsStandIn
 from signalbox.testing.sqs_events import sqs_event
 from signalbox.testing.stage import Stage
-from tests.support.jobs import TEST_JOB_TYPES, obeying
+from tests.support.jobs import obeying
 from tests.support.moto_lanes import MotoLanes
 
 
 @pytest.fixture
-def stage(writer: str, invokes: AwsStandIn, db: psycopg.Connection, queues: MotoLanes) -> Iterator[Stage]:
-    with Stage(writer, invokes, db=db, stack=queues.stack) as stage:
-        yield stage.with_job_types(*TEST_JOB_TYPES)
+def stage(stage: Stage, queues: MotoLanes) -> Stage:
+    return stage.another(stack=queues.stack)
 
 
 def lanes_of(stage: Stage) -> Lanes:

@@ -8,7 +8,6 @@ from typing import Any
 import psycopg
 import pytest
 
-from signalbox.testing.aws import AwsStandIn
 from signalbox.testing.rows import job, queued_job, running_job
 from signalbox.testing.stage import Stage
 from tests.support.at_once import at_once
@@ -65,12 +64,12 @@ def test_a_job_that_its_worker_is_writing_is_passed_by(stage: Stage, dsn: str, d
     assert health(db, beating, silent) == ["HEALTHY", "STALE"]
 
 
-def test_two_at_once_mark_each_job_once(dsn: str, invokes: AwsStandIn, db: psycopg.Connection) -> None:
+def test_two_at_once_mark_each_job_once(stage: Stage, db: psycopg.Connection) -> None:
     for _ in range(40):
         job_heard_of(db, 6 * MINUTE)
-    with Stage(dsn, invokes) as one, Stage(dsn, invokes) as other:
-        marked = at_once(
-            lambda: mark(one),
-            lambda: int(other.run("mark_stale", reference_time="2026-03-10T12:01:00Z")["items"]),
-        )
+    other = stage.another()
+    marked = at_once(
+        lambda: mark(stage),
+        lambda: int(other.run("mark_stale", reference_time="2026-03-10T12:01:00Z")["items"]),
+    )
     assert sum(marked) == 40

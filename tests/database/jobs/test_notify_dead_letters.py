@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -20,7 +19,6 @@ from signalbox.testing.sqs_events import undelivered
 from signalbox.testing.stage import NOON, Stage
 from tests.support.contexts import context_of
 from tests.support.dead_letters import add_letter, job_of, redrive
-from tests.support.jobs import TEST_JOB_TYPES
 
 TOPIC = "arn:aws:sns:us-east-1:123456789012:operators"
 INSERT = """
@@ -37,9 +35,8 @@ def topic(invokes: AwsStandIn) -> AwsStandIn:
 
 
 @pytest.fixture
-def stage(dsn: str, invokes: AwsStandIn, db: psycopg.Connection) -> Iterator[Stage]:
-    with Stage(dsn, invokes, db=db, operators_topic_arn=TOPIC) as stage:
-        yield stage.with_job_types(*TEST_JOB_TYPES)
+def stage(stage: Stage) -> Stage:
+    return stage.another(operators_topic_arn=TOPIC)
 
 
 def add(db: psycopg.Connection, kind: str, severity: str = "warning", number: int = 1, **fields: Any) -> None:
@@ -168,16 +165,15 @@ def test_what_comes_while_they_are_told_is_told_of_next(
 
 
 def test_without_a_topic_the_log_and_the_metric_tell(
-    dsn: str,
+    stage: Stage,
     db: psycopg.Connection,
     topic: AwsStandIn,
-    invokes: AwsStandIn,
     capsys: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     add(db, "one", "critical", number=2)
-    with Stage(dsn, invokes) as stage:
-        assert notify(stage)["items"] == 2
+    stage = stage.another(operators_topic_arn="")
+    assert notify(stage)["items"] == 2
     told = capsys.readouterr().out
     assert "dead_letters.noticed" in caplog.messages
     assert '"CriticalDeadLetters":[2.0]' in told

@@ -16,7 +16,6 @@ from botocore.exceptions import ClientError
 from signalbox.submit.insert import submit
 from signalbox.submit.new_job import NewJob
 from signalbox.tasks import prune_jobs
-from signalbox.testing.aws import AwsStandIn
 from signalbox.testing.rows import (
     blocked_job,
     count,
@@ -93,20 +92,18 @@ def test_a_job_goes_with_its_attempts_once_it_is_older_than_it_is_kept(
     assert count(db, "signalbox.job_executions") == 1
 
 
-def test_how_long_is_a_setting(dsn: str, invokes: AwsStandIn, db: psycopg.Connection, now: datetime) -> None:
+def test_how_long_is_a_setting(stage: Stage, db: psycopg.Connection, now: datetime) -> None:
     ended_job(db, now - 8 * DAY)
     kept = ended_job(db, now - 6 * DAY)
-    with Stage(dsn, invokes, job_retention_days="7") as stage:
-        stage.run("prune_jobs", now)
+    stage = stage.another(job_retention_days="7")
+    stage.run("prune_jobs", now)
     assert jobs_left(db) == {kept}
 
 
-def test_attempts_may_go_before_their_jobs(
-    dsn: str, invokes: AwsStandIn, db: psycopg.Connection, now: datetime
-) -> None:
+def test_attempts_may_go_before_their_jobs(stage: Stage, db: psycopg.Connection, now: datetime) -> None:
     old, new = ended_job(db, now - 8 * DAY), ended_job(db, now - 6 * DAY)
-    with Stage(dsn, invokes, execution_retention_days="7") as stage:
-        assert stage.run("prune_jobs", now)["items"] == 1
+    stage = stage.another(execution_retention_days="7")
+    assert stage.run("prune_jobs", now)["items"] == 1
     assert jobs_left(db) == {old, new}
     assert count(db, f"signalbox.job_executions WHERE job_id = '{old}'") == 0
 
@@ -250,11 +247,11 @@ def test_a_job_in_another_hand_is_passed_by(stage: Stage, dsn: str, db: psycopg.
     assert jobs_left(db) == {held}
 
 
-def test_two_at_once_share_the_work(dsn: str, invokes: AwsStandIn, db: psycopg.Connection, now: datetime) -> None:
+def test_two_at_once_share_the_work(stage: Stage, db: psycopg.Connection, now: datetime) -> None:
     for _ in range(100):
         ended_job(db, now - 31 * DAY)
-    with Stage(dsn, invokes) as one, Stage(dsn, invokes) as other:
-        answers = at_once(lambda: one.run("prune_jobs", now), lambda: other.run("prune_jobs", now + DAY))
+    other = stage.another()
+    answers = at_once(lambda: stage.run("prune_jobs", now), lambda: other.run("prune_jobs", now + DAY))
     assert sum(answer["items"] for answer in answers) == 200
     assert jobs_left(db) == set()
 
@@ -281,15 +278,15 @@ def test_audit_rows_go_after_a_year(stage: Stage, db: psycopg.Connection, now: d
 
 @pytest.mark.parametrize("partitioned", [False, True])
 def test_what_is_pruned_is_archived_before(
-    dsn: str, invokes: AwsStandIn, db: psycopg.Connection, now: datetime, bucket: Bucket, partitioned: bool
+    stage: Stage, db: psycopg.Connection, now: datetime, bucket: Bucket, partitioned: bool
 ) -> None:
     if partitioned:
         past_partition(db, "job_executions", 6)
     old = ended_job(db, now - 40 * DAY)
     ended_job(db, now - 29 * DAY)
     note(db, now - 366 * DAY)
-    with Stage(dsn, invokes, archive_bucket=bucket.name) as stage:
-        assert stage.run("prune_jobs", now)["items"] == 3
+    stage = stage.another(archive_bucket=bucket.name)
+    assert stage.run("prune_jobs", now)["items"] == 3
     lines = bucket.lines()
     assert [line["table"] for line in lines] == ["audit_log", "jobs", "job_executions"]
     assert [line["row"].get("id", line["row"].get("job_id")) for line in lines[1:]] == [old, old]
@@ -298,14 +295,15 @@ def test_what_is_pruned_is_archived_before(
 
 
 def test_nothing_is_pruned_that_the_archive_did_not_take(
-    dsn: str, invokes: AwsStandIn, db: psycopg.Connection, now: datetime, bucket: Bucket
+    stage: Stage, db: psycopg.Connection, now: datetime, bucket: Bucket
 ) -> None:
     past_partition(db, "job_executions", 8)
     old = ended_job(db, now - 52 * DAY)
-    with Stage(dsn, invokes, archive_bucket="there-is-no-such-bucket") as stage, pytest.raises(ClientError):
+    stage = stage.another(archive_bucket="there-is-no-such-bucket")
+    with pytest.raises(ClientError):
         stage.run("prune_jobs", now)
     assert jobs_left(db) == {old}
-    with Stage(dsn, invokes, archive_bucket=bucket.name) as stage:
-        stage.run("prune_jobs", now, force=True)
+    stage = stage.another(archive_bucket=bucket.name)
+    stage.run("prune_jobs", now, force=True)
     assert [line["table"] for line in bucket.lines()] == ["jobs", "job_executions"]
     assert jobs_left(db) == set()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -15,7 +14,7 @@ from signalbox.submit.new_job import NewJob
 from signalbox.testing.aws import AwsStandIn
 from signalbox.testing.stage import Stage
 from tests.support.contexts import context_of
-from tests.support.jobs import TEST_JOB_TYPES, obeying
+from tests.support.jobs import obeying
 
 FAILING = obeying("fail_for_good")
 
@@ -26,9 +25,8 @@ def bus(invokes: AwsStandIn) -> AwsStandIn:
 
 
 @pytest.fixture
-def stage(dsn: str, invokes: AwsStandIn, db: psycopg.Connection) -> Iterator[Stage]:
-    with Stage(dsn, invokes, db=db, event_bus="changes") as stage:
-        yield stage.with_job_types(*TEST_JOB_TYPES)
+def stage(stage: Stage) -> Stage:
+    return stage.another(event_bus="changes")
 
 
 def told(bus: AwsStandIn) -> list[tuple[str, str]]:

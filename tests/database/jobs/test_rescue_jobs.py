@@ -228,15 +228,13 @@ def test_a_worker_in_the_middle_of_finishing_keeps_its_job(stage: Stage, dsn: st
     assert [row["status"] for row in attempts(db, lost)] == ["completed"]
 
 
-def test_two_rescuers_at_once_take_each_job_back_once(
-    dsn: str, invokes: AwsStandIn, lanes: AwsStandIn, db: psycopg.Connection
-) -> None:
+def test_two_rescuers_at_once_take_each_job_back_once(stage: Stage, lanes: AwsStandIn, db: psycopg.Connection) -> None:
     lost = [running_job(db, lease=GONE, attempt=1 + place % 3) for place in range(60)]
-    with Stage(dsn, invokes) as one, Stage(dsn, invokes) as other:
-        rescued = at_once(
-            lambda: rescue(one),
-            lambda: int(other.run("rescue_jobs", force=True, reference_time="2026-03-10T12:01:00Z")["items"]),
-        )
+    other = stage.another()
+    rescued = at_once(
+        lambda: rescue(stage),
+        lambda: int(other.run("rescue_jobs", force=True, reference_time="2026-03-10T12:01:00Z")["items"]),
+    )
     assert sum(rescued) == 60
     assert sorted(set(statuses(db, *lost))) == ["failed", "pending"]
     assert len(dead_letters(db)) == 20

@@ -13,7 +13,6 @@ from psycopg.rows import dict_row
 
 from signalbox.stats.histogram import BUCKETS
 from signalbox.tasks.roll_up_metrics import stretches
-from signalbox.testing.aws import AwsStandIn
 from signalbox.testing.rows import (
     count,
     dead_letter,
@@ -208,11 +207,11 @@ def test_one_bad_attempt_does_not_spoil_the_count(stage: Stage, db: psycopg.Conn
     assert (row["completed"], row["waited_ms"], sum(row["waits"])) == (2, 5, 2)
 
 
-def test_two_at_once_count_as_one(dsn: str, invokes: AwsStandIn, db: psycopg.Connection) -> None:
+def test_two_at_once_count_as_one(stage: Stage, db: psycopg.Connection) -> None:
     for place in range(200):
         execution(db, NOON - place * 5 * SECOND, ms=place)
-    with Stage(dsn, invokes) as one, Stage(dsn, invokes) as other:
-        answers = at_once(lambda: roll_up(one), lambda: roll_up(other, AT + 5 * MINUTE))
+    other = stage.another()
+    answers = at_once(lambda: roll_up(stage), lambda: roll_up(other, AT + 5 * MINUTE))
     assert all(isinstance(answer, int) for answer in answers), answers
     assert sums(db, "completed") == {"minute": 200, "hour": 200, "day": 200}
 

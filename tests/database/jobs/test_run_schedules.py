@@ -15,7 +15,7 @@ from signalbox.operate.audit import Actor
 from signalbox.testing.aws import AwsStandIn
 from signalbox.testing.rows import count
 from signalbox.testing.stage import NOON, Stage
-from tests.support.jobs import CATALOGUE, TEST_JOB_TYPES
+from tests.support.jobs import CATALOGUE
 from tests.support.lock_waits import overlapping
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -210,12 +210,12 @@ def test_more_than_a_batch_is_due_at_once_and_the_broken_are_in_the_way_of_none(
     assert len(jobs(db)) == 230 - broken
 
 
-def test_two_runs_at_once_submit_once(dsn: str, stage: Stage, invokes: AwsStandIn, db: psycopg.Connection) -> None:
+def test_two_runs_at_once_submit_once(stage: Stage, db: psycopg.Connection) -> None:
     made = make(db, catch_up="all")
 
     def another(at: datetime) -> int:
-        with Stage(dsn, invokes).with_job_types(*TEST_JOB_TYPES) as worker:
-            return int(run(worker, at)["items"])
+        worker = stage.another()
+        return int(run(worker, at)["items"])
 
     # Nobody can store a job for now: the first run holds the schedule and waits, and then the second one comes.
     _, items = overlapping(

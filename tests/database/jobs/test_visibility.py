@@ -13,7 +13,6 @@ from signalbox.testing.aws import AwsStandIn
 from signalbox.testing.sqs_events import sqs_event
 from signalbox.testing.stage import Stage
 from signalbox.worker import driver, visibility
-from tests.support.jobs import TEST_JOB_TYPES
 from tests.support.moto_lanes import MotoLanes
 from tests.support.outage import away
 
@@ -41,16 +40,16 @@ def find_no_database(stage: Stage, receives: int) -> None:
 
 
 def test_they_are_in_their_lane_again(
-    writer: str, invokes: AwsStandIn, db: psycopg.Connection, queues: MotoLanes, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, db: psycopg.Connection, queues: MotoLanes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(visibility, "FIRST_SECONDS", 0)
-    with Stage(writer, invokes, db=db, stack=queues.stack) as stage:
-        submitted = stage.with_job_types(*TEST_JOB_TYPES).submit_all(["do_nothing"] * 12)
-        stage.app.resources.publisher.send(messages_of(submitted))
-        event = taken(queues, 12)
-        assert queues.receive("normal") == []
-        with away(db), pytest.raises(DatabaseUnavailable):
-            stage.work(event=event)
+    stage = stage.another(stack=queues.stack)
+    submitted = stage.submit_all(["do_nothing"] * 12)
+    stage.app.resources.publisher.send(messages_of(submitted))
+    event = taken(queues, 12)
+    assert queues.receive("normal") == []
+    with away(db), pytest.raises(DatabaseUnavailable):
+        stage.work(event=event)
     assert {message["job_id"] for message in queues.receive("normal")} == {job.id for job in submitted}
 
 

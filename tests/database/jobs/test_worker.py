@@ -313,7 +313,7 @@ def test_a_transactional_job_whose_connection_breaks_is_tried_again(stage: Stage
     assert noted(stage) == [beside]
 
 
-def test_a_late_worker_can_not_finish_a_rescued_job(stage: Stage, dsn: str) -> None:
+def test_a_late_worker_can_not_finish_a_rescued_job(stage: Stage) -> None:
     """The job's lease is another's by the time that its effects would be committed."""
     job_id = stage.submit("note_job")
     stage.db.execute(

@@ -91,12 +91,12 @@ class Stage:
         other.db = db
         return other
 
-    def again(self) -> Self:
-        """Return a stage that knows the same, with connections of its own, as another function has."""
-        other, resources = type(self)(self.dsn, self._aws, db=None, **self._settings), self.app.resources
-        known = replace(other.app.resources, tasks=resources.tasks, job_types=resources.job_types)
-        other.app = replace(other.app, resources=known)
-        return other
+    def another(self, **settings: str) -> Stage:
+        """Return a stage that knows the same, on connections of its own, with further settings; it closes with this."""
+        other = Stage(self.dsn, self._aws, db=self.db, **self._settings | settings)
+        known, resources = self.app.resources, other.app.resources
+        other.app = replace(other.app, resources=replace(resources, tasks=known.tasks, job_types=known.job_types))
+        return self._opened.enter_context(other)
 
     def _register(self, tasks: Iterable[Task], job_types: Iterable[JobType]) -> Self:
         resources = self.app.resources
@@ -212,7 +212,8 @@ class Stage:
     @contextmanager
     def immediate(self) -> Iterator[None]:
         """Drain whenever a transaction of this process has committed on the test's database, in the same thread."""
-        with self.again() as worker, drain.after_each_commit(worker):
+        # The worker is another function; and the caller's connection may be in a transaction when another one commits.
+        with psycopg.connect(self.dsn, autocommit=True) as db, drain.after_each_commit(self.another().beside(db)):
             yield
 
     # ---- its end

@@ -114,9 +114,9 @@ def test_a_second_run_files_nothing_twice(stage: Stage, db: psycopg.Connection) 
     assert filed(db, one) == {(YESTERDAY, "api"): (5, 3, 0)}
 
 
-def test_two_runs_at_once_file_each_period_once(stage: Stage, db: psycopg.Connection, dsn: str) -> None:
+def test_two_runs_at_once_file_each_period_once(stage: Stage, db: psycopg.Connection) -> None:
     many(db, 3000)
-    answers = two_at_once(dsn, stage.aws, "aggregate_usage", ONE, ONE + DAY)
+    answers = two_at_once(stage, "aggregate_usage", ONE, ONE + DAY)
     assert [answer["status"] for answer in answers] == ["succeeded"] * 2
     assert count(db, "forecasts.usage_history WHERE date = '2026-03-09'") == 3000
     assert db.execute("SELECT sum(api_calls) FROM forecasts.usage_history").fetchone() == (3000 * 3001 / 2,)
@@ -157,7 +157,7 @@ def test_a_row_held_for_long_is_reported_and_left_to_the_next_run_and_its_day(
     assert filed(db, one) == {(YESTERDAY, "api"): (5000, 3, 0)}
 
 
-def test_a_crash_between_pages_loses_and_doubles_nothing(stage: Stage, db: psycopg.Connection, dsn: str) -> None:
+def test_a_crash_between_pages_loses_and_doubles_nothing(stage: Stage, db: psycopg.Connection) -> None:
     """What a page files and what it sets to zero is one statement: a constraint that ends the run shows it."""
     many(db, 250)
     db.execute("ALTER TABLE forecasts.usage_history ADD CONSTRAINT trouble CHECK (source <> 'source-200')")

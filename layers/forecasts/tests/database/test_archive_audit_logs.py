@@ -306,29 +306,29 @@ def test_records_deleted_by_hand_after_a_plan_was_made_leave_it_empty_and_no_obj
 
 
 def test_a_worker_that_comes_late_with_a_plan_changes_nothing(
-    stage: Stage, dsn: str, aws: Aws, db: psycopg.Connection, front: S3Front
+    stage: Stage, aws: Aws, db: psycopg.Connection, front: S3Front
 ) -> None:
     """It has fetched the records, and while it uploads them another archives them."""
     log(db, NOON - 2 * YEAR, 3)
-    with Stage(dsn, stage.aws, packs="forecasts") as other:
+    other = stage.another()
 
-        def overtake(asked: Request) -> None:
-            if asked.method == "PUT":
-                front.passed = lambda _: None
-                context = context_of(other, TASK, NOON)
-                assert archive_audit_logs.archive_audit_logs(context).items == 3
+    def overtake(asked: Request) -> None:
+        if asked.method == "PUT":
+            front.passed = lambda _: None
+            context = context_of(other, TASK, NOON)
+            assert archive_audit_logs.archive_audit_logs(context).items == 3
 
-        front.passed = overtake
-        assert stage.run(TASK)["items"] == 0
+    front.passed = overtake
+    assert stage.run(TASK)["items"] == 0
     assert (ids(db), archived_ids(aws)) == ([], [1, 2, 3])
     assert [row[3] for row in archives(db)] == [3]
 
 
 def test_two_runs_at_once_store_each_record_once(
-    stage: Stage, dsn: str, aws: Aws, db: psycopg.Connection, small_objects: None
+    stage: Stage, aws: Aws, db: psycopg.Connection, small_objects: None
 ) -> None:
     log(db, NOON - 3 * YEAR, 30)
-    answers = two_at_once(dsn, stage.aws, TASK, NOON - DAY, NOON)
+    answers = two_at_once(stage, TASK, NOON - DAY, NOON)
     done = [answer["items"] for answer in answers if answer["status"] == "succeeded"]
     assert sum(done) == 30
     assert Counter(archived_ids(aws)) == Counter(range(1, 31))

@@ -143,11 +143,9 @@ def test_a_crash_after_the_messages_and_before_the_commit_sends_them_again(
     assert {body["watchpoint_id"] for body in queue.bodies} == {str(id_) for id_ in archived(db)}
 
 
-def test_two_runs_at_once_archive_each_watchpoint_once(
-    stage: Stage, db: psycopg.Connection, queue: AwsStandIn, dsn: str
-) -> None:
+def test_two_runs_at_once_archive_each_watchpoint_once(stage: Stage, db: psycopg.Connection, queue: AwsStandIn) -> None:
     many(db, 450)
-    answers = two_at_once(dsn, stage.aws, "archive_watchpoints", NOON, NOON - timedelta(minutes=15))
+    answers = two_at_once(stage, "archive_watchpoints", NOON, NOON - timedelta(minutes=15))
     assert [answer["status"] for answer in answers] == ["succeeded"] * 2
     assert sum(answer["items"] for answer in answers) == 450
     assert (len(archived(db)), len(audited(db)), len(queue.bodies)) == (450, 450, 450)

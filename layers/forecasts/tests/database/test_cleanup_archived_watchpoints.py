@@ -127,9 +127,9 @@ def test_a_crash_between_notifications_and_watchpoints_leaves_the_watchpoints_to
     assert names(db) == []
 
 
-def test_two_runs_at_once_delete_each_once(stage: Stage, dsn: str, db: psycopg.Connection, organization: UUID) -> None:
+def test_two_runs_at_once_delete_each_once(stage: Stage, db: psycopg.Connection, organization: UUID) -> None:
     add_many(db, organization, 2000, 8000)
-    answers = two_at_once(dsn, stage.aws, TASK, NOON - DAY, NOON)
+    answers = two_at_once(stage, TASK, NOON - DAY, NOON)
     third = stage.run(TASK, NOON + DAY)  # what one left to the other while it was at it
     assert sum(answer["items"] for answer in [*answers, third]) == 2000
     assert (set(names(db)), count(db, NOTIFICATIONS)) == ({"active"}, 16_000)

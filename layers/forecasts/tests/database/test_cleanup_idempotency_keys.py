@@ -89,10 +89,10 @@ def test_a_key_that_somebody_holds_is_left_and_not_waited_for(
     assert keys(db) == ["held"]
 
 
-def test_two_runs_at_once_delete_each_key_once(stage: Stage, dsn: str, db: psycopg.Connection) -> None:
+def test_two_runs_at_once_delete_each_key_once(stage: Stage, db: psycopg.Connection) -> None:
     for number in range(10):
         add_many(db, 4000, NOON - 3 * DAY, f"old{number}")
-    answers = two_at_once(dsn, stage.aws, TASK, NOON - DAY, NOON)
+    answers = two_at_once(stage, TASK, NOON - DAY, NOON)
     assert [answer["status"] for answer in answers] == ["succeeded"] * 2
     assert sum(answer["items"] for answer in answers) == 40_000
     assert keys(db) == []

@@ -71,9 +71,9 @@ def test_one_that_somebody_holds_is_left_and_not_waited_for(stage: Stage, dsn: s
     assert texts(db) == ["held"]
 
 
-def test_two_runs_at_once_delete_each_once(stage: Stage, dsn: str, db: psycopg.Connection) -> None:
+def test_two_runs_at_once_delete_each_once(stage: Stage, db: psycopg.Connection) -> None:
     add_many(db, 5000, 25_000, NOON - 200 * DAY)
-    answers = two_at_once(dsn, stage.aws, TASK, NOON - DAY, NOON)
+    answers = two_at_once(stage, TASK, NOON - DAY, NOON)
     assert sum(answer["items"] for answer in answers) == 5000
     assert (count(db, NOTIFICATIONS), count(db, DELIVERIES)) == (25_000, 50_000)
 

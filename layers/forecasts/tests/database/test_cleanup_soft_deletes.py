@@ -209,10 +209,10 @@ def test_a_crash_before_the_last_half_leaves_no_trace_of_what_did_not_happen(
     assert [row["status"] for row in runs_of(db, TASK)] == ["failed", "succeeded"]
 
 
-def test_two_runs_at_once_delete_each_once(stage: Stage, dsn: str, db: psycopg.Connection) -> None:
+def test_two_runs_at_once_delete_each_once(stage: Stage, db: psycopg.Connection) -> None:
     for number in range(8):
         furnished(db, f"{number}", times=300, deleted_at=LONG_AGO - 10 * DAY)
-    answers = two_at_once(dsn, stage.aws, TASK, NOON - DAY, NOON)
+    answers = two_at_once(stage, TASK, NOON - DAY, NOON)
     assert [answer["status"] for answer in answers] == ["succeeded"] * 2
     third = stage.run(TASK, NOON + DAY)  # what one left to the other while it was at it
     assert sum(answer["items"] for answer in [*answers, third]) == 8

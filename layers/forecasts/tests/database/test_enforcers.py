@@ -83,9 +83,14 @@ def test_grace_ends_to_the_second(
 
 @both
 def test_the_days_of_grace_are_a_setting(
-    stage: Stage, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch, task: str, column: str, grace: timedelta,
+    stage: Stage,
+    db: psycopg.Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    task: str,
+    column: str,
+    grace: timedelta,
     reason: str,
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.setenv(f"FORECASTS_{column.split('_', maxsplit=1)[0].upper()}_GRACE_DAYS", "1")
     one = watchpoint(db, organization(db, plan="none", **{column: NOON - DAY}))
     stage.run(task)
@@ -124,7 +129,7 @@ def test_a_deleted_organisation_is_left_to_its_deletion(
 
 @both
 def test_two_runs_at_once_pause_and_note_each_watchpoint_once(
-    stage: Stage, db: psycopg.Connection, dsn: str, task: str, column: str, grace: timedelta, reason: str
+    stage: Stage, db: psycopg.Connection, task: str, column: str, grace: timedelta, reason: str
 ) -> None:
     owner = organization(db, plan="three", **{column: NOON - 2 * grace})
     db.execute(
@@ -132,7 +137,7 @@ def test_two_runs_at_once_pause_and_note_each_watchpoint_once(
         "SELECT %s, 'a place', 'tile-1' FROM generate_series(1, 1200)",
         (owner,),
     )
-    answers = two_at_once(dsn, stage.aws, task, NOON, NOON + DAY)
+    answers = two_at_once(stage, task, NOON, NOON + DAY)
     expected = 1200 if task == "enforce_payment_failure" else 1197
     assert [answer["status"] for answer in answers] == ["succeeded"] * 2
     assert sum(answer["items"] for answer in answers) == len(paused(db)) == len(audited(db)) == expected

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from threading import Barrier, Thread
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -19,13 +18,15 @@ from forecasts.runs import store
 from forecasts.runs.inference_payload import InferencePayload
 from forecasts.settings import ForecastSettings
 from forecasts.sources.gfs import MOST_LISTED
-from forecasts.tasks.poll_data import LONGEST, since_of
+from forecasts.tasks.poll_data import LONGEST, Params, poll_data, since_of
 from signalbox.errors import ParamsRefused, SettingsRefused
 from signalbox.testing.rows import abandoned_run
 from signalbox.testing.stage import NOON, Stage
 from signalbox_laptop.stand_ins.faults import Fault
 from stand_ins.runpod import RunPodStandIn
+from tests.support.at_once import at_once
 from tests.support.aws import Aws
+from tests.support.contexts import context_of
 from tests.support.forecast_rows import forecast_run
 from tests.support.upstream import CHANNELS, BucketListing, Files, IndexPages
 
@@ -568,14 +569,14 @@ def test_a_job_whose_run_was_given_up_meanwhile_is_cancelled(world: World) -> No
     assert [job["status"] for job in world.runpod.jobs.values()] == ["CANCELLED"]
 
 
-def test_pollers_at_once_trigger_each_run_once(world: World, dsn: str) -> None:
+def test_pollers_at_once_trigger_each_run_once(world: World) -> None:
     world.files.add_cycle(SIX)
     world.files.add_goes(*(NOON - n * 10 * MINUTE for n in range(1, 11)))
     world.files.add_mrms(*(NOON - n * 10 * MINUTE + MINUTE for n in range(1, 11)))
     failed = forecast_run(world.db, SIX - 6 * HOUR, status="failed", failure_reason="FAILED", retry_count=3)
     world.files.add_cycle(SIX - 6 * HOUR)
 
-    together(world, dsn, [{"force_retry": True, "backfill_hours": 24}] * 4)
+    together(world, [{"force_retry": True, "backfill_hours": 24}] * 4)
 
     stamps = [(payload.model, payload.run_timestamp) for payload in world.asked]
     assert (len(stamps), len(set(stamps))) == (12, 12)
@@ -641,26 +642,9 @@ def age(db: psycopg.Connection, by: timedelta) -> None:
     )
 
 
-def together(world: World, dsn: str, events: Sequence[dict[str, Any]]) -> None:
+def together(world: World, events: Sequence[dict[str, Any]]) -> None:
     """Each event by a poller of its own, in slots of their own, at once."""
-    gate = Barrier(len(events))
     # The task forbids overlap; here its own guard is to be seen, so each poller has no other before it.
-    with ExitStack() as stack:
-        stages = [stack.enter_context(Stage(dsn, world.stage.aws, packs="forecasts")) for _ in events]
-        pollers = [
-            Thread(target=_poll_unguarded, args=(stage, gate, event))
-            for stage, event in zip(stages, events, strict=True)
-        ]
-        for poller in pollers:
-            poller.start()
-        for poller in pollers:
-            poller.join()
-
-
-def _poll_unguarded(stage: Stage, gate: Barrier, event: dict[str, Any]) -> None:
-    from forecasts.tasks.poll_data import Params, poll_data
-    from tests.support.contexts import context_of
-
-    context = context_of(stage, "poll_data", NOON, Params(**event))
-    gate.wait()
-    poll_data(context)
+    contexts = [context_of(world.stage.another(), "poll_data", NOON, Params(**event)) for event in events]
+    answers = at_once(*(partial(poll_data, context) for context in contexts))
+    assert [answer for answer in answers if isinstance(answer, Exception)] == []

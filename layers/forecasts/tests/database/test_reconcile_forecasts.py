@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from threading import Barrier, Thread
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -18,6 +17,7 @@ from forecasts.tasks.reconcile_forecasts import NextStep, decide, reconcile_fore
 from signalbox.testing.stage import NOON, Stage
 from signalbox_laptop.stand_ins.faults import Fault
 from stand_ins.runpod import RunPodStandIn
+from tests.support.at_once import at_once
 from tests.support.contexts import context_of
 from tests.support.forecast_rows import forecast_run
 
@@ -374,14 +374,14 @@ def test_an_attempt_that_another_reconciling_is_giving_up_is_not_waited_for(worl
     assert (world.row(locked)[0], world.row(free)[0]) == ("running", "failed")
 
 
-def test_reconcilings_at_once_act_once_on_each_run(world: World, dsn: str) -> None:
+def test_reconcilings_at_once_act_once_on_each_run(world: World) -> None:
     failed = [world.run("FAILED") for _ in range(6)]
     hung = [world.run("IN_PROGRESS") for _ in range(6)]
     done = [world.run("COMPLETED") for _ in range(3)]
     lost = [world.run(None, external_id=f"expired-{n}", run_timestamp=NOON + n * MINUTE) for n in range(3)]
     unconfirmed = [world.run(None, run_timestamp=NOON - n * MINUTE) for n in range(1, 4)]
 
-    counts = together(world, dsn, 4)
+    counts = together(world, 4)
 
     assert counts == {"retried": 9, "timed_out": 6, "completed": 3, "unconfirmed": 3}
     assert [world.row(run)[0::3] for run in failed + lost] == [("running", 1)] * 9
@@ -426,23 +426,9 @@ def test_a_job_that_a_poll_of_a_past_slot_triggered_just_now_is_not_taken_for_hu
     assert world.row(fresh)[:2] == ("failed", "Timeout")
 
 
-def together(world: World, dsn: str, times: int) -> dict[str, int]:
+def together(world: World, times: int) -> dict[str, int]:
     """So many reconcilings at once, without the engine's guard; what they say that they did, added up."""
-    gate, counts = Barrier(times), list[dict[str, int]]()
-
-    def act(stage: Stage) -> None:
-        context = context_of(stage, "reconcile_forecasts", NOON)
-        gate.wait()
-        done = reconcile_forecasts(context)
-        counts.append(done.detail or {})
-
-    with ExitStack() as stack:
-        stages = [stack.enter_context(Stage(dsn, world.stage.aws, packs="forecasts")) for _ in range(times)]
-        threads = [Thread(target=act, args=(stage,)) for stage in stages]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert len(counts) == times
+    contexts = [context_of(world.stage.another(), "reconcile_forecasts", NOON) for _ in range(times)]
+    counts = [done.detail or {} for done in at_once(*(partial(reconcile_forecasts, context) for context in contexts))]
     names = {name for count in counts for name in count} - {"overtaken"}
     return {name: sum(count.get(name, 0) for count in counts) for name in names}

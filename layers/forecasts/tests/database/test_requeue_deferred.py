@@ -176,11 +176,9 @@ def test_a_crash_after_the_messages_and_before_the_commit_sends_them_again(
     assert {body["delivery_id"] for body in queue.bodies} == by_status(db)["pending"]
 
 
-def test_two_runs_at_once_send_each_delivery_once(
-    stage: Stage, db: psycopg.Connection, queue: AwsStandIn, dsn: str
-) -> None:
+def test_two_runs_at_once_send_each_delivery_once(stage: Stage, db: psycopg.Connection, queue: AwsStandIn) -> None:
     many(db, 450)
-    answers = two_at_once(dsn, stage.aws, "requeue_deferred", NOON, NOON + QUARTER)
+    answers = two_at_once(stage, "requeue_deferred", NOON, NOON + QUARTER)
     assert [answer["status"] for answer in answers] == ["succeeded"] * 2
     assert sum(answer["items"] for answer in answers) == len(queue.bodies) == 450
     assert {body["delivery_id"] for body in queue.bodies} == by_status(db)["pending"]

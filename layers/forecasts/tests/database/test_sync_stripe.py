@@ -19,7 +19,6 @@ from forecasts.settings import ForecastSettings
 from signalbox.errors import Unavailable
 from signalbox.packs.registries import TaskRegistry
 from signalbox.packs.task import Overlap
-from signalbox.testing.aws import AwsStandIn
 from signalbox.testing.stage import Stage
 from signalbox_laptop.stand_ins.faults import Fault
 from stand_ins.stripe import KEY, StripeStandIn
@@ -324,21 +323,21 @@ def test_a_customer_renamed_between_two_tries_is_found_the_next_time(
 
 
 def test_two_runs_at_once_make_one_customer_and_one_audit_row(
-    stage: Stage, stripe: StripeStandIn, dsn: str, db: psycopg.Connection, invokes: AwsStandIn
+    stage: Stage, stripe: StripeStandIn, db: psycopg.Connection
 ) -> None:
     drifted = subscriber(db, stripe, plan="starter")
     for _ in range(5):
         rows.organization(db, plan="starter")
     stripe.account.searchable = False
-    with Stage(dsn, invokes, packs="forecasts") as other:
-        runs = [
-            Thread(target=sync, args=(overlapping(one), MIDNIGHT + number * DAY))
-            for number, one in enumerate((stage, other))
-        ]
-        for run in runs:
-            run.start()
-        for run in runs:
-            run.join()
+    other = stage.another()
+    runs = [
+        Thread(target=sync, args=(overlapping(one), MIDNIGHT + number * DAY))
+        for number, one in enumerate((stage, other))
+    ]
+    for run in runs:
+        run.start()
+    for run in runs:
+        run.join()
     assert len(stripe.account.customers) == 6
     actions = [action for action, *_ in audited(db)]
     assert sorted(actions) == ["billing.repaired"] + ["customer.created"] * 5

@@ -287,10 +287,10 @@ def test_a_run_without_time_leaves_the_rest_to_a_continuation(stage: Stage, aws:
     assert [answer["items"] for answer in stage.deliver()] == [1]
 
 
-def test_two_runs_at_once_count_each_run_once(stage: Stage, dsn: str, aws: Aws, db: psycopg.Connection) -> None:
+def test_two_runs_at_once_count_each_run_once(stage: Stage, aws: Aws, db: psycopg.Connection) -> None:
     runs = [complete(db, f"runs/{number}/", (200 + number) * DAY) for number in range(20)]
     put(aws, *(f"runs/{number}/{part}" for number in range(20) for part in range(3)))
-    answers = two_at_once(dsn, stage.aws, TASK, NOON - DAY, NOON)
+    answers = two_at_once(stage, TASK, NOON - DAY, NOON)
     assert [answer["status"] for answer in answers] == ["succeeded"] * 2
     assert sum(answer["items"] for answer in answers) == 20
     assert ({status(db, run) for run in runs}, keys(aws)) == ({"deleted"}, [])

@@ -242,11 +242,9 @@ def test_a_crash_after_the_messages_and_before_the_commit_asks_again(
     assert len({body["organization_id"] for body in queue.bodies}) == 5
 
 
-def test_two_runs_at_once_ask_for_each_digest_once(
-    stage: Stage, db: psycopg.Connection, queue: AwsStandIn, dsn: str
-) -> None:
+def test_two_runs_at_once_ask_for_each_digest_once(stage: Stage, db: psycopg.Connection, queue: AwsStandIn) -> None:
     many(db, 450)
-    answers = two_at_once(dsn, stage.aws, "trigger_digests", NOON, NOON + HOUR)
+    answers = two_at_once(stage, "trigger_digests", NOON, NOON + HOUR)
     assert [answer["status"] for answer in answers] == ["succeeded"] * 2
     assert sum(answer["items"] for answer in answers) == len(queue.bodies) == 450
     assert len({body["organization_id"] for body in queue.bodies}) == 450

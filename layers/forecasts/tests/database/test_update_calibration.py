@@ -234,7 +234,7 @@ def crash(*_: object) -> None:
 
 
 def test_two_workers_in_one_slot_ask_once(
-    stage: Stage, dsn: str, db: psycopg.Connection, runpod: RunPodStandIn, run: UUID, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, db: psycopg.Connection, runpod: RunPodStandIn, run: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the slot's lease, as when it has run out. They meet when both have found nothing asked for yet."""
     samples(db, run, "a")
@@ -245,10 +245,10 @@ def test_two_workers_in_one_slot_ask_once(
         return open_runpod(context)
 
     def work() -> None:
-        with Stage(dsn, stage.aws, packs="forecasts") as own:
-            outcome = update_calibration(context_of(own, TASK, NOON))
-            assert isinstance(outcome, Done)
-            items.append(outcome.items)
+        own = stage.another()
+        outcome = update_calibration(context_of(own, TASK, NOON))
+        assert isinstance(outcome, Done)
+        items.append(outcome.items)
 
     monkeypatch.setattr("forecasts.tasks.update_calibration.open_runpod", meet)
     threads = [Thread(target=work) for _ in range(2)]

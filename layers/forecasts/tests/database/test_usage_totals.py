@@ -12,7 +12,6 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from signalbox.testing.aws import AwsStandIn
 from signalbox.testing.stage import Stage
 from tests.support.forecast_rows import organization
 
@@ -39,7 +38,7 @@ FROM ended WHERE mine.organization_id = ended.organization_id AND mine.source = 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_what_comes_in_is_what_is_filed_and_what_is_still_counting(
-    db: psycopg.Connection, dsn: str, invokes: AwsStandIn, seed: int
+    stage: Stage, db: psycopg.Connection, dsn: str, seed: int
 ) -> None:
     rows = [(organization(db), source) for source in ("api", "web") for _ in range(6)]
     for id_, source in rows:
@@ -56,9 +55,9 @@ def test_what_comes_in_is_what_is_filed_and_what_is_still_counting(
                 _count(connection, chance, rows, counted[number])
 
     def file(number: int) -> None:
-        with Stage(dsn, invokes, packs="forecasts") as stage:
-            for day in range(1, DAYS):
-                files[number] += stage.run("aggregate_usage", FIRST + day * DAY + timedelta(hours=number))["items"]
+        other = stage.another()
+        for day in range(1, DAYS):
+            files[number] += other.run("aggregate_usage", FIRST + day * DAY + timedelta(hours=number))["items"]
 
     def reset() -> None:
         chance = random.Random(seed)

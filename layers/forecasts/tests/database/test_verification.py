@@ -184,11 +184,7 @@ def test_a_run_that_nobody_looked_at_in_time_does_not_wait(stage: Stage, aws: Aw
 
 @pytest.mark.parametrize(("late", "patient"), [(-SECOND, True), (timedelta(0), True), (SECOND, False)])
 def test_a_run_is_given_up_once_it_has_waited_for_three_days_more(
-    stage: Stage,
-    aws: Aws,
-    db: psycopg.Connection,
-    late: timedelta,
-    patient: bool,
+    stage: Stage, aws: Aws, db: psycopg.Connection, late: timedelta, patient: bool
 ) -> None:
     run = complete(db, 2 * DAY)
     stage.run(TASK)
@@ -445,11 +441,11 @@ def test_an_id_survives_a_database_that_goes_away_while_runpod_answers(
 
 
 def test_two_runs_at_once_ask_for_each_once(
-    stage: Stage, dsn: str, aws: Aws, db: psycopg.Connection, runpod: RunPodStandIn
+    stage: Stage, aws: Aws, db: psycopg.Connection, runpod: RunPodStandIn
 ) -> None:
     observe(aws)
     runs = [complete(db, (25 + number) * HOUR, model="nowcast") for number in range(20)]
-    answers = two_at_once(dsn, stage.aws, TASK, NOON, NOON + 15 * HOUR)
+    answers = two_at_once(stage, TASK, NOON, NOON + 15 * HOUR)
     assert sorted(asked(runpod), key=str) == sorted(map(str, runs))
     assert [answer["status"] for answer in answers] == ["succeeded", "succeeded"]
     assert sum(answer["items"] for answer in answers) == 20
