@@ -11,10 +11,10 @@ from urllib.parse import parse_qsl
 import boto3
 import psycopg
 import pytest
-from psycopg.rows import dict_row
 
 from signalbox.errors import JobRefused
 from signalbox.testing.aws import AwsStandIn
+from signalbox.testing.rows import select
 from signalbox.testing.stage import Stage
 from signalbox.testing.stand_in import Request, Response, StandIn
 from tests.support.lost_session import lose_session
@@ -167,8 +167,7 @@ def test_of_several_numbers_none_is_told_twice_because_another_failed(stage: Sta
 
 
 def notifications(db: psycopg.Connection) -> list[dict[str, Any]]:
-    with db.cursor(row_factory=dict_row) as cursor:
-        return cursor.execute("SELECT * FROM signalbox.notifications ORDER BY recipient").fetchall()
+    return select(db, "SELECT * FROM signalbox.notifications ORDER BY recipient")
 
 
 def test_in_the_application_each_recipient_finds_a_row(stage: Stage, db: psycopg.Connection) -> None:

@@ -5,20 +5,19 @@ from __future__ import annotations
 import uuid
 from datetime import timedelta
 from functools import partial
-from typing import Any
 
 import psycopg
 import pytest
-from psycopg.rows import dict_row
 
 from signalbox.jobs.end_record import EndRecord, to_array
 from signalbox.jobs.verdict import COMPLETED
 from signalbox.tasks import rescue_jobs
 from signalbox.testing.aws import AwsStandIn
-from signalbox.testing.rows import blocked_job, job, running_job, statuses
+from signalbox.testing.rows import attempts, blocked_job, job, running_job, statuses
 from signalbox.testing.stage import Stage
 from signalbox.worker.lease import finish
 from tests.support.at_once import at_once
+from tests.support.dead_letters import letters
 
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 GONE = -SECOND
@@ -26,18 +25,6 @@ GONE = -SECOND
 
 def rescue(stage: Stage) -> int:
     return int(stage.run("rescue_jobs", force=True)["items"])
-
-
-def attempts(db: psycopg.Connection, job_id: str) -> list[dict[str, Any]]:
-    with db.cursor(row_factory=dict_row) as cursor:
-        return cursor.execute(
-            "SELECT * FROM signalbox.job_executions WHERE job_id = %s ORDER BY attempt_number", (job_id,)
-        ).fetchall()
-
-
-def dead_letters(db: psycopg.Connection) -> list[dict[str, Any]]:
-    with db.cursor(row_factory=dict_row) as cursor:
-        return cursor.execute("SELECT * FROM signalbox.dead_letter_jobs").fetchall()
 
 
 def completion(db: psycopg.Connection, job_id: str) -> EndRecord:
@@ -93,7 +80,7 @@ def test_lost_job_without_attempts_left_is_dead_lettered(stage: Stage, db: psyco
     assert rescue(stage) == 1
 
     assert statuses(db, lost) == ["failed"]
-    [letter] = dead_letters(db)
+    [letter] = letters(db)
     assert (letter["failure_reason"], letter["error_type"], letter["total_attempts"]) == ("lost", "WorkerLost", 3)
     assert (str(letter["original_job_id"]), letter["tenant"]) == (lost, "t1")
     assert [entry["status"] for entry in letter["execution_history"]] == ["lost"]
@@ -104,7 +91,7 @@ def test_poison_of_one_type_is_one_kind_whichever_worker_it_killed(stage: Stage,
         running_job(db, lease=GONE, attempt=3, worker_id=worker)
     running_job(db, lease=GONE, attempt=3, job_type="obey")
     rescue(stage)
-    assert len({letter["fingerprint"] for letter in dead_letters(db)}) == 2
+    assert len({letter["fingerprint"] for letter in letters(db)}) == 2
 
 
 def test_what_waits_for_a_buried_job_fails_with_it(stage: Stage, db: psycopg.Connection) -> None:
@@ -112,7 +99,10 @@ def test_what_waits_for_a_buried_job_fails_with_it(stage: Stage, db: psycopg.Con
     child = blocked_job(db, on=lost)
     rescue(stage)
     assert statuses(db, lost, child) == ["failed", "failed"]
-    assert {letter["failure_reason"] for letter in dead_letters(db)} == {"lost", "dependency"}
+    assert {letter["failure_reason"] for letter in letters(db)} == {
+        "lost",
+        "dependency",
+    }
 
 
 def test_what_proceeds_whatever_becomes_of_a_job_is_released_and_sent(
@@ -132,7 +122,7 @@ def test_a_job_that_was_to_be_cancelled_is_cancelled(stage: Stage, db: psycopg.C
     assert rescue(stage) == 1
     assert statuses(db, lost) == ["cancelled"]
     assert [row["status"] for row in attempts(db, lost)] == ["lost"]
-    assert dead_letters(db) == []
+    assert letters(db) == []
 
 
 def test_lost_job_of_unknown_type_is_taken_back_too(stage: Stage, db: psycopg.Connection) -> None:
@@ -237,5 +227,5 @@ def test_two_rescuers_at_once_take_each_job_back_once(stage: Stage, lanes: AwsSt
     )
     assert sum(rescued) == 60
     assert sorted(set(statuses(db, *lost))) == ["failed", "pending"]
-    assert len(dead_letters(db)) == 20
+    assert len(letters(db)) == 20
     assert all(len(attempts(db, job_id)) == 1 for job_id in lost)

@@ -9,7 +9,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from psycopg.rows import dict_row
 
 from signalbox.stats.histogram import BUCKETS
 from signalbox.tasks.roll_up_metrics import stretches
@@ -21,6 +20,7 @@ from signalbox.testing.rows import (
     pending_job,
     queued_job,
     running_job,
+    select,
     succeeded_run,
 )
 from signalbox.testing.stage import Stage
@@ -36,10 +36,9 @@ def roll_up(stage: Stage, at: datetime = AT, **fields: Any) -> int:
 
 
 def metrics(db: psycopg.Connection, period: str) -> list[dict[str, Any]]:
-    with db.cursor(row_factory=dict_row) as cursor:
-        return cursor.execute(
-            "SELECT * FROM signalbox.job_metrics WHERE period = %s ORDER BY starts_at, job_type, lane", (period,)
-        ).fetchall()
+    return select(
+        db, "SELECT * FROM signalbox.job_metrics WHERE period = %s ORDER BY starts_at, job_type, lane", period
+    )
 
 
 def everything(db: psycopg.Connection) -> list[tuple[Any, ...]]:

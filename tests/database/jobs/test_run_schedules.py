@@ -7,13 +7,12 @@ from typing import Any
 
 import psycopg
 import pytest
-from psycopg.rows import dict_row
 
 from signalbox.job_schedules.schedule import MOST_AT_ONCE, JobSchedule
 from signalbox.job_schedules.store import NewSchedule, create_schedule, pause_schedule, show_schedule
 from signalbox.operate.audit import Actor
 from signalbox.testing.aws import AwsStandIn
-from signalbox.testing.rows import count
+from signalbox.testing.rows import count, select
 from signalbox.testing.stage import NOON, Stage
 from tests.support.jobs import CATALOGUE
 from tests.support.lock_waits import overlapping
@@ -33,8 +32,7 @@ def run(stage: Stage, at: datetime, **fields: Any) -> dict[str, Any]:
 
 
 def jobs(db: psycopg.Connection) -> list[dict[str, Any]]:
-    with db.cursor(row_factory=dict_row) as cursor:
-        return cursor.execute("SELECT * FROM signalbox.jobs AS j ORDER BY j.scheduled_for, j.id").fetchall()
+    return select(db, "SELECT * FROM signalbox.jobs AS j ORDER BY j.scheduled_for, j.id")
 
 
 def instants(db: psycopg.Connection) -> list[datetime]:
@@ -55,9 +53,8 @@ def test_an_instant_gets_its_job_with_all_that_the_schedule_says_and_is_sent(
         db, "report", job_type="note_job", payload={"subject": "$date"}, tenant="acme",
         options={"priority": 2, "tags": ["a"], "max_attempts": 9, "timeout_seconds": 1.5, "cap_key": "mail"},
     )  # fmt: skip
-    stage.app.resources.database.connection().execute(
-        "SET timezone = 'Asia/Tokyo'"
-    )  # what a session speaks is in no key
+    # What a session speaks is in no key.
+    stage.app.resources.database.connection().execute("SET timezone = 'Asia/Tokyo'")
     assert run(stage, NOON + HOUR)["items"] == 1
     [job] = jobs(db)
     expected = {

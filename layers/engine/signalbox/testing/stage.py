@@ -81,9 +81,8 @@ class Stage:
 
     def with_packs(self, *packs: Pack) -> Self:
         """Register the tasks and job types of packs, whose migrations the database has."""
-        return self._register(
-            [task for pack in packs for task in pack.tasks], [one for pack in packs for one in pack.job_types]
-        )
+        tasks = [task for pack in packs for task in pack.tasks]
+        return self._register(tasks, [one for pack in packs for one in pack.job_types], packs)
 
     def beside(self, db: psycopg.Connection[Any]) -> Self:
         """Return the same stage for a caller on another connection."""
@@ -94,12 +93,13 @@ class Stage:
     def another(self, **settings: str) -> Stage:
         """Return a stage that knows the same, on connections of its own, with further settings; it closes with this."""
         other = Stage(self.dsn, self._aws, db=self.db, **self._settings | settings)
-        known, resources = self.app.resources, other.app.resources
-        other.app = replace(other.app, resources=replace(resources, tasks=known.tasks, job_types=known.job_types))
+        ours = self.app.resources
+        known = replace(other.app.resources, tasks=ours.tasks, job_types=ours.job_types, packs=ours.packs)
+        other.app = replace(other.app, resources=known)
         return self._opened.enter_context(other)
 
-    def _register(self, tasks: Iterable[Task], job_types: Iterable[JobType]) -> Self:
-        resources = self.app.resources
+    def _register(self, tasks: Iterable[Task], job_types: Iterable[JobType], packs: tuple[Pack, ...] = ()) -> Self:
+        resources = replace(self.app.resources, packs=(*self.app.resources.packs, *packs))
         registry = TaskRegistry([*resources.tasks, *tasks])
         types = JobTypeRegistry([*resources.job_types, *job_types], registry)
         self.app = replace(self.app, resources=replace(resources, tasks=registry, job_types=types))

@@ -8,13 +8,12 @@ from uuid import UUID
 
 import psycopg
 import pytest
-from psycopg.rows import dict_row
 
 from forecasts.tasks.archive_watchpoints import SQL as QUERIES
 from forecasts.tasks.archive_watchpoints import START
 from signalbox.errors import Unavailable
 from signalbox.testing.aws import AwsStandIn
-from signalbox.testing.rows import count
+from signalbox.testing.rows import count, select
 from signalbox.testing.stage import NOON, Stage
 from tests.support.at_once import two_at_once
 from tests.support.aws import Aws
@@ -33,8 +32,7 @@ def archived(db: psycopg.Connection) -> dict[UUID, tuple[Any, ...]]:
 
 
 def audited(db: psycopg.Connection) -> list[dict[str, Any]]:
-    with db.cursor(row_factory=dict_row) as cursor:
-        return cursor.execute("SELECT * FROM forecasts.audit_logs ORDER BY id").fetchall()
+    return select(db, "SELECT * FROM forecasts.audit_logs ORDER BY id")
 
 
 def many(db: psycopg.Connection, number: int, end: datetime = PASSED) -> None:

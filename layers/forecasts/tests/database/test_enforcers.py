@@ -8,8 +8,8 @@ from uuid import UUID
 
 import psycopg
 import pytest
-from psycopg.rows import dict_row
 
+from signalbox.testing.rows import select
 from signalbox.testing.stage import NOON, Stage
 from tests.support.at_once import two_at_once
 from tests.support.forecast_rows import THEN, organization, plan, watchpoint
@@ -34,8 +34,7 @@ def paused(db: psycopg.Connection) -> dict[UUID, tuple[Any, ...]]:
 
 
 def audited(db: psycopg.Connection) -> list[dict[str, Any]]:
-    with db.cursor(row_factory=dict_row) as cursor:
-        return cursor.execute("SELECT * FROM forecasts.audit_logs ORDER BY id").fetchall()
+    return select(db, "SELECT * FROM forecasts.audit_logs ORDER BY id")
 
 
 def watchpoints(db: psycopg.Connection, owner: UUID, number: int) -> list[UUID]:

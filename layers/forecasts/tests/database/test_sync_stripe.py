@@ -19,6 +19,7 @@ from forecasts.settings import ForecastSettings
 from signalbox.errors import Unavailable
 from signalbox.packs.registries import TaskRegistry
 from signalbox.packs.task import Overlap
+from signalbox.testing.rows import select
 from signalbox.testing.stage import Stage
 from signalbox_laptop.stand_ins.faults import Fault
 from stand_ins.stripe import KEY, StripeStandIn
@@ -68,9 +69,7 @@ def sync(stage: Stage, at: datetime = MIDNIGHT, **fields: Any) -> dict[str, Any]
 
 
 def organization(db: psycopg.Connection, id_: UUID) -> dict[str, Any]:
-    with db.cursor(row_factory=psycopg.rows.dict_row) as cursor:
-        row = cursor.execute("SELECT * FROM forecasts.organizations WHERE id = %s", (id_,)).fetchone()
-    assert row is not None
+    [row] = select(db, "SELECT * FROM forecasts.organizations WHERE id = %s", id_)
     return row
 
 
