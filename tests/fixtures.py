@@ -85,6 +85,13 @@ def stage(signalbox_stage: Stage) -> Stage:
     return signalbox_stage.with_tasks(*TEST_TASKS)
 
 
+@pytest.fixture
+def effects(db: psycopg.Connection) -> None:
+    """The tables that the tests' tasks write, and the one whose rows make some of them fail."""
+    db.execute("CREATE TABLE effects (task text, slot timestamptz, now timestamptz, worker_id text)")
+    db.execute("CREATE TABLE troubles (id int)")
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """What the packages ran on: a machine without the runtime's Python tries them with its own, and should say so."""
     reports = terminalreporter.getreports("passed") + terminalreporter.getreports("failed")

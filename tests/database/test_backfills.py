@@ -17,12 +17,7 @@ from tests.support.at_once import at_once
 
 QUARTER = timedelta(minutes=15)
 DAY = timedelta(days=1)
-
-
-@pytest.fixture(autouse=True)
-def effects(db: psycopg.Connection) -> None:
-    db.execute("CREATE TABLE effects (task text, slot timestamptz, now timestamptz, worker_id text)")
-    db.execute("CREATE TABLE troubles (it int)")
+pytestmark = pytest.mark.usefixtures("effects")
 
 
 def create(stage: Stage, task: str = "note_run", hours: float = 1, **params: Any) -> dict[str, Any]:

@@ -87,12 +87,12 @@ def test_a_database_that_restarts_in_the_middle_of_a_run_costs_that_run_and_no_m
         postgres.stop()
 
 
+@pytest.mark.usefixtures("effects")
 def test_a_transaction_whose_connection_breaks_never_goes_on_with_another(
     stage: Stage, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tests.support.tasks import note_run
 
-    db.execute("CREATE TABLE effects (task text, slot timestamptz, now timestamptz, worker_id text)")
     original = note_run.note_run
 
     def cut_in_two(context: Context) -> Done:

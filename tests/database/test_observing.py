@@ -18,12 +18,7 @@ from tests.support.tasks.fail_once import Trouble
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 HOURLY = "cron(0 * * * ? *)"
-
-
-@pytest.fixture(autouse=True)
-def effects(db: psycopg.Connection) -> None:
-    db.execute("CREATE TABLE effects (task text, slot timestamptz, now timestamptz, worker_id text)")
-    db.execute("CREATE TABLE troubles (it int)")
+pytestmark = pytest.mark.usefixtures("effects")
 
 
 def printed(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:

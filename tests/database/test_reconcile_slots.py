@@ -13,11 +13,7 @@ from signalbox.testing.rows import abandoned_run, count, failed_run, missed_slot
 from signalbox.testing.stage import NOON, Stage
 
 HOUR = timedelta(hours=1)
-
-
-@pytest.fixture(autouse=True)
-def effects(db: psycopg.Connection) -> None:
-    db.execute("CREATE TABLE effects (task text, slot timestamptz, now timestamptz, worker_id text)")
+pytestmark = pytest.mark.usefixtures("effects")
 
 
 def reconcile(stage: Stage, at: datetime = NOON + timedelta(minutes=30), **fields: Any) -> dict[str, Any]:

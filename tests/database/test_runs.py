@@ -17,12 +17,7 @@ from signalbox.testing.stage import NOON, Stage
 from tests.support.tasks import note_run
 from tests.support.tasks.fail_once import Trouble
 
-EFFECTS = "CREATE TABLE effects (task text, slot timestamptz, now timestamptz, worker_id text)"
-
-
-@pytest.fixture(autouse=True)
-def effects(db: psycopg.Connection) -> None:
-    db.execute(EFFECTS)
+pytestmark = pytest.mark.usefixtures("effects")
 
 
 def test_a_run_answers_what_happened_and_leaves_one_row(stage: Stage, db: psycopg.Connection) -> None:
@@ -83,7 +78,7 @@ def test_force_runs_a_slot_that_has_succeeded(stage: Stage, db: psycopg.Connecti
 
 
 def test_a_failed_run_gives_its_lease_back_and_its_retry_runs(stage: Stage, db: psycopg.Connection) -> None:
-    db.execute("CREATE TABLE troubles AS SELECT 1")
+    db.execute("INSERT INTO troubles VALUES (1)")
     with pytest.raises(Trouble):
         stage.run("fail_once", NOON)
     assert count(db, "signalbox.job_locks") == 0

@@ -14,11 +14,7 @@ from signalbox.testing.stage import NOON, Stage
 
 GONE = timedelta(seconds=-1)
 HOUR = timedelta(hours=1)
-
-
-@pytest.fixture(autouse=True)
-def effects(db: psycopg.Connection) -> None:
-    db.execute("CREATE TABLE effects (task text, slot timestamptz, now timestamptz, worker_id text)")
+pytestmark = pytest.mark.usefixtures("effects")
 
 
 def sweep(stage: Stage) -> dict[str, Any]:

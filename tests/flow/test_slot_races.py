@@ -19,12 +19,7 @@ HALF_WAY = """
     SELECT count(*) = 1 FROM pg_stat_activity
     WHERE state = 'idle in transaction' AND query LIKE '%troubles%' AND datname = current_database()
 """
-
-
-@pytest.fixture(autouse=True)
-def effects(db: psycopg.Connection) -> None:
-    db.execute("CREATE TABLE effects (task text, slot timestamptz, now timestamptz, worker_id text)")
-    db.execute("CREATE TABLE troubles (it int)")
+pytestmark = pytest.mark.usefixtures("effects")
 
 
 @pytest.mark.parametrize("task", ["note_run", "wait_for_crowd"])  # one is done when the others come, one at work

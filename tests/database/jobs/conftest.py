@@ -31,6 +31,12 @@ def stage(stage: Stage) -> Stage:
 
 
 @pytest.fixture
+def notes(db: psycopg.Connection) -> None:
+    """What the job note_job writes, a table of the business."""
+    db.execute("CREATE TABLE notes (job_id uuid, subject text)")
+
+
+@pytest.fixture
 def lanes(invokes: AwsStandIn) -> AwsStandIn:
     """SQS as far as lanes need it."""
     return invokes

@@ -7,7 +7,6 @@ import time
 from contextlib import ExitStack
 from datetime import timedelta
 
-import psycopg
 import pytest
 
 from signalbox.errors import DatabaseUnavailable
@@ -25,9 +24,7 @@ MISBEHAVE = JobType("misbehave", "harms", "tests.support.jobs.misbehave", timeou
 
 
 @pytest.fixture
-def stage(stage: Stage, db: psycopg.Connection) -> Stage:
-    db.execute("CREATE TABLE notes (job_id uuid, subject text)")
-    db.execute("GRANT SELECT, INSERT ON notes TO signalbox_writer")
+def stage(stage: Stage, notes: None) -> Stage:
     return stage.with_job_types(MISBEHAVE)
 
 

@@ -111,10 +111,8 @@ def stage(stage: Stage, capfd: pytest.CaptureFixture[str]) -> Stage:
 
 
 @pytest.fixture
-def marked(db: psycopg.Connection) -> None:
+def marked(db: psycopg.Connection, notes: None) -> None:
     db.execute("CREATE TABLE marked (name text, amount int CHECK (amount >= 0))")
-    db.execute("GRANT INSERT ON marked TO signalbox_writer")
-    db.execute("CREATE TABLE notes (job_id uuid, subject text)")
 
 
 def rows_of(db: psycopg.Connection) -> str:

@@ -10,7 +10,6 @@ from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from typing import Any
 
-import psycopg
 import pytest
 
 from signalbox.packs.job_type import JobType
@@ -32,9 +31,8 @@ TYPES = (
 
 
 @pytest.fixture
-def stage(stage: Stage, db: psycopg.Connection) -> Stage:
-    db.execute("CREATE TABLE notes (job_id uuid PRIMARY KEY)")
-    db.execute("GRANT SELECT, INSERT ON notes TO signalbox_writer")
+def stage(stage: Stage, notes: None) -> Stage:
+    stage.db.execute("ALTER TABLE notes ADD PRIMARY KEY (job_id)")
     return stage.with_job_types(*TYPES)
 
 

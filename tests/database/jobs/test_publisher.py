@@ -59,11 +59,11 @@ def test_a_stack_may_be_told_to_tell_of_ends_alone_or_of_nothing(stage: Stage, b
     assert told(bus) == (sorted([(good, "completed"), (bad, "failed")]) if events == "ends" else [])
 
 
+@pytest.mark.usefixtures("notes")
 def test_of_a_job_whose_transaction_did_not_commit_nothing_is_told_but_what_it_became(
     stage: Stage, bus: AwsStandIn, db: psycopg.Connection
 ) -> None:
     """Its end was written with its effects, and the commit refused both."""
-    db.execute("CREATE TABLE notes (job_id uuid, subject text)")
     db.execute(
         "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS "
         "$$ BEGIN RAISE 'no' USING ERRCODE = 'serialization_failure'; END $$"

@@ -183,8 +183,8 @@ def test_an_edited_payload_goes_to_the_job_and_is_checked_first(stage: Stage) ->
     assert audit(stage.db, id_)[0]["detail"]["payload_edited"] is True
 
 
+@pytest.mark.usefixtures("notes")
 def test_the_columns_of_an_edited_payload_follow_it(stage: Stage) -> None:
-    stage.db.execute("CREATE TABLE notes (job_id uuid, subject text)")
     job_id = stage.submit("note_job", payload={"subject": "one", "then": "fail"}, max_attempts=1)
     stage.work(job_id)
     redrive(stage, letter_of(stage, job_id), payload={"subject": "two"})

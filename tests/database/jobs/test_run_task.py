@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
@@ -19,12 +18,11 @@ from signalbox.testing.stage import Stage
 from tests.support.tasks.mark_rows import BATCH
 
 SIX = datetime(2026, 3, 10, 6, 0, tzinfo=UTC)
+pytestmark = pytest.mark.usefixtures("effects", "marks")
 
 
-@pytest.fixture(autouse=True)
-def effects(db: psycopg.Connection) -> None:
-    db.execute("CREATE TABLE effects (task text, slot timestamptz, now timestamptz, worker_id text)")
-    db.execute("CREATE TABLE troubles (id int)")
+@pytest.fixture
+def marks(db: psycopg.Connection) -> None:
     db.execute("CREATE TABLE marks (id int PRIMARY KEY, marked int NOT NULL DEFAULT 0)")
 
 

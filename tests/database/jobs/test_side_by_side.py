@@ -33,9 +33,7 @@ TYPES = (
 
 
 @pytest.fixture
-def stage(stage: Stage, db: psycopg.Connection) -> Stage:
-    db.execute("CREATE TABLE notes (job_id uuid, subject text)")
-    db.execute("GRANT SELECT, INSERT ON notes TO signalbox_writer")
+def stage(stage: Stage, notes: None) -> Stage:
     return stage.with_job_types(*TYPES)
 
 

@@ -16,12 +16,7 @@ from signalbox.testing.stage import Stage
 from tests.support.dead_letters import redrive
 from tests.support.jobs import obeying
 
-
-@pytest.fixture(autouse=True)
-def notes(db: psycopg.Connection) -> None:
-    """What the job note_job writes, a table of the business."""
-    db.execute("CREATE TABLE notes (job_id uuid, subject text)")
-    db.execute("GRANT SELECT, INSERT ON notes TO signalbox_writer")
+pytestmark = pytest.mark.usefixtures("notes")
 
 
 def note(stage: Stage, then: str = "complete", **fields: Any) -> str:
