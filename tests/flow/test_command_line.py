@@ -16,7 +16,7 @@ import pytest
 from signalbox.engine_pack import registry_of
 from signalbox.packs.task import MINUTE
 from signalbox_laptop.aws import client
-from tests.support.command_line import Signalbox, await_line, interrupt, refusal
+from tests.support.command_line import Signalbox, await_line, detached_stack, interrupt, refusal
 from tests.support.template import PACKS, ROOT
 from tests.support.warm_command_line import PATIENCE
 
@@ -28,12 +28,8 @@ RUN = {"id", "job_type", "slot", "reference_time", "trigger", "status", "items",
 @pytest.fixture(scope="session")
 def announced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     """A stack that `up` left running, and what it printed."""
-    home = str(tmp_path_factory.mktemp("laptop"))
-    signalbox = Signalbox({"SIGNALBOX_HOME": home})
-    try:
-        yield {"home": home, **signalbox("up", "--detach", "--json", "--port", "0", "--no-clock").json}
-    finally:
-        assert signalbox("down").code == 0
+    with detached_stack(tmp_path_factory) as announced:
+        yield announced
 
 
 @pytest.fixture

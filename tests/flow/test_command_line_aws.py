@@ -14,17 +14,13 @@ from signalbox.engine_pack import registry_of
 from signalbox.packs.task import MINUTE
 from signalbox_cli.stack.laptop_api import LaptopControl
 from signalbox_laptop.aws import client
-from tests.support.command_line import Signalbox, refusal
+from tests.support.command_line import Signalbox, detached_stack, refusal
 
 
 @pytest.fixture(scope="module")
 def announced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    home = str(tmp_path_factory.mktemp("laptop"))
-    signalbox = Signalbox({"SIGNALBOX_HOME": home})
-    try:
-        yield {"home": home, **signalbox("up", "--detach", "--json", "--port", "0", "--no-clock").json}
-    finally:
-        assert signalbox("down").code == 0
+    with detached_stack(tmp_path_factory) as announced:
+        yield announced
 
 
 @pytest.fixture

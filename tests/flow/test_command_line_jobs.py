@@ -14,7 +14,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from tests.support.command_line import Signalbox, refusal
+from tests.support.command_line import Signalbox, detached_stack, refusal
 
 NOBODY = "00000000-0000-7000-8000-000000000000"
 SWEEP = '{"task": "sweep_runs"}'
@@ -24,13 +24,8 @@ UNFIT = '{"task": "sweep_runs", "params": {"no": 1}}'  # it takes no params: suc
 @pytest.fixture(scope="session")
 def announced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     """A stack whose clock stands, so that nothing is dispatched but what a command sends."""
-    home = str(tmp_path_factory.mktemp("laptop"))
-    signalbox = Signalbox({"SIGNALBOX_HOME": home})
-    words = ["up", "--detach", "--json", "--port", "0", "--no-clock", "--parameter", "ForecastsPack=off"]
-    try:
-        yield {"home": home, **signalbox(*words).json}
-    finally:
-        assert signalbox("down").code == 0
+    with detached_stack(tmp_path_factory, "--parameter", "ForecastsPack=off") as announced:
+        yield announced
 
 
 @pytest.fixture

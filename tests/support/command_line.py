@@ -17,6 +17,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.template import ROOT
 from tests.support.warm_command_line import PATIENCE, warm
 
@@ -110,3 +112,14 @@ def refusal(signalbox: Signalbox, *words: str, code: int = 1) -> str:
     assert ran.err.startswith("signalbox: ")
     assert ran.err.count("\n") == 1
     return ran.err
+
+
+@contextmanager
+def detached_stack(factory: pytest.TempPathFactory, *words: str) -> Iterator[dict[str, Any]]:
+    """Run a stack whose clock stands, as `up --detach` leaves it; yield what that printed, with its `home`."""
+    home = str(factory.mktemp("laptop"))
+    signalbox = Signalbox({"SIGNALBOX_HOME": home})
+    try:
+        yield {"home": home, **signalbox("up", "--detach", "--json", "--port", "0", "--no-clock", *words).json}
+    finally:
+        assert signalbox("down").code == 0
