@@ -115,6 +115,15 @@ def test_what_a_job_submits_runs_too(stage: Stage, parent: NewJob, dsn: str) -> 
     ]
 
 
+def test_open_transaction_runs_nothing(stage: Stage) -> None:
+    job_id = stage.submit("do_nothing")
+    with stage.immediate():
+        with stage.db.transaction():
+            stage.db.execute("SELECT 1")
+            assert stage.status(job_id) == "queued"
+        assert stage.status(job_id) == "completed"
+
+
 def test_jobs_wait_again_once_the_mode_is_over(stage: Stage) -> None:
     with stage.immediate():
         pass
