@@ -18,11 +18,11 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
 from signalbox import AsyncClient, Client, Dependency, DriverRefused, JobRefused, JobTypeUnknown, NewJob, Pack
+from signalbox.testing.aws import AwsStandIn
+from signalbox.testing.rows import count
+from signalbox.testing.stage import Stage
 from tests.support.jobs import TEST_JOB_TYPES
-from tests.support.lane_stand_in import LaneStandIn
-from tests.support.ledger_rows import count
-from tests.support.partition_rows import wait_until_waiting
-from tests.support.stage import Stage
+from tests.support.lock_waits import wait_until_blocked
 
 JOBS = "signalbox.jobs"
 PACK = Pack("tests", (), Path("none"), TEST_JOB_TYPES)
@@ -30,12 +30,12 @@ JOB = NewJob("do_nothing", {"number": 7})
 
 
 @pytest.fixture
-def client(lanes: LaneStandIn) -> Client:
+def client(lanes: AwsStandIn) -> Client:
     return Client("signalbox", [PACK])
 
 
 @pytest.fixture
-def async_client(lanes: LaneStandIn) -> AsyncClient:
+def async_client(lanes: AwsStandIn) -> AsyncClient:
     return AsyncClient("signalbox", [PACK])
 
 
@@ -53,7 +53,7 @@ def engine(url: sqlalchemy.URL) -> Iterator[sqlalchemy.Engine]:
     engine.dispose()
 
 
-def sent(lanes: LaneStandIn) -> list[str]:
+def sent(lanes: AwsStandIn) -> list[str]:
     return [message["job_id"] for message in lanes.take()]
 
 
@@ -83,7 +83,7 @@ def test_rows_of_the_connection_may_be_of_any_kind(client: Client, dsn: str, row
     assert (first.id, second.created) == (second.id, False)
 
 
-def test_jobs_are_sent_when_the_caller_says_so(client: Client, lanes: LaneStandIn, dsn: str) -> None:
+def test_jobs_are_sent_when_the_caller_says_so(client: Client, lanes: AwsStandIn, dsn: str) -> None:
     with psycopg.connect(dsn) as connection:
         submitted = client.submit(connection, [JOB])
     assert sent(lanes) == []
@@ -92,13 +92,13 @@ def test_jobs_are_sent_when_the_caller_says_so(client: Client, lanes: LaneStandI
 
 
 def test_each_statement_that_commits_by_itself_is_sent(
-    client: Client, lanes: LaneStandIn, db: psycopg.Connection
+    client: Client, lanes: AwsStandIn, db: psycopg.Connection
 ) -> None:
     submitted = client.submit(db, [JOB, JOB])
     assert sent(lanes) == [job.id for job in submitted]
 
 
-def test_transaction_in_autocommit_is_the_callers(client: Client, lanes: LaneStandIn, db: psycopg.Connection) -> None:
+def test_transaction_in_autocommit_is_the_callers(client: Client, lanes: AwsStandIn, db: psycopg.Connection) -> None:
     with db.transaction() as transaction:
         client.submit(db, [JOB, JOB])
         raise psycopg.Rollback(transaction)
@@ -106,7 +106,7 @@ def test_transaction_in_autocommit_is_the_callers(client: Client, lanes: LaneSta
     assert sent(lanes) == []
 
 
-def test_job_that_waits_is_not_sent(client: Client, lanes: LaneStandIn, db: psycopg.Connection) -> None:
+def test_job_that_waits_is_not_sent(client: Client, lanes: AwsStandIn, db: psycopg.Connection) -> None:
     [parent] = client.submit(db, [JOB])
     [child] = client.submit(db, [NewJob("do_nothing", depends_on=[Dependency(parent.id)])])
     assert child.status == "pending"
@@ -132,14 +132,14 @@ def test_refused_jobs_leave_the_callers_transaction_whole(client: Client, dsn: s
 # ---- without AWS
 
 
-def test_without_a_stack_nothing_is_sent(lanes: LaneStandIn, db: psycopg.Connection) -> None:
+def test_without_a_stack_nothing_is_sent(lanes: AwsStandIn, db: psycopg.Connection) -> None:
     client = Client(packs=[PACK])
     assert client.send(client.submit(db, [JOB])) == 0
     assert sent(lanes) == []
 
 
 def test_stack_is_read_from_the_environment(
-    lanes: LaneStandIn, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+    lanes: AwsStandIn, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SIGNALBOX_STACK", "signalbox")
     submitted = Client(packs=[PACK]).submit(db, [JOB])
@@ -161,7 +161,7 @@ def test_want_of_aws_is_logged_and_not_raised(
 
 
 def test_lane_that_is_away_is_logged(
-    client: Client, lanes: LaneStandIn, db: psycopg.Connection, caplog: pytest.LogCaptureFixture
+    client: Client, lanes: AwsStandIn, db: psycopg.Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
     lanes.away.add("normal")
     client.submit(db, [JOB])
@@ -169,11 +169,11 @@ def test_lane_that_is_away_is_logged(
 
 
 def test_next_run_of_dispatch_jobs_sends_what_is_not_sent(
-    stage: Stage, lanes: LaneStandIn, db: psycopg.Connection
+    stage: Stage, lanes: AwsStandIn, db: psycopg.Connection
 ) -> None:
     [submitted] = Client(packs=[PACK]).submit(db, [JOB])
-    assert stage.invoke("dispatch_jobs", at=datetime.now(UTC))["items"] == 0
-    assert stage.invoke("dispatch_jobs", at=datetime.now(UTC) + timedelta(minutes=1))["items"] == 1
+    assert stage.run("dispatch_jobs", at=datetime.now(UTC))["items"] == 0
+    assert stage.run("dispatch_jobs", at=datetime.now(UTC) + timedelta(minutes=1))["items"] == 1
     assert sent(lanes) == [submitted.id]
 
 
@@ -197,7 +197,7 @@ def test_type_of_no_pack_is_refused(db: psycopg.Connection) -> None:
 # ---- SQLAlchemy
 
 
-def test_session_sends_after_its_commit(client: Client, lanes: LaneStandIn, engine: sqlalchemy.Engine) -> None:
+def test_session_sends_after_its_commit(client: Client, lanes: AwsStandIn, engine: sqlalchemy.Engine) -> None:
     with Session(engine) as session:
         first, second = client.submit(session, [JOB])[0], client.submit(session, [JOB])[0]
         assert sent(lanes) == []
@@ -211,7 +211,7 @@ def test_session_sends_after_its_commit(client: Client, lanes: LaneStandIn, engi
 @pytest.mark.parametrize("end", [Session.rollback, Session.close], ids=["rollback", "close"])
 def test_session_that_is_not_committed_sends_nothing(
     client: Client,
-    lanes: LaneStandIn,
+    lanes: AwsStandIn,
     engine: sqlalchemy.Engine,
     db: psycopg.Connection,
     end: Callable[[Session], None],
@@ -226,7 +226,7 @@ def test_session_that_is_not_committed_sends_nothing(
 
 
 def test_savepoint_takes_back_its_own_jobs_alone(
-    client: Client, lanes: LaneStandIn, engine: sqlalchemy.Engine, db: psycopg.Connection
+    client: Client, lanes: AwsStandIn, engine: sqlalchemy.Engine, db: psycopg.Connection
 ) -> None:
     with Session(engine) as session, session.begin():
         [outer] = client.submit(session, [JOB])
@@ -241,7 +241,7 @@ def test_savepoint_takes_back_its_own_jobs_alone(
     assert count(db, JOBS) == 2
 
 
-def test_scoped_session_is_a_session(client: Client, lanes: LaneStandIn, engine: sqlalchemy.Engine) -> None:
+def test_scoped_session_is_a_session(client: Client, lanes: AwsStandIn, engine: sqlalchemy.Engine) -> None:
     session = scoped_session(sessionmaker(engine))
     [submitted] = client.submit(session, [JOB])
     session.commit()
@@ -250,7 +250,7 @@ def test_scoped_session_is_a_session(client: Client, lanes: LaneStandIn, engine:
 
 
 def test_connection_of_sqlalchemy_is_sent_by_the_caller(
-    client: Client, lanes: LaneStandIn, engine: sqlalchemy.Engine, db: psycopg.Connection
+    client: Client, lanes: AwsStandIn, engine: sqlalchemy.Engine, db: psycopg.Connection
 ) -> None:
     with engine.begin() as connection:
         submitted = client.submit(connection, [JOB, JOB])
@@ -286,7 +286,7 @@ def test_coroutine_submits_in_its_own_transaction(
 
 
 def test_coroutine_in_autocommit_sends(
-    async_client: AsyncClient, lanes: LaneStandIn, dsn: str, db: psycopg.Connection
+    async_client: AsyncClient, lanes: AwsStandIn, dsn: str, db: psycopg.Connection
 ) -> None:
     async def act(connection: psycopg.AsyncConnection) -> None:
         await async_client.submit(connection, [JOB])
@@ -319,7 +319,7 @@ def test_cancelled_coroutine_gets_its_connection_back_at_rest(
         with psycopg.connect(dsn) as blocking:
             blocking.execute("LOCK TABLE signalbox.jobs")
             submitting = asyncio.create_task(async_client.submit(connection, [JOB]))
-            await asyncio.to_thread(wait_until_waiting, db)
+            await asyncio.to_thread(wait_until_blocked, db)
             submitting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await submitting
@@ -331,7 +331,7 @@ def test_cancelled_coroutine_gets_its_connection_back_at_rest(
 
 
 def test_async_session_sends_after_its_commit(
-    async_client: AsyncClient, lanes: LaneStandIn, url: sqlalchemy.URL, db: psycopg.Connection
+    async_client: AsyncClient, lanes: AwsStandIn, url: sqlalchemy.URL, db: psycopg.Connection
 ) -> None:
     async def act() -> None:
         engine = create_async_engine(url)

@@ -10,8 +10,8 @@ import httpx
 import psycopg
 import pytest
 
-from tests.support.lane_stand_in import LaneStandIn
-from tests.support.stage import as_url
+from signalbox.testing.aws import AwsStandIn
+from signalbox.testing.stage import as_url
 from tests.support.template import ROOT
 
 PAGE = (ROOT / "docs" / "client.md").read_text("utf-8")
@@ -36,7 +36,7 @@ def run(example: str, **given: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("example", ["psycopg", "sqlalchemy"])
-def test_example_stores_and_sends_its_job(example: str, dsn: str, db: psycopg.Connection, lanes: LaneStandIn) -> None:
+def test_example_stores_and_sends_its_job(example: str, dsn: str, db: psycopg.Connection, lanes: AwsStandIn) -> None:
     names = run(example, DATABASE=dsn if example == "psycopg" else sqlalchemy_url(dsn))
     if "engine" in names:
         names["engine"].dispose()
@@ -46,7 +46,7 @@ def test_example_stores_and_sends_its_job(example: str, dsn: str, db: psycopg.Co
 
 
 def test_fastapi_answers_with_a_job_that_is_stored(
-    dsn: str, db: psycopg.Connection, lanes: LaneStandIn, monkeypatch: pytest.MonkeyPatch
+    dsn: str, db: psycopg.Connection, lanes: AwsStandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", sqlalchemy_url(dsn))
     monkeypatch.setenv("SIGNALBOX_STACK", "signalbox")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -17,18 +16,15 @@ from django.db import connections, transaction
 from psycopg.conninfo import conninfo_to_dict
 
 from signalbox import JobRefused, Permanent
-from signalbox.app import App
 from signalbox.django.backend import SignalboxBackend, client_of, job_priority
 from signalbox.django.framework import BaseTaskBackend, TaskResult, TaskResultDoesNotExist, TaskResultStatus
 from signalbox.django.pack import DJANGO
-from signalbox.invocation import Invocation
-from tests.support.lane_stand_in import LaneStandIn
-from tests.support.ledger_rows import count
-from tests.support.stage import as_url
-from tests.support.workshop import with_job_types
+from signalbox.testing.rows import count
+from signalbox.testing.stage import Stage
 
 JOBS = "signalbox.jobs"
 REFUSALS = import_module(f"{BaseTaskBackend.__module__.partition('.backends')[0]}.exceptions")
+
 os.environ["DJANGO_SETTINGS_MODULE"] = "tests.support.django_project.settings"
 django.setup()
 
@@ -38,26 +34,22 @@ from tests.support.django_project.tasks import OutOfStock, add, add_slowly, fail
 class Project:
     """The project, and the worker of its stack."""
 
-    def __init__(self, app: App, lanes: LaneStandIn) -> None:
-        self.app, self.lanes = with_job_types(app, DJANGO.job_types), lanes
+    def __init__(self, stage: Stage) -> None:
+        self.stage, self.lanes = stage.with_packs(DJANGO), stage.aws
 
     def work(self, result: TaskResult) -> TaskResult:
         """Work on the messages that have come, and read the result again."""
-        bodies = [{"job_id": one["job_id"], "job_type": "django_task"} for one in self.lanes.take()]
-        records = [{"messageId": one["job_id"], "body": json.dumps(one)} for one in bodies]
-        self.app.work({"Records": records}, Invocation.of("request", datetime.now(UTC), 300))
+        self.stage.work(*(message["job_id"] for message in self.lanes.take()))
         result.refresh()
         return result
 
 
 @pytest.fixture
-def project(dsn: str, writer: str, lanes: LaneStandIn) -> Iterator[Project]:
+def project(dsn: str, stage: Stage) -> Iterator[Project]:
     parts = conninfo_to_dict(dsn)
     given = {"NAME": parts["dbname"], "USER": parts["user"], "HOST": parts["host"], "PORT": parts.get("port", "")}
     connections.databases["default"].update(given)
-    app = App.start({"SIGNALBOX_STACK": "signalbox", "SIGNALBOX_DATABASE_URL": as_url(writer)})
-    yield Project(app, lanes)
-    app.close()
+    yield Project(stage)
     client_of.cache_clear()
     connections.close_all()
     del connections["default"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
 import psycopg
@@ -20,6 +20,9 @@ from signalbox.packs.job_payload import JobPayload
 from signalbox.packs.job_type import JobType, TypeCap
 from signalbox.packs.payload_schema import has_validators, schema_of
 from signalbox.packs.registries import RegisteredJobType
+from signalbox.testing.aws import AwsStandIn
+from signalbox.testing.rows import count
+from signalbox.testing.stage import Stage
 
 TASK = '{"task": "prune_history"}'
 
@@ -216,3 +219,27 @@ def test_a_deploy_keeps_the_table_of_types_as_the_packs_are(db: psycopg.Connecti
     assert rows() == before[1:]
     keep_job_types(db, [ENGINE], newer=())
     assert rows() == []
+
+
+def test_a_job_is_sent_by_the_next_run_of_dispatch_jobs(stage: Stage, lanes: AwsStandIn) -> None:
+    job_id = submit(stage.db, tenant="acme", priority=9)
+    stage.run("dispatch_jobs", datetime.now(UTC))
+    assert lanes.take() == [{"lane": "low", "job_id": job_id, "delay": 0, "group": "acme"}]
+    assert stage.status(job_id) == "queued"
+
+
+def test_a_job_has_its_types_own_key_for_caps_before_it_is_sent(stage: Stage, lanes: AwsStandIn) -> None:
+    payload = {"url": "https://a.example/hook", "event_type": "paid", "secret": "k", "event": {}}
+    in_sql = submit(stage.db, "deliver_webhook", json.dumps(payload), tenant="acme")
+    in_python = stage.submit("deliver_webhook", payload=payload, tenant="acme")
+    stage.run("dispatch_jobs", datetime.now(UTC))
+    assert in_sql in [message["job_id"] for message in lanes.take()]
+    assert stage.job(in_sql)["cap_key"] == stage.job(in_python)["cap_key"] == "deliver_webhook acme a.example:443"
+    assert count(stage.db, "signalbox.job_caps WHERE by_default") == 1
+
+
+def test_a_payload_that_only_the_types_own_code_refuses_fails_for_good_when_it_is_claimed(stage: Stage) -> None:
+    payload = {"url": "ftp://a.example", "event_type": "paid", "secret": "k"}
+    job_id = submit(stage.db, "deliver_webhook", json.dumps(payload))
+    assert [(ended.id, ended.status) for ended in stage.drain()] == [(job_id, "failed")]
+    assert stage.dead_letter(job_id)["failure_reason"] == "permanent"
