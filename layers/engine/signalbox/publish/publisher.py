@@ -40,7 +40,7 @@ class Publisher:
         try:
             return Lanes(self.clients, self.stack).send(messages)
         except SignalboxError as error:
-            self.log.warning("notices.not_sent", extra={"number": len(messages), "error": str(error)})
+            self.log.warning("messages.not_sent", extra={"number": len(messages), "error": str(error)})
             return 0
 
     def send_due(self, db: Connection, ids: Sequence[str]) -> int:

@@ -108,7 +108,7 @@ class Outbox:
             with self._tools.pool.lend(CONNECTION_PATIENCE_SECONDS) as database:
                 self._publish(database.connection(), waiting)
         except (psycopg.Error, SignalboxError) as error:
-            self._tools.log.warning("notices.not_sent", extra={"error": type(error).__name__})
+            self._tools.log.warning("messages.not_sent", extra={"error": type(error).__name__})
 
     def _publish(self, db: Connection, waiting: Unpublished) -> None:
         publisher = self._tools.publisher
