@@ -34,7 +34,9 @@ class StandIns:
     """That of all packs. Owns their servers."""
 
     def __init__(self) -> None:
-        self._packs: dict[str, OutsideOfPack] = {name: import_module(f"stand_ins.{name}").Outside() for name in NAMES}
+        self._packs: dict[str, OutsideOfPack] = {
+            name: import_module(f"stand_ins.{name}").Outside() for name in NAMES if _brings("stand_ins", name)
+        }
 
     def start(self) -> None:
         for one in self._packs.values():
@@ -55,14 +57,21 @@ class StandIns:
     def furnish(self, stack: str, moto: str, declared: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, str]:
         """The parameters for the packs that the template has, each on unless somebody says otherwise."""
         parameters: dict[str, str] = {}
-        for name, one in self._packs.items():
-            switch = f"{name.capitalize()}Pack"
+        for name in NAMES:
+            switch = f"{name.title().replace('_', '')}Pack"
             if switch in declared and given.get(switch, _ON) == _ON:
-                parameters |= {switch: _ON, **one.furnish(stack, moto)}
+                furnished = self._packs[name].furnish(stack, moto) if name in self._packs else {}
+                parameters |= {switch: _ON, **furnished}
         return parameters
 
 
 def load_stories(state: StackState, at: datetime) -> None:
     """The sample data of each pack that the stack runs."""
     for name in NAMES:
-        import_module(f"samples.{name}").load_story(state, at)
+        if _brings("samples", name):
+            import_module(f"samples.{name}").load_story(state, at)
+
+
+def _brings(kind: str, pack: str) -> bool:
+    """Say whether a pack has a module of this kind: one that calls nobody needs no stand-ins."""
+    return (ROOT / "layers" / pack / kind).is_dir()

@@ -14,8 +14,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]
 
 
 @each_pack
-def test_a_pack_has_its_template_its_page_its_events_its_stand_ins_its_sample_and_its_tests(pack: str) -> None:
-    wanted = {pack, "template.yaml", "README.md", "events", "stand_ins", "samples", "tests"}
+def test_a_pack_has_its_template_its_page_its_events_and_its_tests(pack: str) -> None:
+    wanted = {pack, "template.yaml", "README.md", "events", "tests"}
     assert wanted <= {path.name for path in (ROOT / "layers" / pack).iterdir()}
 
 

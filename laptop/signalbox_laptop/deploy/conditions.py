@@ -72,7 +72,15 @@ class Decided:
                 condition, true, false = value["Fn::If"]
                 return self._substitute(true if self.holds(condition) else false)
             found = {name: self._substitute(part) for name, part in value.items()}
-            return {name: part for name, part in found.items() if part != _NO_VALUE}
+            return _joined({name: part for name, part in found.items() if part != _NO_VALUE})
         if isinstance(value, list):
             return [part for part in map(self._substitute, value) if part != _NO_VALUE]
         return value
+
+
+def _joined(value: dict[str, Any]) -> Any:
+    """Return the text that a Fn::Join of plain texts comes to; anything else stays as it is."""
+    match value:
+        case {"Fn::Join": [str(separator), [*parts]]} if all(isinstance(part, str) for part in parts):
+            return separator.join(parts)
+    return value
