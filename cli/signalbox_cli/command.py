@@ -53,6 +53,7 @@ class Command:
 
 
 COMMANDS = (
+    Command("new", "write a pack, or a task or job type in one, that works from the start"),
     Command("up", "start the laptop stack and keep it up"),
     Command("down", "stop the laptop stack"),
     Command("status", "say whether a stack is up, where, and what it is at"),

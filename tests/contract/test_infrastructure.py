@@ -42,7 +42,7 @@ def refusals(**given: str) -> list[str]:
     return Decided(template, parameters_of(template, given)).refusals()
 
 
-@pytest.mark.parametrize("variant", ["engine", "forecasts"])
+@pytest.mark.parametrize("variant", ["engine", "packs"])
 def test_without_a_network_the_functions_stand_outside_of_any(variant: str) -> None:
     assert not any("VpcConfig" in function for function in deployed(variant).of(FUNCTION).values())
 

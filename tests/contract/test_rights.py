@@ -19,13 +19,13 @@ from signalbox_laptop.deploy.template import package, parameters_of, transform
 from tests.rights.recorder import LIST, Call, listed
 from tests.rights.stack import Place
 from tests.rights.wants import WHERE, Work, wanted
-from tests.support.template import FUNCTION, PACKS, ROOT, VARIANTS, Template, source, spread, text
+from tests.support.template import FUNCTION, PACKS, ROOT, SWITCHES, VARIANTS, Template, source, spread, text
 
 # What brings rights and takes them away: all combinations of each line, with the other lines all on and all off. Rights
 # of different lines stand in statements of their own.
 CHOICES: Sequence[Mapping[str, Sequence[str]]] = (
     {
-        "pack": ("ForecastsPack",),
+        "pack": tuple(SWITCHES),
         "roles": ("WriterSecretArn", "ReaderSecretArn"),
         "log-ins": ("WriterSecretArn", "ReaderSecretArn", "MakeLogIns"),
     },
@@ -76,7 +76,7 @@ def deployed_with(given: Mapping[str, str]) -> tuple[Template, dict[str, str]]:
 
 def differences(template: Template, parameters: Mapping[str, str]) -> Iterator[str]:
     """A line for each right that is missing or spare."""
-    packs = tuple(PACKS if parameters["ForecastsPack"] == "on" else [])
+    packs = tuple(PACKS if all(parameters[switch] == "on" for switch in SWITCHES) else [])
     for name, function in template.of(FUNCTION).items():
         short = text(function["FunctionName"]).removeprefix("${AWS::StackName}-")
         place = Place(template, parameters, name)

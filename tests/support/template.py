@@ -20,6 +20,7 @@ from signalbox_laptop.deploy.template import package, parameters_of, read_templa
 ROOT = Path(__file__).parents[2]
 # The packs of this repository; the template has a rule for each of their scheduled tasks.
 PACKS = sorted(path.parent.name for path in ROOT.glob("layers/*/*/pack.py"))
+SWITCHES = {f"{pack.title().replace('_', '')}Pack": "on" for pack in PACKS}
 FUNCTION, RULE, QUEUE, BUCKET = "AWS::Lambda::Function", "AWS::Events::Rule", "AWS::SQS::Queue", "AWS::S3::Bucket"
 ALARM, MAPPING, ROLE = "AWS::CloudWatch::Alarm", "AWS::Lambda::EventSourceMapping", "AWS::IAM::Role"
 LOG_GROUP, SECRET_KIND, TOPIC_KIND = "AWS::Logs::LogGroup", "AWS::SecretsManager::Secret", "AWS::SNS::Topic"
@@ -27,11 +28,11 @@ SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:database"
 TOPIC = "arn:aws:sns:us-east-1:123456789012"
 CERTIFICATES = "arn:aws:lambda:us-east-1:123456789012:layer:rds-certificates:1"
 
-# What the template is deployed with: the least, the pack with what it can do without left out, and all there is in a
+# What the template is deployed with: the least, the packs with what it can do without left out, and all there is in a
 # network.
 VARIANTS: Mapping[str, Mapping[str, str]] = {
     "engine": {"DatabaseSecretArn": SECRET},
-    "forecasts": {"DatabaseSecretArn": SECRET, "ForecastsPack": "on"},
+    "packs": {"DatabaseSecretArn": SECRET, **SWITCHES},
     "everything": {
         "DatabaseSecretArn": SECRET,
         "WriterSecretArn": f"{SECRET}-writer",
@@ -39,7 +40,7 @@ VARIANTS: Mapping[str, Mapping[str, str]] = {
         "MakeLogIns": "on",
         "SubnetIds": "subnet-1",
         "SecurityGroupIds": "sg-1",
-        "ForecastsPack": "on",
+        **SWITCHES,
         "ForecastsSettings": '{"runpod_endpoint_id": "endpoint"}',
         "PruneArchiveBucket": "pruned",
         "OperatorsTopicArn": f"{TOPIC}:operators",
@@ -144,7 +145,7 @@ def database(**given: str) -> Template:
 
 def packs_of(variant: str) -> list[str]:
     """The packs that a variant runs."""
-    return PACKS if VARIANTS[variant].get("ForecastsPack") == "on" else []
+    return PACKS if VARIANTS[variant].keys() >= SWITCHES.keys() else []
 
 
 def referred(value: Any) -> str | None:

@@ -14,17 +14,17 @@ from typing import Any, NamedTuple
 
 from signalbox_laptop.deploy.conditions import Decided
 from signalbox_laptop.deploy.template import package, parameters_of, transform
-from tests.support.template import ALARM, ROOT, SECRET, Template, source, spread
+from tests.support.template import ALARM, ROOT, SECRET, SWITCHES, Template, source, spread
 
 PREFIX = "${AWS::StackName}-"
 EXISTING = {"DatabaseSecretArn": SECRET}
 COMBINATIONS: Mapping[str, Mapping[str, str]] = {
     "least": EXISTING,
     "silent": {**EXISTING, "RuleState": "DISABLED"},
-    "pack": {**EXISTING, "ForecastsPack": "on"},
+    "pack": {**EXISTING, **SWITCHES},
     "all": {
         **EXISTING,
-        "ForecastsPack": "on",
+        **SWITCHES,
         "OperatorsEmail": "operators@example.com",
         "RunbookUrl": "https://docs.example.com/runbook",
     },
