@@ -171,6 +171,6 @@ def test_a_function_finds_the_database_by_its_secret(stack: StackState) -> None:
         )
         error, answer = invoke(stack, "poller", {})
         assert (error, answer["errorType"]) == ("Unhandled", "Unavailable")
-        assert "can't be read" in answer["errorMessage"]
+        assert f"there is no secret {arn}-gone" in answer["errorMessage"]
     finally:
         functions.update_function_configuration(FunctionName=name, Environment={"Variables": variables})

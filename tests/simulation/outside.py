@@ -60,14 +60,14 @@ class Statement(psycopg.Cursor[TupleRow]):
 
     def execute(self, query: Any, params: Any = None, **options: Any) -> Any:
         session = self.connection
+        if query == "ROLLBACK":  # after which the driver would prepare all statements anew
+            session.pgconn.exec_(b"ROLLBACK")
+            return self
         if isinstance(session, Session) and session.world is not None and not session.is_checking:
             session.says = _names().get(query, "statement")
             session.about = short(str(params))
             if session.world.current.process.is_older:
                 query = _older().get(query, query)
-        if query == "ROLLBACK":  # after which the driver would prepare all statements anew
-            self.connection.pgconn.exec_(b"ROLLBACK")
-            return self
         if options.get("prepare") is None:  # several at once, which can't be prepared, are bytes
             options["prepare"] = isinstance(query, str)
         return super().execute(query, params, **options)
