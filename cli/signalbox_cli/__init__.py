@@ -1,1 +1,1 @@
-"""The command `signalbox`."""
+"""Define the command `signalbox`."""

@@ -1,5 +1,5 @@
-"""The `signalbox` command: finds the command that was typed, runs it, and turns whatever stops it into one line and an
-exit code. 0 is well, 1 is an error or a failure found, 2 is a mistyped command, 130 is Ctrl-C.
+"""Find and run the command that was typed, and turn any error into one line and an exit code.
+0 is success, 1 is an error or a failure found, 2 is a mistyped command, 130 is Ctrl-C.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from signalbox_cli.parser import build_parser
 
 _MISTYPED, _INTERRUPTED = 2, 130
-# Else pydantic reads the metadata of every distribution that is installed, at each start.
+# Otherwise pydantic reads the metadata of every installed distribution at each start.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 
@@ -61,13 +61,13 @@ def _report(error: Exception, words: list[str]) -> int:
     from signalbox_cli.terminal import print_json, say
 
     say(f"signalbox: {explain(error)}")
-    if "--json" in words:  # of what was mistyped there are no options to ask
+    if "--json" in words:  # a mistyped command has no parsed options to check
         print_json({"error": as_value(error)})
     return _MISTYPED if is_mistyped(error) else 1
 
 
 def _reader_gone() -> int:
-    """Whoever read our output has what they wanted, as `head` has; the interpreter's last flush must not fail anew."""
+    """Exit quietly when the reader closed the pipe, as `head` does: the interpreter's last flush must not fail, too."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 1
 

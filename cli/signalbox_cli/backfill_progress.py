@@ -1,7 +1,7 @@
-"""Watching a backfill to its end: a bar in a terminal, a line now and then elsewhere.
+"""Watch a backfill to its end: a bar in a terminal, a line now and then elsewhere.
 
-The stack's clock drives backfills once a minute. Where nothing moves, as with rules that are off, whoever watches asks
-for the driver's task by hand; the ledger then says so, and the backfill's rate holds all the same.
+The stack's clock drives backfills once a minute. Where nothing moves, for example because the rules are off, the
+watching command invokes the driver's task itself. The ledger shows that as a manual run, and the backfill's rate holds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Backfill = dict[str, Any]
 LOOK_AGAIN_SECONDS = 1.0
 # The driver counts what it started in the last 55 seconds against the rate.
 _RATE_WINDOW_SECONDS = 56.0
-# A slot that failed may have a retry on its way, and the driver's clock comes in a minute at most.
+# A failed slot may still have a retry coming, and the driver's clock comes within a minute.
 _RETRY_PATIENCE_SECONDS = 5.0
 _NUDGE = {"task": "advance_backfills", "force": True}
 
@@ -28,20 +28,20 @@ Show = Callable[[Backfill], None]
 
 @dataclass(slots=True)
 class Quiet:
-    """How long nothing has moved."""
+    """Track how long nothing has moved."""
 
     counts: dict[str, int]
     since: float
 
     def note(self, backfill: Backfill, now: float) -> float:
-        """Seconds since the last change."""
+        """Return the seconds since the last change."""
         if backfill["slots"] != self.counts:
             self.counts, self.since = backfill["slots"], now
         return now - self.since
 
 
 def watch(target: Target, backfill: Backfill) -> Backfill:
-    """Look once a second until it is completed, cancelled or paused; gives it as it is then."""
+    """Look once a second until the backfill is completed, cancelled or paused; return its last state."""
     quiet = Quiet(backfill["slots"], time.monotonic())
     with _display(backfill) as show:
         while backfill["status"] == "running":
@@ -56,7 +56,7 @@ def watch(target: Target, backfill: Backfill) -> Backfill:
 
 
 def wants_nudge(slots: dict[str, int], quiet_seconds: float) -> bool:
-    """Would the driver find something to do that its clock has left undone?"""
+    """Say whether the driver would find work that its clock has left undone."""
     if slots["dispatched"]:
         return False
     if slots["pending"]:
@@ -65,7 +65,7 @@ def wants_nudge(slots: dict[str, int], quiet_seconds: float) -> bool:
 
 
 def ended(slots: dict[str, int]) -> int:
-    """Slots of which nothing more will come."""
+    """Count the slots that have ended."""
     return slots["total"] - slots["pending"] - slots["dispatched"]
 
 
@@ -89,13 +89,13 @@ def _display(backfill: Backfill) -> Iterator[Show]:
 
 
 def note(slots: dict[str, int]) -> str:
-    """What the bar does not tell."""
+    """Return the counts that the bar does not show."""
     told = [("dispatched", "at work"), ("failed", "failed")]
     return ", ".join(f"{slots[name]:,} {word}" for name, word in told if slots[name])
 
 
 class _Lines:
-    """A line for each tenth of the way, for logs and pipes."""
+    """Print a line for each tenth of the way, for logs and pipes."""
 
     def __init__(self, backfill: Backfill) -> None:
         self._tenths = -1

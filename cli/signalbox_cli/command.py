@@ -1,7 +1,7 @@
-"""What a command of `signalbox` is: a name, one line about it, and a module that holds the rest.
+"""Define a command of `signalbox`: a name, one line about it, and a module that holds the rest.
 
-Modules are named, not imported: the one whose command was typed is loaded, so that `signalbox --help` is quick. Each
-has EXAMPLES, `configure`, which adds its options, and `run`, which answers the exit code.
+Modules are named, not imported: only the typed command's module is loaded, so that `signalbox --help` is quick. Each
+has EXAMPLES, `configure`, which adds its options, and `run`, which returns the exit code.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from signalbox_cli.errors import UsageRefused
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A line as it is typed after `signalbox`, and what it does."""
+    """Pair a line, as it is typed after `signalbox`, with what it does."""
 
     line: str
     does: str
 
 
 class CommandModule(Protocol):
-    """What a command's module holds."""
+    """Declare what a command's module must have."""
 
     EXAMPLES: Sequence[Example]
 
@@ -36,7 +36,7 @@ class CommandModule(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One line of `signalbox --help`."""
+    """Describe one command, as a line of `signalbox --help` does."""
 
     name: str
     summary: str
@@ -45,7 +45,7 @@ class Command:
         return cast(CommandModule, import_module(f"signalbox_cli.commands.{self.name.replace('-', '_')}"))
 
     def parser(self) -> CommandParser:
-        """The command's own parser, with its options and its examples."""
+        """Return the command's own parser, with its options and its examples."""
         module = self.load()
         parser = CommandParser(f"signalbox {self.name}", self.summary, _epilog(module.EXAMPLES))
         module.configure(parser)
@@ -84,7 +84,7 @@ COMMANDS = (
 
 
 def find_command(name: str) -> Command:
-    """The command, or an error that names the nearest one."""
+    """Return the command, or raise an error that names the nearest one."""
     by_name = {command.name: command for command in COMMANDS}
     if name in by_name:
         return by_name[name]

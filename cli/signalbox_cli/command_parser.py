@@ -1,4 +1,4 @@
-"""argparse as `signalbox` uses it: examples as they were written, and one line for what was mistyped."""
+"""Adapt argparse for `signalbox`: keep examples as they were written, and report a mistake in one line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WIDTH = 100
 
 
 class CommandParser(argparse.ArgumentParser):
-    """The parser of one command."""
+    """Parse the options of one command."""
 
     def __init__(self, prog: str, description: str, epilog: str) -> None:
         super().__init__(
@@ -20,7 +20,7 @@ class CommandParser(argparse.ArgumentParser):
             description=f"{description[0].upper()}{description[1:]}.",
             epilog=epilog,
             formatter_class=argparse.RawDescriptionHelpFormatter,
-            # An abbreviation that works today is ambiguous once an option is added.
+            # An abbreviation that works today becomes ambiguous once an option is added.
             allow_abbrev=False,
         )
 

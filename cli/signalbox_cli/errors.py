@@ -1,18 +1,18 @@
-"""What the command line itself refuses or reports: one line each, that says what, which and what next."""
+"""Define the errors of the command line: each is one line that says what, which one, and what to do next."""
 
 from signalbox_laptop.errors import LaptopError
 
 
 class UsageRefused(LaptopError):
-    """What was typed can't be meant: exit code 2."""
+    """The typed command makes no sense: exit code 2."""
 
 
 class CommandFailed(LaptopError):
-    """The command was understood, and could not be carried out."""
+    """The command was understood but could not be carried out."""
 
 
 class FunctionFailed(CommandFailed):
-    """A function was invoked and answered with an error, of which `kind` is the type."""
+    """A function was invoked and returned an error; `kind` is the error's type."""
 
     def __init__(self, message: str, kind: str) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""Any error as one line that says what, which and what next, and as a value for programs."""
+"""Turn any error into one line that says what, which one, and what to do next, or into a value for programs."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _NEXT_FOR_CODE = {
     "TooManyRequests": "the function runs as often as it may at once; try again in a while",
     "Throttling": "AWS slows us down; try again in a while",
 }
-# The engine's errors about a name that it does not know, or what is no id at all.
+# These errors of the engine mean an unknown name, or a text that is no id.
 _MISTYPED = frozenset({"TaskUnknown", "JobTypeUnknown", "IdRefused"})
 _Fields = Mapping[str, Any]
-# By botocore's class names, as importing it only to find out that it was not at fault takes a while.
+# Keyed by botocore's class names: importing botocore only to look an error up is slow.
 _NEXT_FOR_KIND: dict[str, Callable[[_Fields], str]] = {
     "NoCredentialsError": lambda _: f"no AWS credentials were found; {_CREDENTIALS}",
     "PartialCredentialsError": lambda _: f"the AWS credentials are incomplete; {_CREDENTIALS}",
@@ -50,7 +50,7 @@ _NEXT_FOR_KIND: dict[str, Callable[[_Fields], str]] = {
 
 
 def explain(error: BaseException) -> str:
-    """The line for a person."""
+    """Return the line for a person."""
     if isinstance(error, LaptopError):
         return str(error)
     if (response := getattr(error, "response", None)) and "Error" in response:
@@ -64,18 +64,18 @@ def explain(error: BaseException) -> str:
 
 
 def is_mistyped(error: BaseException) -> bool:
-    """Whether it was the typed words that were wrong."""
+    """Say whether the typed words were wrong."""
     return isinstance(error, UsageRefused | ParameterRefused) or getattr(error, "kind", None) in _MISTYPED
 
 
 def as_value(error: BaseException) -> dict[str, str]:
-    """The error for a program: by its type it tells one from another."""
+    """Return the error for a program, which tells errors apart by their type."""
     kind = _kind(error)
     return {"type": kind, "message": explain(error).removeprefix(f"{kind}: ")}
 
 
 def _kind(error: BaseException) -> str:
-    """The name that whoever raised it gave it, be it a function or AWS."""
+    """Return the error's name, as the function or AWS gave it."""
     response = getattr(error, "response", None) or {}
     return str(getattr(error, "kind", None) or response.get("Error", {}).get("Code") or type(error).__name__)
 

@@ -1,4 +1,4 @@
-"""The whole command line: from the words typed after `signalbox` to a command with its options, or to a text."""
+"""Parse the whole command line: the words after `signalbox` become a command with its options, or a text."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from signalbox_cli.errors import UsageRefused
 
 
 class CommandLine:
-    """Parses like argparse's own parsers do, and loads the one command that was typed."""
+    """Parse as argparse's own parsers do, and load only the command that was typed."""
 
     def parse_args(self, words: Sequence[str] | None = None) -> Namespace:
-        """The options, and as `command` whose they are. Ends the process where only a text was asked for."""
+        """Return the options, with the command as `command`. End the process if only a text was asked for."""
         typed = list(sys.argv[1:] if words is None else words)
         if not typed:
             raise UsageRefused("name a command; `signalbox --help` lists them")
@@ -39,7 +39,7 @@ def build_parser() -> CommandLine:
 
 
 def overview() -> str:
-    """The text of `signalbox --help`."""
+    """Return the text of `signalbox --help`."""
     width = max(len(command.name) for command in COMMANDS)
     lines = [f"  {command.name:{width}}  {command.summary}" for command in COMMANDS]
     return "\n".join(

@@ -1,5 +1,6 @@
-"""What a long command is at: a spinner with the step in a terminal, a plain line a step elsewhere. To stderr, so that
-the result stands alone.
+"""Show the current step of a long command: a spinner in a terminal, a plain line per step elsewhere.
+
+It goes to stderr, so that stdout has the result alone.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from signalbox_cli.terminal import console, shows_unicode
 
 
 class Steps:
-    """Owns the terminal's last line while it is entered."""
+    """Own the terminal's last line while it is entered."""
 
     def __init__(self) -> None:
         self._console: Console = console(stderr=True)
@@ -25,7 +26,7 @@ class Steps:
         self._began = 0.0
 
     def begin(self, step: str) -> None:
-        """The step before is done."""
+        """Mark the previous step as done and begin the next."""
         self._finish(well=True)
         self._step, self._began = step, time.monotonic()
         if not self._console.is_terminal:

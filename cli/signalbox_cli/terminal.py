@@ -1,6 +1,7 @@
-"""Where output goes: results to stdout, what is said on the way to stderr. Colours and widths are rich's to find out:
-it honours NO_COLOR, FORCE_COLOR, TERM and COLUMNS. Names, payloads' words and errors are written by others: none of
-them gets to steer the terminal of who looks at them.
+"""Write results to stdout and messages to stderr.
+
+rich finds out colours and widths: it honours NO_COLOR, FORCE_COLOR, TERM and COLUMNS. Names, payloads and errors come
+from others: control characters in them are replaced, so that they can't steer the terminal.
 """
 
 from __future__ import annotations
@@ -15,19 +16,19 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-# A pipe has no width, and what reads it wants one line a thing.
+# A pipe has no width, and its reader wants one line per item.
 _UNBOUNDED = 10_000
-# What a terminal obeys rather than shows, but for the ends of lines and tabs.
+# Replace every control character but line ends and tabs.
 _STEERING = {code: "?" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
 
 def print_json(value: Any) -> None:
-    """One line, so that it can be read as it comes."""
+    """Print one line, so that it can be read as it comes."""
     print(json.dumps(value), flush=True)
 
 
 def say(text: str) -> None:
-    """To the person, beside the result."""
+    """Tell the person something on stderr, beside the result."""
     print(harmless(text), file=sys.stderr, flush=True)
 
 
@@ -50,7 +51,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def width_of(console: Console, unbounded: int = _UNBOUNDED) -> int:
-    """Columns of the terminal; without one, as many as the caller likes."""
+    """Return the terminal's columns; without a terminal, the given number."""
     return console.width if console.is_terminal or os.environ.get("COLUMNS") else unbounded
 
 

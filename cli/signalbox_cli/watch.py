@@ -1,4 +1,4 @@
-"""`--watch`: what a command shows, shown again and again until Ctrl-C."""
+"""Implement `--watch`: show what a command shows again and again until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CLEAR = "\x1b[H\x1b[2J"
 
 
 def watch(run: Callable[[Namespace], int], args: Namespace, pause: Callable[[float], None] = time.sleep) -> NoReturn:
-    """Run the command, each time on a cleared terminal. What is piped gets one answer after the other."""
+    """Run the command repeatedly, each time on a cleared terminal. Piped output is one answer after the other."""
     while True:
         if sys.stdout.isatty():
             print(_CLEAR, end="")

@@ -1,1 +1,1 @@
-"""The commands, a module each."""
+"""Each command has a module here."""

@@ -1,6 +1,6 @@
-"""`signalbox backfill`: past slots of a task run again, with the plan shown first; and what became of such orders.
+"""`signalbox backfill` runs past slots of a task again after showing the plan, and lists and controls backfills.
 
-TASK stands where a verb may stand: a verb wins, so a task that is called like one can't be named here.
+The first word is a verb or a TASK. A verb wins, so a task with the name of a verb can't be backfilled here.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def _lines(backfill: Backfill) -> list[str]:
 
 
 def _told(backfill: Backfill) -> str:
-    """When it was changed last, and by whom."""
+    """Return the time and the author of the last change."""
     return f"{show_instant(backfill['updated_at'])} by {backfill['changed_by'] or 'someone unnamed'}"
 
 
@@ -221,7 +221,7 @@ def _plan_lines(plan: dict[str, Any], args: Namespace) -> list[str]:
 
 
 def _confirmed() -> bool:
-    """Asked beside the result, as that may be read by a program."""
+    """Ask on stderr, because a program may read the result."""
     print("run them? [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 

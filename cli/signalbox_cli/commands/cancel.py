@@ -1,4 +1,4 @@
-"""`signalbox cancel`: jobs that wait are cancelled at once, those that run are asked to stop."""
+"""`signalbox cancel` cancels waiting jobs at once and asks running jobs to stop."""
 
 from __future__ import annotations
 

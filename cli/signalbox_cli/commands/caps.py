@@ -1,4 +1,4 @@
-"""`signalbox caps`: what is paused and capped, and caps set and lifted while jobs run."""
+"""`signalbox caps` lists what is paused and capped, and sets and clears caps while jobs run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`signalbox completion`: a script by which a shell completes commands, their options and the words that these take."""
+"""`signalbox completion` prints a script by which a shell completes commands, their options and their values."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _fish() -> str:
 
 
 def _words(command: Command) -> Iterator[str]:
-    """Its long options, and what they and its arguments may be."""
+    """Return the command's long options, and the values that options and arguments may take."""
     for action in command.parser()._actions:
         yield from (option for option in action.option_strings if option.startswith("--"))
         yield from map(str, action.choices or ())

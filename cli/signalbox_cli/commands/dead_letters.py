@@ -1,4 +1,4 @@
-"""`signalbox dead-letters`: what failed for good, one by one or by kind of failure, and what was decided about it."""
+"""`signalbox dead-letters` lists what failed for good, one by one or by kind, and records what was decided about it."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _decide(args: Namespace) -> int:
 
 
 def _look(target: Target, args: Namespace, filters: dict[str, Any]) -> int:
-    """How many an order would concern, by kind."""
+    """Show and return how many dead letters the action would affect."""
     if args.ids:
         found = [target.operate("show_dead_letter", id=id_)["dead_letter"] for id_ in args.ids]
         total = len(found)

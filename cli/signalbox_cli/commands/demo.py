@@ -1,6 +1,7 @@
-"""`signalbox demo`: a laptop stack of its own in a temporary folder, sample data, every rule fired once at a fixed
-instant, and a table of what happened; then three jobs, and a table of theirs. Nothing stays behind; any failed run
-makes it fail, and so does a job that does not complete in the end.
+"""`signalbox demo` starts a laptop stack in a temporary folder and fires every rule once at a fixed instant.
+
+It loads sample data, submits three jobs, and prints a table of runs and one of jobs. It removes the stack afterwards.
+It fails if a run failed, or if a job did not complete in the end.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ EXAMPLES = (
     Example("demo --json", "what happened, for programs"),
     Example("demo --parameter ForecastsSettings={none}", "see how a failure looks"),
 )
-# When most rules are due at once. The sample data are made for it.
+# At this instant most rules are due at once. The sample data are made for it.
 AT = datetime(2026, 1, 5, 2, 30, tzinfo=UTC)
 _SAMPLES = [Path(signalbox_laptop.__file__).with_name("samples") / f"{name}.sql" for name in ("engine", "jobs")]
 _PATIENCE_SECONDS = 60.0
@@ -51,7 +52,7 @@ def configure(parser: CommandParser) -> None:
 
 @dataclass(slots=True)
 class _Demo:
-    """Owns what is known of the demo so far."""
+    """Track what is known of the demo so far."""
 
     steps: Steps
     began: datetime
@@ -59,7 +60,7 @@ class _Demo:
     outcome: TickResult | None = None
 
     def perform(self, state: StackState) -> None:
-        """All that is done with the stack while it is up."""
+        """Do all of the demo's work while the stack is up."""
         target, control = Target(state.stack, state.endpoint), LaptopControl(state.endpoint)
         self.steps.begin("submitting jobs, and loading sample data")
         self.jobs.submit(state, target)

@@ -1,5 +1,4 @@
-"""`signalbox doctor`: the stack checked from end to end; first what needs a person, with what to do. Exit code 1 if any
-check fails."""
+"""`signalbox doctor` checks the whole stack and shows problems first, with what to do. A failure gives exit code 1."""
 
 from __future__ import annotations
 
@@ -49,7 +48,7 @@ def run(args: Namespace) -> int:
 
 
 def _findings(args: Namespace) -> Iterator[Finding]:
-    """From the ground up; where the ground fails there is nothing to look at above it."""
+    """Check from the ground up, and stop where the ground fails: nothing above it can be checked then."""
     ground = list(_on_aws(args) if args.stack else _on_laptop(args))
     yield from ground
     if any(finding.verdict == "fail" and finding.check != "python" for finding in ground):

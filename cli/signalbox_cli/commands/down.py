@@ -1,4 +1,4 @@
-"""`signalbox down`: the laptop stack stopped, with every process that it started."""
+"""`signalbox down` stops the laptop stack and every process that it started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`signalbox group`: how far a group of jobs is, and closing it."""
+"""`signalbox group` shows how far a group of jobs is, and closes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`signalbox history`: the ledger, newest run first."""
+"""`signalbox history` lists the runs in the ledger, newest first."""
 
 from __future__ import annotations
 

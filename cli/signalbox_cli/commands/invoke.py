@@ -1,4 +1,4 @@
-"""`signalbox invoke`: one payload sent to a function, as a rule or a person on AWS would."""
+"""`signalbox invoke` sends one payload to a function, as a rule or a person on AWS would."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EXAMPLES = (
     Example("invoke poll_data --async --stack signalbox-prod", "queue it on AWS, and do not wait"),
 )
 FUNCTIONS = ("api", "archiver", "poller", "migrator", "worker", "worker-heavy", "dead-letter")
-# With no field at all a payload is the poller's, too.
+# A payload without any field is the poller's, too.
 _POLLER_FIELDS = {"force_retry", "backfill_hours", "limit"}
 _OWN_FIELDS = ("reference_time", "scheduled_time", "force", "params")
 
@@ -78,7 +78,7 @@ def _payload(args: Namespace) -> Any:
 
 
 def _read_event(name: str) -> Any:
-    """Any JSON is sent: whether it is a payload is the function's to say."""
+    """Return any JSON value: the function decides whether it is a payload."""
     try:
         text = sys.stdin.read() if name == "-" else Path(name).read_text()
     except (OSError, UnicodeDecodeError) as error:
@@ -90,7 +90,7 @@ def _read_event(name: str) -> Any:
 
 
 def _function_of(payload: Any, target: Target) -> str:
-    """Whose payload it is. What nobody knows goes to the archiver, whose error names the nearest that it knows."""
+    """Return the function for this payload. An unknown one goes to the archiver, whose error names the nearest task."""
     given = payload if isinstance(payload, dict) else {}
     if "action" in given:
         return "migrator"
@@ -105,7 +105,7 @@ def _function_of(payload: Any, target: Target) -> str:
 
 
 def _reader_of(records: list[Any], target: Target) -> str:
-    """Who reads the queue that the first message came from."""
+    """Return the function that reads the queue of the first message."""
     source = records[0].get("eventSourceARN") if records and isinstance(records[0], dict) else None
     queue = str(source).rpartition(":")[2].removeprefix(f"{target.stack}-")
     return READERS.get(queue, "worker")

@@ -1,4 +1,4 @@
-"""`signalbox job`: one job with everything around it, and a timeline of what happened to it."""
+"""`signalbox job` shows one job with everything around it, and a timeline of what happened to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`signalbox jobs`: the jobs, newest first."""
+"""`signalbox jobs` lists jobs, newest first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`signalbox logs`: what the functions logged, merged in order of time, one readable line a record."""
+"""`signalbox logs` shows what the functions logged, merged in order of time, one readable line a record."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def run(args: Namespace) -> int:
     reader = LogReader(target.client("logs"), find_groups(target, args.function))
     show = _show_json if args.json else _show_lines
     if args.follow:
-        with suppress(KeyboardInterrupt):  # which is how one stops it
+        with suppress(KeyboardInterrupt):  # Ctrl-C is the usual way to stop it
             _follow(reader, since, lambda records: show(filter(_wanted(args), records)))
         return 0
     shown = show(filter(_wanted(args), reader.read(since)))
@@ -65,7 +65,7 @@ def run(args: Namespace) -> int:
 
 
 def _require_known(target: Target, task: str) -> None:
-    """Raise for a task that the stack does not have, unless the stack can't say: a broken one has logs to read."""
+    """Refuse a task that the stack does not have. A broken stack that can't say still has logs to read."""
     try:
         known = [one["name"] for one in target.operate("list_tasks")["tasks"]]
     except (CommandFailed, ClientError):

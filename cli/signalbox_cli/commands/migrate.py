@@ -1,4 +1,4 @@
-"""`signalbox migrate`: the schema brought up to the deployed code by the migrator function, or what that would take."""
+"""`signalbox migrate` has the migrator function bring the schema up to the deployed code, or show what it would do."""
 
 from __future__ import annotations
 

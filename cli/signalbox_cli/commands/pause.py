@@ -1,4 +1,4 @@
-"""`signalbox pause`: nothing of a type, lane, tenant, key or schedule begins any more, or certain jobs do not."""
+"""`signalbox pause` stops jobs of a type, lane, tenant, key or schedule, or certain jobs, from starting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`signalbox redrive`: what failed for good is tried again, with all its attempts, at once or at a rate."""
+"""`signalbox redrive` tries again what failed for good, with all its attempts, at once or at a rate."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def run(args: Namespace) -> int:
 
 
 def _look(args: Namespace, seen: dict[str, Any]) -> int | None:
-    """Shows what the order would concern; answers the exit code where it is not to be given."""
+    """Show what the redrive would affect; return the exit code if it is not to be done."""
     if args.dry_run and args.json:
         print_json(seen)
     else:

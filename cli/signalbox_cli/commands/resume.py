@@ -1,4 +1,4 @@
-"""`signalbox resume`: what was paused goes on, unless another pause still holds it."""
+"""`signalbox resume` lets what was paused go on, unless another pause still holds it."""
 
 from __future__ import annotations
 

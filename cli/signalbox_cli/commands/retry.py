@@ -1,4 +1,4 @@
-"""`signalbox retry`: jobs that wait for a retry, a cap or their time are tried now."""
+"""`signalbox retry` tries jobs now that wait for a retry, a cap or their time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`signalbox schedules`: what submits jobs by itself, when it does next, and how to make, hold and delete such."""
+"""`signalbox schedules` shows what submits jobs by itself and when it is next due, and manages such schedules."""
 
 from __future__ import annotations
 

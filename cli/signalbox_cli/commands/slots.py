@@ -1,4 +1,4 @@
-"""`signalbox slots`: a row a task and a column a stretch of time, so that an outage stands out as a stripe."""
+"""`signalbox slots` draws a row per task and a column per period, so that an outage stands out as a stripe."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXAMPLES = (
     Example("slots --since 2026-01-05T00:00:00Z --until 2026-01-05T06:00:00Z", "a night of the past"),
     Example("slots --stack signalbox-prod --json", "of a stack on AWS, for programs"),
 )
-# Where there is no terminal, a width that most have.
+# Without a terminal, use a width that most terminals have.
 _WIDTH = 120
 
 

@@ -1,4 +1,4 @@
-"""`signalbox stats`: how many jobs there are, how fast they go, what fails, and whether the job plane is healthy."""
+"""`signalbox stats` shows how many jobs there are, their throughput, what fails, and the job plane's health."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`signalbox status`: whether a stack is up, where, and what it is at. Exit code 1 where it is not in order."""
+"""`signalbox status` says whether a stack is up, where, and what it is doing. Exit code 1 means it is not in order."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run(args: Namespace) -> int:
 
 
 def _run_on_aws(args: Namespace) -> int:
-    from signalbox_cli.stack.status import ask  # the laptop's status needs nothing of it
+    from signalbox_cli.stack.status import ask  # the laptop's status does not need it
 
     found = ask(Target(args.stack))
     if args.json:

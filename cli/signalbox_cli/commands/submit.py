@@ -1,4 +1,4 @@
-"""`signalbox submit`: a job from options, or many from a file, checked before any is stored."""
+"""`signalbox submit` submits a job from options, or many from a file, checked before any is stored."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def run(args: Namespace) -> int:
 
 
 def _job(args: Namespace) -> dict[str, Any]:
-    """Those of its fields that were given."""
+    """Return the job's fields that were given."""
     given = {name: getattr(args, name) for name in _PLAIN} | {
         "idempotency_key": args.key,
         "delay_seconds": args.delay and args.delay.total_seconds(),
@@ -173,7 +173,7 @@ def _submit_many(args: Namespace) -> int:
 
 
 def _plans(target: Target, file: JobFile, parts: list[list[Job]]) -> list[dict[str, Any]]:
-    """What each call would do; a job that would be refused is named with its place in the file."""
+    """Return what each call would do. An error about a job names its place in the file."""
     plans: list[dict[str, Any]] = []
     first = 0
     for part in parts:

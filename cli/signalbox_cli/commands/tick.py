@@ -1,4 +1,4 @@
-"""`signalbox tick`: rules fired by hand, as the clock would at that minute, on the laptop and on AWS alike."""
+"""`signalbox tick` fires rules by hand, as the clock would at that minute, on the laptop and on AWS alike."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Fired = list[dict[str, Any]]
 
 
 class Rules(Protocol):
-    """Whatever can fire rules."""
+    """Fire rules, on the laptop or on AWS."""
 
     def tick(self, at: datetime, rules: list[str] | None, *, due: bool) -> Fired: ...
 
@@ -60,11 +60,11 @@ def run(args: Namespace) -> int:
 
 
 def _minute(given: datetime | None, clock: datetime) -> datetime:
-    """The clock fires for whole minutes, and never ahead."""
+    """Return the whole minute to fire for, and refuse one ahead of the clock: runs for it would be refused."""
     at = (given or clock).replace(second=0, microsecond=0)
     if at <= clock:
         return at
-    from signalbox.ledger.task_payload import CLOCK_SKEW  # it takes a while to load
+    from signalbox.ledger.task_payload import CLOCK_SKEW  # it is slow to load
 
     if at > clock + CLOCK_SKEW:
         ahead = CLOCK_SKEW // timedelta(minutes=1)
@@ -93,7 +93,7 @@ def _fire_and_wait(args: Namespace, target: Target, at: datetime) -> int:
             f"the stack is still at work after {_PATIENCE_SECONDS:.0f} s; `signalbox logs` shows at what"
         )
     outcome = gather(target, fired, before, at=at, began=began, idle=True)
-    failures = outcome.failures() if fired else []  # where nothing was due, nothing failed
+    failures = outcome.failures() if fired else []  # nothing due means nothing failed
     if args.json:
         print_json({"at": at.isoformat(), "fired": fired, "runs": list(outcome.runs), "failures": failures})
     else:
@@ -105,7 +105,7 @@ def _fire_and_wait(args: Namespace, target: Target, at: datetime) -> int:
 
 
 def _tick(args: Namespace, rules: Rules, stack: str, at: datetime) -> Fired:
-    """Rules are called by their tasks, too."""
+    """Fire the rules. A rule may also be named by its task."""
     names = [name if name.startswith(f"{stack}.") else f"{stack}.{name}" for name in args.rule or ()]
     return rules.tick(at, names or None, due=not args.all and not names)
 
@@ -113,7 +113,7 @@ def _tick(args: Namespace, rules: Rules, stack: str, at: datetime) -> Fired:
 def _rules_of(target: Target) -> Rules:
     if target.endpoint:
         return LaptopControl(target.endpoint)
-    from signalbox_cli.stack.rules import StackRules  # loads what the laptop's control has loaded long since
+    from signalbox_cli.stack.rules import StackRules  # slow to load; the laptop does not need it
 
     return StackRules(target)
 

@@ -1,4 +1,4 @@
-"""`signalbox up`: the laptop stack, in the foreground until Ctrl-C, or detached once it is ready."""
+"""`signalbox up` runs the laptop stack, in the foreground until Ctrl-C, or detached once it is ready."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def configure(parser: CommandParser) -> None:
 
 
 def add_deployment(parser: CommandParser) -> None:
-    """What is deployed: `demo` takes the same."""
+    """Add the options that say what is deployed; `demo` takes them, too."""
     parser.add_argument(
         "--template", metavar="FILE", type=Path, default=ROOT / "template.yaml", help="another template than this one's"
     )

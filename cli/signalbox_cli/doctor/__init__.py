@@ -1,1 +1,1 @@
-"""The checks of `signalbox doctor`."""
+"""The modules here make the checks of `signalbox doctor`."""

@@ -1,4 +1,4 @@
-"""One check of `signalbox doctor`: what was looked at, how it is, and what to do where it is not well."""
+"""Define a finding of `signalbox doctor`: what was checked, the verdict, and what to do if it is not well."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Verdict = Literal["ok", "warn", "fail"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The outcome of a check."""
+    """Describe the outcome of a check."""
 
     check: str
     verdict: Verdict
@@ -34,7 +34,7 @@ def fail(check: str, detail: str, advice: str) -> Finding:
 
 
 def examined(check: str, look: Callable[[], list[Finding]]) -> list[Finding]:
-    """The check's findings; what keeps it from being made is one, too."""
+    """Return the check's findings; an error that prevents the check is a finding, too."""
     try:
         return look()
     except Exception as error:

@@ -1,4 +1,4 @@
-"""What only the functions can see: the database, its schema, and the ledger."""
+"""Check what only the functions can see: the database, its schema, and the ledger."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from signalbox_cli.doctor.check import Finding, fail, ok, warn
 from signalbox_cli.target.target import Target
 from signalbox_cli.views.times import show_duration
 
-# What to set them to: a little more than the longest statement takes, and than a transaction waits for its worker.
+# Suggested values: a little more than the longest statement takes, and than a transaction waits for its worker.
 _TIMEOUTS = {"statement_timeout": "15min", "idle_in_transaction_session_timeout": "5min"}
 
 
@@ -36,13 +36,13 @@ def check_ledger(target: Target) -> list[Finding]:
         ok("database", f"PostgreSQL {database['server_version']}, {database['name']}, answers in {latency}"),
         _locks(found["locks"]),
         *_runs(found["runs"]),
-        # On the laptop a killed worker's connection ends with it.
+        # On the laptop a killed worker's connection closes with it.
         *([] if target.endpoint else check_timeouts(found.get("timeouts", {}))),
     ]
 
 
 def check_timeouts(timeouts: Mapping[str, str]) -> list[Finding]:
-    """What ends the work of a worker that vanished without a word. An older engine does not tell."""
+    """Check the time-outs that end the work of a killed worker. An older engine does not report them."""
     if not timeouts:
         return []
     told = ", ".join(f"{name} is {value}" for name, value in timeouts.items())

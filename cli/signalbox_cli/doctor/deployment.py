@@ -1,4 +1,4 @@
-"""What was deployed: functions, rules and the queue of failed invocations, as AWS's APIs tell it."""
+"""Check what was deployed through AWS's APIs: functions, rules and the queue of failed invocations."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _function(lambda_: LambdaClient, target: Target, function: str) -> Finding:
 
 
 def judge_function(found: FunctionConfigurationResponseTypeDef, stack: str, check: str, name: str) -> Finding:
-    """Whether a function that Lambda says this of can work. Its environment is encrypted: not everybody may see it."""
+    """Judge from its configuration whether a function can work. Not everybody may see its encrypted environment."""
     faults = _faults(found, stack)
     if faults:
         return fail(check, f"{name} {', '.join(faults)}", _REDEPLOY)
@@ -45,7 +45,7 @@ def judge_function(found: FunctionConfigurationResponseTypeDef, stack: str, chec
 
 
 def _faults(found: FunctionConfigurationResponseTypeDef, stack: str) -> list[str]:
-    """What its configuration lacks."""
+    """Return what the function's configuration lacks."""
     environment = found.get("Environment", {})
     variables = environment.get("Variables", {})
     state = found.get("State", "Active")
@@ -61,7 +61,7 @@ def _faults(found: FunctionConfigurationResponseTypeDef, stack: str) -> list[str
 
 
 def check_rules(target: Target, tasks: list[dict[str, Any]]) -> list[Finding]:
-    """Each scheduled task against the rule of its name."""
+    """Check each scheduled task against the rule of its name."""
     events: EventBridgeClient = target.client("events")
     pages = events.get_paginator("list_rules").paginate(NamePrefix=f"{target.stack}.")
     rules = {rule["Name"].removeprefix(f"{target.stack}."): dict(rule) for page in pages for rule in page["Rules"]}
@@ -100,7 +100,7 @@ def check_failed_invocations(target: Target) -> list[Finding]:
 
 
 def failed_invocations(sqs: SQSClient, url: str) -> int:
-    """How many messages wait there, in whoever's hand."""
+    """Count the messages in the queue, including those that a reader has received."""
     attributes = sqs.get_queue_attributes(
         QueueUrl=url, AttributeNames=["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
     )["Attributes"]

@@ -1,4 +1,4 @@
-"""What a stack stands on: this machine and the laptop's processes, or the AWS account."""
+"""Check what a stack stands on: this machine and the laptop's processes, or the AWS account."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def check_laptop(home: Path) -> list[Finding]:
 
 
 def _database(answers: bool, dsn: str) -> list[Finding]:
-    """Of one that answers, the functions tell more."""
+    """Report a database that does not answer. If it does, the functions tell more."""
     advice = "`signalbox down`, then `signalbox up`, which goes on with its data"
     return [] if answers else [fail("database", f"{dsn} does not answer", advice)]
 
@@ -78,7 +78,7 @@ def check_stack(target: Target) -> list[Finding]:
 
 
 def judge_stack(status: str) -> Verdict:
-    """Whether a stack that CloudFormation says this of can be worked with."""
+    """Judge whether a stack with this CloudFormation status can be used."""
     if status in ("CREATE_COMPLETE", "UPDATE_COMPLETE", "IMPORT_COMPLETE"):
         return "ok"
     return "warn" if status == "UPDATE_ROLLBACK_COMPLETE" or status.endswith("_IN_PROGRESS") else "fail"

@@ -1,4 +1,4 @@
-"""Whether the jobs themselves are well: dead letters, silent workers, and the alerts of the job plane."""
+"""Check the jobs themselves: dead letters, silent workers, and the alerts of the job plane."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def check_jobs(target: Target) -> list[Finding]:
 
 
 def judge_jobs(health: Mapping[str, Any], statistics: Mapping[str, Any]) -> list[Finding]:
-    """What a person must act on, or one finding that says how the jobs are."""
+    """Return what a person must act on, or one finding that says how the jobs are."""
     found = list(_faults(health, statistics))
     live = ", ".join(f"{statistics['by_status'][status]:,} {status}" for status in ("pending", "queued", "running"))
     return found or [ok("jobs", f"{live}; no open dead letters")]

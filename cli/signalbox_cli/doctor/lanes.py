@@ -1,4 +1,4 @@
-"""What reads the lanes and the queues of failures: the event source mappings, as the Lambda API tells of them."""
+"""Check the event source mappings that read the lanes and the queues of failures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from signalbox_cli.target.target import Target
 if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient
 
-# Each queue, by its name after the stack's, and the function that has to read it.
+# Map each queue, by its name after the stack's, to the function that has to read it.
 READERS = {
     **{str(lane): "worker-heavy" if lane is Lane.HEAVY else "worker" for lane in Lane},
     **{f"{lane}-dlq": "dead-letter" for lane in Lane},
@@ -22,13 +22,13 @@ _REDEPLOY = "deploy the template again"
 
 
 def check_lanes(target: Target) -> list[Finding]:
-    """A queue that nobody reads fills up in silence."""
+    """Check that each queue is read: one that is not fills up unnoticed."""
     found = list(_faults(target, _mappings(target)))
     return found or [ok("lanes", f"{len(Lane)} lanes and what they give up, each read by its function")]
 
 
 def _mappings(target: Target) -> dict[tuple[str, str], tuple[str, str]]:
-    """(state, id) by function and queue."""
+    """Return (state, id) by function and queue."""
     lambda_: LambdaClient = target.client("lambda")
     found = {}
     for function in sorted(set(READERS.values())):

@@ -1,1 +1,1 @@
-"""Options that several commands share, and what they ask a stack for."""
+"""The modules here define options that several commands share, and make requests of them."""

@@ -1,4 +1,4 @@
-"""Orders about jobs: those that are named at once, those that a filter finds after a look at what they are."""
+"""Send bulk actions on jobs: at once for ids, after a preview for a filter."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _ROUNDS_IN_VAIN = 3
 
 @dataclass(frozen=True, slots=True)
 class BulkCommand:
-    """One kind of order."""
+    """Describe one kind of bulk action."""
 
     operation: str
-    verb: str  # "cancel": asked before it, and told where nothing was done
-    states: Sequence[str]  # of the jobs that it does something to
+    verb: str  # "cancel": for the prompt, and for the text when nothing was done
+    states: Sequence[str]  # the states of the jobs that it changes
     tell: Callable[[Mapping[str, Any]], str]
 
 
 def add_order(parser: CommandParser) -> None:
-    """Filters, and what every order takes."""
+    """Add filters, and the options of every bulk action."""
     JOBS.add(parser)
     add_consent(parser)
 
@@ -45,7 +45,7 @@ def add_consent(parser: CommandParser) -> None:
 
 
 def give(order: BulkCommand, args: Namespace, ids: list[str]) -> int:
-    """Answers the exit code: 1 where a job was refused, or the order was not confirmed."""
+    """Carry out the action and return the exit code: 1 if a job was refused, or the action was not confirmed."""
     JOBS.require(args, ids)
     if ids:
         target = choose_target(args)
@@ -67,9 +67,9 @@ def give(order: BulkCommand, args: Namespace, ids: list[str]) -> int:
 
 
 def carry_out(target: Target, operation: str, params: Mapping[str, Any], args: Namespace) -> dict[str, Any]:
-    """Ask again while there is more: a call makes one pass, and passes by what others hold."""
+    """Repeat the call while there is more: a call makes one pass and skips rows that others have locked."""
     counts: Counter[str] = Counter()
-    refused: dict[str, Any] | None = None  # by the first call: to a second one, what the first did would look refused
+    refused: dict[str, Any] | None = None  # from the first call only: later ones refuse what it changed
     in_vain = 0
     while True:
         answer = target.operate(operation, **params, **orderer(args))
@@ -87,7 +87,7 @@ def carry_out(target: Target, operation: str, params: Mapping[str, Any], args: N
 
 
 def orderer(args: Namespace) -> dict[str, Any]:
-    """Who orders it, and why."""
+    """Return who gives the order, and why."""
     return {"by": requester(), "reason": args.reason}
 
 
@@ -106,13 +106,13 @@ def require_consent(args: Namespace) -> None:
 
 
 def confirmed(question: str) -> bool:
-    """Asked beside the result, as that may be read by a program."""
+    """Ask on stderr, because a program may read the result."""
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def show_preview(order: BulkCommand, seen: Mapping[str, Any], *, to_stderr: bool) -> int:
-    """How many the order would change."""
+    """Show the preview, and return how many jobs the action would change."""
     count: int = sum(seen["counts"].get(state, 0) for state in order.states)
     others = {state: number for state, number in seen["counts"].items() if state not in order.states}
     out = console(stderr=to_stderr)

@@ -1,4 +1,4 @@
-"""How a command chooses jobs or dead letters: by their ids, or by options made of a filter's fields."""
+"""Let a command choose jobs or dead letters by their ids, or by options made of a filter's fields."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from signalbox_cli.options.shared import TIME, instant
 
 @dataclass(frozen=True, slots=True)
 class FilterOptions:
-    """The options for the fields of one filter."""
+    """Make options from the fields of one filter."""
 
     model: type[JobFilter | DeadLetterFilter]
     things: str
     one: str
     example: str  # an option, for the error that asks for one
-    too_wide: Collection[str]  # fields that by themselves choose nearly all
+    too_wide: Collection[str]  # fields that choose nearly everything when given alone
 
     def add(self, parser: CommandParser) -> None:
         group = parser.add_argument_group(f"which {self.things} (all that is given must hold)")
@@ -33,7 +33,7 @@ class FilterOptions:
             group.add_argument(f"--{option.replace('_', '-')}", help=field.description, **_kind(option, field))
 
     def filters(self, args: Namespace) -> dict[str, Any]:
-        """Return those that were given, as the operations name them."""
+        """Return the filters that were given, as the operations name them."""
         given = {name: getattr(args, _option(name)) for name in self._fields()}
         return {name: value for name, value in given.items() if value is not None}
 

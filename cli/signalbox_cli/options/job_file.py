@@ -1,4 +1,4 @@
-"""Jobs from a file: a JSON array, or a JSON object a line; cut into calls that Lambda takes."""
+"""Read jobs from a file, a JSON array or one JSON object a line, and split them into calls that Lambda accepts."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from typing import Any
 from signalbox_cli.errors import FunctionFailed, UsageRefused
 
 Job = dict[str, Any]
-# Lambda takes six megabytes, and answers as many; a job is answered in some two hundred bytes.
+# Lambda takes six megabytes and returns as many; the answer for a job is about two hundred bytes.
 MOST_BYTES, MOST_JOBS = 5_000_000, 20_000
-# How the engine names one job of a call: by its number, or by its field in the payload.
+# The engine names a job of a call by its number, or by its field in the payload.
 _NAMED = re.compile(r"job (\d+) of \d+: |'jobs\.(\d+)[.']")
 
 
 @dataclass(frozen=True, slots=True)
 class JobFile:
-    """The jobs of a file, each with where it stands."""
+    """Pair the jobs of a file with their places in it."""
 
     name: str
     jobs: list[Job]
-    places: list[str]  # " line 3"; of an array " job 3"
+    places: list[str]  # " line 3", or " job 3" in an array
 
     def located(self, error: FunctionFailed, first: int) -> FunctionFailed:
-        """The error of a call whose first job is at that index, with the place of the job that it names, if it does."""
+        """Add to a call's error the file's place of the job that it names, if any; `first` is the call's first job."""
         found = _NAMED.search(str(error))
         if found is None:
             return error
@@ -38,7 +38,7 @@ class JobFile:
 
 
 def read_jobs(name: str) -> JobFile:
-    """The file's jobs; - is the standard input."""
+    """Read the file's jobs; - is the standard input."""
     try:
         text = sys.stdin.read() if name == "-" else Path(name).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -77,7 +77,7 @@ def _checked(name: str, where: str, jobs: Sequence[Any]) -> Iterator[Job]:
 
 
 def calls(jobs: Sequence[Job]) -> list[list[Job]]:
-    """As few as take them. What is in one call comes or fails together, and may wait for each other by `ref`."""
+    """Split jobs into as few calls as possible. A call's jobs succeed or fail together; `ref` works within a call."""
     found: list[list[Job]] = [[]]
     size = 0
     for job in jobs:
@@ -96,6 +96,6 @@ def calls(jobs: Sequence[Job]) -> list[list[Job]]:
 
 
 def counted(jobs: Sequence[Job]) -> str:
-    """How many of which type."""
+    """Return how many jobs there are of each type."""
     types = Counter(job["job_type"] for job in jobs)
     return ", ".join(f"{number:,} {name}" for name, number in types.most_common())

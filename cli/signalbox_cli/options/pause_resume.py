@@ -1,4 +1,4 @@
-"""What `pause` and `resume` share: WHAT is a type, lane, tenant or key as a whole, a schedule, or jobs."""
+"""Share what `pause` and `resume` do: WHAT is a type, lane, tenant or key as a whole, a schedule, or jobs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def configure_hold(parser: CommandParser, verb: str) -> None:
 
 
 def hold(args: Namespace, order: BulkCommand) -> int:
-    """Gives the order to whom it concerns."""
+    """Send the action for a limit, a schedule or jobs."""
     if args.what == "jobs":
         return give(order, args, args.names)
     if len(args.names) != 1:

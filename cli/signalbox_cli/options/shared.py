@@ -1,4 +1,4 @@
-"""Options that several commands share, and how the text of an option becomes a value."""
+"""Define options that several commands share, and turn an option's text into a value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from signalbox_cli.views.times import TimeRefused, read_instant
 
 
 def add_target(parser: CommandParser) -> None:
-    """For commands that work on the laptop and on AWS alike."""
+    """Add the options of commands that work on the laptop and on AWS alike."""
     group = parser.add_argument_group("which stack")
     which = group.add_mutually_exclusive_group()
     which.add_argument(
@@ -23,7 +23,7 @@ def add_target(parser: CommandParser) -> None:
 
 
 def add_laptop(parser: CommandParser) -> None:
-    """For commands that concern the laptop's stack alone."""
+    """Add the options of commands that concern the laptop's stack alone."""
     _add_home(parser.add_argument_group("which stack"))
     add_output(parser)
 
@@ -35,7 +35,7 @@ def add_output(parser: CommandParser) -> None:
 
 
 def add_watch(parser: CommandParser) -> None:
-    """For commands that only show something."""
+    """Add the option of commands that only show something."""
     parser.add_argument(
         "--watch",
         metavar="SECONDS",

@@ -1,1 +1,1 @@
-"""What a stack on AWS or on the laptop tells: rules, status, logs."""
+"""The modules here read a stack's rules, status and logs, on AWS or on the laptop."""

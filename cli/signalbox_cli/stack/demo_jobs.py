@@ -1,5 +1,6 @@
-"""The demo's jobs: webhooks to a receiver on this machine. One arrives at once, one is retried, and one fails for good,
-is redriven once its receiver is mended, and arrives. They go through the stack's lanes and its worker.
+"""Submit the demo's jobs: webhooks to a receiver on this machine, through the stack's lanes and its worker.
+
+One arrives at once, one is retried, and one fails for good, is redriven once its receiver is mended, and arrives.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from signalbox_laptop.home import StackState
 from signalbox_laptop.stand_ins.webhook_receiver import WebhookReceiver
 
 COLUMNS = (Column("job"), Column("attempt", right=True), Column("status"), Column("took", right=True))
-# Each webhook's event, and which of the receiver's paths it goes to.
+# Map each webhook's event to the receiver's path.
 _EVENTS = {"order.paid": "/well", "order.shipped": "/busy", "order.refunded": "/broken"}
 _LAST = "order.refunded"
-# Without these a stack sends webhooks by https into the internet, and nowhere else.
+# Without these, a stack sends webhooks only by https and only to the internet.
 _ALLOWED = {"WebhookAllowHttp": "on", "WebhookPorts": "1024-65535", "WebhookAllowedNetworks": "127.0.0.0/8"}
 _FINAL = ("completed", "failed", "cancelled")
 _PATIENCE_SECONDS = 30.0
@@ -31,8 +32,8 @@ Found = Mapping[str, Any]
 
 
 def parameters_for(template: Path) -> dict[str, str]:
-    """What lets the template's stack reach a receiver on this machine."""
-    from signalbox_laptop.deploy.template import read_template  # the extra `laptop` alone brings what it needs
+    """Return the parameters that let the template's stack reach a receiver on this machine."""
+    from signalbox_laptop.deploy.template import read_template  # only the extra `laptop` installs what it needs
 
     declared = read_template(template).get("Parameters") or {}
     return {name: value for name, value in _ALLOWED.items() if name in declared}
@@ -40,7 +41,7 @@ def parameters_for(template: Path) -> dict[str, str]:
 
 @dataclass(slots=True)
 class DemoJobs:
-    """Owns the receiver while it is entered. `found` is what `show_job` answered last, by the event."""
+    """Own the receiver while it is entered. `found` is the last answer of `show_job`, by event."""
 
     receiver: WebhookReceiver = field(default_factory=WebhookReceiver)
     ids: dict[str, str] = field(default_factory=dict)
@@ -68,7 +69,7 @@ class DemoJobs:
         self.ids = {event: job["id"] for event, job in zip(_EVENTS, submitted, strict=True)}
 
     def redrive(self, target: Target) -> None:
-        """Redrive the one that fails for good, once it has: the next dispatch_jobs sends it."""
+        """Redrive the job that fails for good, once it has failed: the next dispatch_jobs sends it."""
         self._await(target, _LAST)
         self.receiver.mend()
         if letter := self.found[_LAST]["dead_letter"]:
@@ -80,12 +81,12 @@ class DemoJobs:
             self._await(target, event)
 
     def failures(self) -> list[str]:
-        """What should not have become of them."""
+        """Return a line for each job that did not complete."""
         jobs = ((event, found["job"]["status"]) for event, found in self.found.items())
         return [f"webhook {event} is {status}, and not completed" for event, status in jobs if status != "completed"]
 
     def rows(self) -> list[Row]:
-        """A row an attempt, and one for what was done about a dead letter."""
+        """Return a row per attempt, and one for what was done about a dead letter."""
         return [row for event in _EVENTS if event in self.found for row in _rows(event, self.found[event])]
 
     def as_json(self) -> list[dict[str, Any]]:
@@ -102,7 +103,7 @@ class DemoJobs:
 
 
 def _wait_until(look: Callable[[], bool]) -> None:
-    """What has not come about by then is told by the jobs' states."""
+    """Wait for a limited time; if it runs out, the jobs' states tell what is missing."""
     until = time.monotonic() + _PATIENCE_SECONDS
     while not look() and time.monotonic() < until:
         time.sleep(_LOOK_AGAIN_SECONDS)

@@ -1,4 +1,4 @@
-"""The control calls of the laptop's stack, below /_signalbox/ of its endpoint: AWS has nothing like them."""
+"""Call the control API of the laptop's stack, below /_signalbox/ of its endpoint: AWS has nothing like it."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _PATIENCE_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class LaptopControl:
-    """One stack's control."""
+    """Control one laptop stack."""
 
     endpoint: str
 
     def tick(self, at: datetime, rules: list[str] | None, *, due: bool) -> list[dict[str, Any]]:
-        """Fire rules: those named or all, or of these the ones that are due."""
+        """Fire the named rules, or all; with `due`, only those of them that are due."""
         asked = {"at": at.isoformat(), "rules": rules, "due": due}
         fired: list[dict[str, Any]] = self._call("POST", "tick", asked)["fired"]
         return fired
 
     def idle(self, timeout: float) -> dict[str, Any]:
-        """Wait until all that was asked for has been done, and give the stack's numbers."""
+        """Wait until all requested work is done, and return the stack's numbers."""
         return self._call("GET", f"idle?timeout={timeout}", patience=timeout + _PATIENCE_SECONDS)
 
     def stop(self) -> None:
@@ -39,7 +39,7 @@ class LaptopControl:
     ) -> dict[str, Any]:
         content = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"{self.endpoint}/_signalbox/{call}", content, method=method)
-        # A proxy that the shell names would not find this machine's loopback.
+        # A proxy from the shell's environment would not reach this machine's loopback.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
             with opener.open(request, timeout=patience) as answer:

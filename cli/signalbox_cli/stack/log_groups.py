@@ -1,4 +1,4 @@
-"""The functions' log groups in CloudWatch Logs, read in order of time, once or as they grow."""
+"""Read the functions' log groups in CloudWatch Logs in order of time, once or as they grow."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient
     from mypy_boto3_logs import CloudWatchLogsClient
 
-# CloudWatch takes a while to show what came; what is older by then is looked for again.
+# CloudWatch shows records with a delay, so records up to this old are looked for again.
 _LATE = timedelta(seconds=15)
 
 
 @dataclass(frozen=True, slots=True)
 class LogGroup:
-    """Where one function logs to."""
+    """Name the group that one function logs to."""
 
     function: str  # its short name
     name: str
@@ -29,14 +29,14 @@ class LogGroup:
 
 @dataclass(slots=True)
 class LogReader:
-    """What was read already is not read out again."""
+    """Read log records, each only once."""
 
     client: CloudWatchLogsClient
     groups: Sequence[LogGroup]
     _seen: dict[tuple[str, str], datetime] = field(default_factory=dict)
 
     def read(self, since: datetime) -> list[LogRecord]:
-        """The records from then on that have not been given yet."""
+        """Return the records since then that have not been returned yet."""
         records = sorted((record for group in self.groups for record in self._new(group, since)), key=_instant_of)
         self._forget(since)
         return records
@@ -60,18 +60,18 @@ class LogReader:
             return  # it has logged nothing yet
 
     def _forget(self, since: datetime) -> None:
-        """What lies before this will not be asked for again."""
+        """Forget records before this time: they will not be asked for again."""
         self._seen = {key: at for key, at in self._seen.items() if at >= since}
 
 
 def follow_from(records: Iterable[LogRecord], since: datetime) -> datetime:
-    """Where the next look begins, once these have been read."""
+    """Return where the next look begins, once these have been read."""
     newest = max((_instant_of(record) for record in records), default=since)
     return max(since, newest - _LATE)
 
 
 def find_groups(target: Target, function: str | None) -> list[LogGroup]:
-    """The groups of the stack's functions, or of one; raises where there is no such function."""
+    """Return the groups of the stack's functions, or of one; raise if there is no such function."""
     names = [target.function_name(function)] if function else target.functions()
     lambda_: LambdaClient = target.client("lambda")
     return [_group_of(lambda_, target, name) for name in names]

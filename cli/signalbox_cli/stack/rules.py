@@ -1,5 +1,6 @@
-"""Rules of a stack on AWS fired by hand: what EventBridge would send is built from each rule's targets, and the
-functions are invoked as it would, asynchronously. EventBridge itself fires nothing when it is asked to.
+"""Fire rules of a stack on AWS by hand: EventBridge itself can't be asked to fire one.
+
+It builds what EventBridge would send from each rule's targets, and invokes the functions asynchronously, as it would.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ _RULE = "AWS::Events::Rule"
 
 @dataclass(frozen=True, slots=True)
 class StackRules:
-    """The rules of one stack."""
+    """Fire the rules of one stack."""
 
     target: Target
 
     def tick(self, at: datetime, names: list[str] | None, *, due: bool) -> list[dict[str, Any]]:
-        """Fire rules: those named or all, or of these the ones that are due."""
-        # Those that the stack itself made, and when: others may have names that begin like the stack's.
+        """Fire the named rules, or all; with `due`, only those of them that are due."""
+        # Only rules that the stack itself made, and when: rules of others may have names that begin like the stack's.
         made_at = {found["PhysicalResourceId"]: found["LastUpdatedTimestamp"] for found in self.target.resources(_RULE)}
         chosen = choose(list(_read(self.target.client("events"), sorted(made_at))), names)
         if due:
@@ -49,7 +50,7 @@ class StackRules:
         return Fired(rule.name, in_zulu(at), len(arrived), arrived.count(False))
 
     def _send(self, rule: Rule, place: rules.RuleTarget, event: Mapping[str, Any]) -> bool:
-        """Did it arrive? If not, that is said, and the other rules fire all the same."""
+        """Say whether it arrived. If not, print why; the other rules fire all the same."""
         try:
             if place.arn.split(":")[2] != "lambda":
                 raise InputInvalid("by hand only functions are invoked")
@@ -64,7 +65,7 @@ class StackRules:
 
 
 def _read(events: EventBridgeClient, names: Iterable[str]) -> Iterator[Rule]:
-    """Of these, the ones that have a schedule."""
+    """Return those of the rules that have a schedule."""
     for name in names:
         answer = events.describe_rule(Name=name)
         if "ScheduleExpression" in answer:

@@ -1,6 +1,4 @@
-"""How a stack on AWS is: what CloudFormation says of it, which functions it has, and what the api finds in the
-database.
-"""
+"""Read the status of a stack on AWS: from CloudFormation, its functions, and what the api finds in the database."""
 
 from __future__ import annotations
 
@@ -23,13 +21,13 @@ _UNREACHED = "DatabaseUnavailable"
 
 @dataclass(frozen=True, slots=True)
 class StackStatus:
-    """All of it. `fault` is what kept the api from looking."""
+    """Describe the stack's status. `fault` is the error that kept the api from looking."""
 
     target: Target
     region: str
     status: str
     changed_at: datetime
-    functions: Sequence[str]  # their short names
+    functions: Sequence[str]  # short names
     examined: Mapping[str, Any] | None
     fault: Exception | None
 
@@ -39,7 +37,7 @@ class StackStatus:
 
     @property
     def database_answers(self) -> bool | None:
-        """None where that is unknown."""
+        """Return None if that is unknown."""
         if self.examined is not None:
             return True
         return False if isinstance(self.fault, FunctionFailed) and self.fault.kind == _UNREACHED else None
@@ -57,7 +55,7 @@ class StackStatus:
         }
 
     def lines(self, clock: datetime) -> list[str]:
-        """For people."""
+        """Return the status as lines for people."""
         return [
             f"stack {self.target.stack} in {self.region} is {self.status}, changed {show_age(self.changed_at, clock)}",
             f"  functions {', '.join(self.functions) or 'none'}",
@@ -72,7 +70,7 @@ class StackStatus:
 
 
 def ask(target: Target) -> StackStatus:
-    """Raises where there is no such stack, or it may not be asked for."""
+    """Read the status; raise if there is no such stack, or access to it is denied."""
     cloudformation: CloudFormationClient = target.client("cloudformation")
     stack = cloudformation.describe_stacks(StackName=target.stack)["Stacks"][0]
     examined, fault = _examine(target)
@@ -88,7 +86,7 @@ def ask(target: Target) -> StackStatus:
 
 
 def _examine(target: Target) -> tuple[dict[str, Any] | None, Exception | None]:
-    """A stack whose api fails, or is not there yet, has a status all the same."""
+    """Return what the api finds, or its error: a stack whose api fails or is missing has a status all the same."""
     try:
         return target.operate("examine"), None
     except Exception as error:

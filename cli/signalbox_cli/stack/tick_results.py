@@ -1,4 +1,4 @@
-"""What followed from fired rules, read from the ledger and the logs once all of it is done."""
+"""Read from the ledger and the logs what followed from fired rules, once all of it is done."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from signalbox_cli.views.tick_page import Before, TickResult, caused
 
 
 def look_before(target: Target) -> Before:
-    """To be called before anything is fired."""
+    """Note the newest run in the ledger. Call this before anything is fired."""
     newest, _ = fetch_pages(target, RUNS, 1)
     return Before(last_id=newest[0]["id"] if newest else 0)
 
@@ -24,11 +24,11 @@ def gather(
     fired: Sequence[Mapping[str, Any]],
     before: Before,
     *,
-    at: datetime,  # what was fired for
-    began: datetime,  # when that was
+    at: datetime,  # the instant that rules were fired for
+    began: datetime,  # when they were fired
     idle: bool,
 ) -> TickResult:
-    """All that there is to see."""
+    """Gather the runs, errors and numbers that followed."""
     oldest = min([*before.lost, before.last_id + 1])
     return TickResult(
         fired=fired,
@@ -40,7 +40,6 @@ def gather(
 
 
 def _errors(target: Target, since: datetime) -> list[LogRecord]:
-    """Reports of invocations that went wrong: an error that no run tells of, such as a crash at the start, or a
-    payload that was refused."""
+    """Return reports of failed invocations that no run tells of: a crash at the start, or a refused payload."""
     records = LogReader(target.client("logs"), find_groups(target, None)).read(since)
     return [record for record in records if record.is_of_interest and record.is_report]

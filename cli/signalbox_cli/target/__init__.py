@@ -1,1 +1,1 @@
-"""How a command reaches its stack."""
+"""The modules here reach the stack that a command works on."""

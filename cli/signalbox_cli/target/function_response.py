@@ -1,4 +1,4 @@
-"""What a function answered to an invocation: a value, or an error that can be told in one line."""
+"""Read a function's response to an invocation: a value, or an error in one line."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from signalbox_cli.errors import FunctionFailed
 
 @dataclass(frozen=True, slots=True)
 class FunctionResponse:
-    """One invocation's outcome. An asynchronous one has neither content nor log."""
+    """Describe one invocation's outcome. An asynchronous one has neither content nor log."""
 
-    function: str  # its short name
+    function: str  # short name
     content: bytes
     failed: bool
     log: str
     request_id: str
 
     def value(self) -> Any:
-        """What the function returned; raises what it failed with, or refused to do."""
+        """Return what the function returned; raise what it failed with, or refused to do."""
         content = json.loads(self.content or b"null")
         if self.failed:
             raise _fault(self.function, content)
@@ -30,7 +30,7 @@ class FunctionResponse:
 
 
 def _fault(function: str, error: Any) -> FunctionFailed:
-    """The engine's own errors say what to do next; of others only the log knows more."""
+    """Return the error. The engine's own errors say what to do next; for others, point to the log."""
     if not isinstance(error, dict):
         return FunctionFailed(f"function {function} failed: {error}", "Error")
     kind, message = str(error.get("errorType", "Error")), error.get("errorMessage", "without a message")

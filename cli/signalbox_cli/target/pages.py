@@ -1,4 +1,4 @@
-"""Lists that the operations answer page by page: each page names the place where the next one begins."""
+"""Read lists that operations return page by page: each page says where the next one begins."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_A_PAGE = 1000
 
 @dataclass(frozen=True, slots=True)
 class PagedList:
-    """An operation that lists, the field of its answer that holds a page, and the param that takes `next`."""
+    """Name an operation that lists, the field of its answer that holds a page, and the param that takes `next`."""
 
     operation: str
     field: str
@@ -28,7 +28,7 @@ DEAD_LETTERS = PagedList("list_dead_letters", "dead_letters", "before")
 def fetch_pages(
     target: Target, listed: PagedList, most: int | None = None, begin: Any = None, **filters: Any
 ) -> tuple[list[dict[str, Any]], Any]:
-    """Return as many as asked for, or all, and where the rest begins, if there is a rest."""
+    """Return as many as asked for, or all, and where the rest begins, if there is any."""
     found: list[dict[str, Any]] = []
     while True:
         size = MOST_A_PAGE if most is None else min(MOST_A_PAGE, most - len(found))

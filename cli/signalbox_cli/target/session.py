@@ -1,5 +1,6 @@
-"""Sessions with AWS for a stack that is there, by the person's own configuration, and how long calls may take. The
-laptop's stack has a session of its own, which no profile or key of theirs may reach.
+"""Make sessions with AWS by the person's own configuration, and limit how long calls may take.
+
+The laptop's stack has a session of its own: no profile or key of theirs may affect it.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ import os
 import boto3
 from botocore.config import Config
 
-# The longest that a function may run, and a little.
+# The longest that a function may run, and a little more.
 _LONGEST_INVOCATION_SECONDS = 905
 CONFIG = Config(connect_timeout=5, read_timeout=60, retries={"mode": "standard", "total_max_attempts": 3})
-# Never sent twice: whoever invokes a task by hand means one run.
+# Never sent twice: a person who invokes a task by hand wants one run.
 INVOKE_CONFIG = Config(
     connect_timeout=5,
     read_timeout=_LONGEST_INVOCATION_SECONDS,
@@ -22,5 +23,5 @@ INVOKE_CONFIG = Config(
 
 
 def on_aws() -> boto3.Session:
-    """As the AWS command line would; AWS_REGION counts, too, which boto3 alone does not read."""
+    """Make a session as the AWS command line would; also read AWS_REGION, which boto3 alone ignores."""
     return boto3.Session(region_name=os.environ.get("AWS_REGION"))

@@ -1,4 +1,4 @@
-"""The stack that a command works on, reached through AWS's APIs only: the laptop's endpoint, or AWS itself.
+"""Reach the stack that a command works on through AWS's APIs only: the laptop's endpoint, or AWS itself.
 
 Nothing else in the command line knows which of the two it is.
 """
@@ -29,26 +29,26 @@ Invocation = Literal["RequestResponse", "Event"]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One stack. Without an endpoint it is on AWS."""
+    """Reach one stack. Without an endpoint it is on AWS."""
 
     stack: str
     endpoint: str | None = None
 
     def client(self, service: str, config: Config | None = None) -> Any:
-        """A client of one service. Whoever asks names its type."""
+        """Return a client of one service. The caller declares its type."""
         from signalbox_cli.target.session import CONFIG
 
         make: Any = _session(self.endpoint is not None).client
-        # A proxy that the shell names would not find this machine's loopback.
+        # A proxy from the shell's environment would not reach this machine's loopback.
         own = {"endpoint_url": self.endpoint} if self.endpoint else {}
         return make(service, config=_without_proxies(config or CONFIG, self.endpoint), **own)
 
     def function_name(self, function: str) -> str:
-        """The full name of a function, from its short one; an ARN is one already."""
+        """Return a function's full name for its short one; an ARN stays as it is."""
         return function if function.startswith((f"{self.stack}-", "arn:")) else f"{self.stack}-{function}"
 
     def invoke(self, function: str, payload: Any, kind: Invocation = "RequestResponse") -> FunctionResponse:
-        """Send a payload, and give what came back, be it an error of the function's."""
+        """Send a payload and return the response, which may be an error of the function."""
         from signalbox_cli.target.session import INVOKE_CONFIG
 
         lambda_: LambdaClient = self.client("lambda", INVOKE_CONFIG)
@@ -67,18 +67,18 @@ class Target:
         )
 
     def operate(self, operation: str, **params: Any) -> dict[str, Any]:
-        """One of the api's operations; a param that is None is left out."""
+        """Run one of the api's operations; a param that is None is left out."""
         given = {name.rstrip("_"): _plain(value) for name, value in params.items() if value is not None}
         answer: dict[str, Any] = self.invoke("api", {"operation": operation, "params": given}).value()
         answer.pop("operation", None)
         return answer
 
     def functions(self) -> list[str]:
-        """The full names of the functions that the stack has."""
+        """Return the full names of the stack's functions."""
         return sorted(resource["PhysicalResourceId"] for resource in self.resources("AWS::Lambda::Function"))
 
     def resources(self, kind: str) -> Iterator[StackResourceSummaryTypeDef]:
-        """What CloudFormation made of that kind, in the stacks of packs as well."""
+        """Return the resources of that kind that CloudFormation made, including those in the stacks of packs."""
         yield from (found for found in self._all_resources(self.stack) if found.get("ResourceType") == kind)
 
     def _all_resources(self, stack: str) -> Iterator[StackResourceSummaryTypeDef]:
@@ -91,7 +91,7 @@ class Target:
 
 
 def choose_target(args: Namespace) -> Target:
-    """The stack on AWS that was named, else the one that runs on this laptop."""
+    """Return the stack on AWS that was named, else the one that runs on this laptop."""
     if args.stack is not None:
         return Target(args.stack)
     from signalbox_laptop.home import Home, home_folder

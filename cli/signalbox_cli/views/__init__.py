@@ -1,1 +1,1 @@
-"""What commands print, as text. Pure."""
+"""The modules here turn answers into the text that commands print. They are pure."""

@@ -1,4 +1,4 @@
-"""One dead letter as text: why it failed, what was tried, and what was decided. Pure."""
+"""Show one dead letter as text: why it failed, what was tried, and what was decided. Pure."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _facts(letter: _Facts, clock: datetime) -> Iterator[tuple[str, str]]:
 
 
 def _attempt(one: _Facts) -> Row:
-    """Of the job's executions, or of the copy that the dead letter keeps of them."""
+    """Return the row of an attempt, from the job's executions or the dead letter's copy of them."""
     number, took = one.get("attempt_number") or one.get("attempt"), one.get("duration_ms")
     error, message = one.get("error_code") or one.get("error"), one.get("error_message") or one.get("message")
     cells = [str(number), show_instant(one["started_at"]), one["status"], "" if took is None else show_duration(took)]

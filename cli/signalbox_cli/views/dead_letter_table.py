@@ -1,4 +1,4 @@
-"""Dead letters, and kinds of failure, as rows of a table."""
+"""Show dead letters, and kinds of failure, as rows of a table."""
 
 from __future__ import annotations
 

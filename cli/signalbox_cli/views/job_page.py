@@ -1,4 +1,4 @@
-"""One job as text: its facts, and what happened to it, line by line in the order of time. Pure."""
+"""Show one job as text: its facts, and what happened to it, line by line in the order of time. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COLUMNS = (Column("at"), Column("what"), Column("status"), Column("took", right
 
 @dataclass(frozen=True, slots=True)
 class TimelineEvent:
-    """One thing that happened."""
+    """Describe one thing that happened."""
 
     at: str
     what: str
@@ -32,7 +32,7 @@ class TimelineEvent:
 
 
 def job_page(found: _Facts, width: int, clock: datetime) -> list[Text]:
-    """The head, the facts, the timeline, and what stands around the job."""
+    """Return the head, the facts, the timeline, and the related jobs."""
     job = found["job"]
     facts = [(name, value) for name, value in _facts(found, clock) if value not in (None, "", [], {})]
     size = max(len(name) for name, _ in facts)
@@ -48,7 +48,7 @@ def job_page(found: _Facts, width: int, clock: datetime) -> list[Text]:
 
 
 def timeline(found: _Facts) -> list[TimelineEvent]:
-    """Everything with a time, the oldest first."""
+    """Return everything with a time, oldest first."""
     job = found["job"]
     events = [
         TimelineEvent(job["created_at"], "submitted", note=f"by {job['created_by']}" if job["created_by"] else "")
@@ -119,7 +119,7 @@ def _facts(found: _Facts, clock: datetime) -> Iterator[tuple[str, Any]]:
 
 
 def _hold(hold: _Facts, clock: datetime) -> str:
-    """What holds the job, since when, and who is before it."""
+    """Say what holds the job, since when, and how many are before it."""
     what = f"{hold['kind']} '{hold['key']}'"
     since = f"since {show_instant(hold['since'])}, {show_age(hold['since'], clock)}"
     if hold["paused"]:
@@ -136,7 +136,7 @@ def _hold(hold: _Facts, clock: datetime) -> str:
 
 
 def _throttled(job: _Facts) -> str:
-    """How often in a row; a job that is done with has nothing to do with it any more."""
+    """Say how often in a row the job was throttled; for a completed job that no longer matters."""
     if not job["throttles"] or job["status"] == "completed":
         return ""
     return f"{counted(job['throttles'], 'time')} since {show_instant(job['throttled_since'])}"
@@ -144,7 +144,7 @@ def _throttled(job: _Facts) -> str:
 
 def _progress(job: _Facts) -> str:
     if job["status"] == "completed" or (job["status"] != "running" and not job["progress_message"]):
-        return ""  # the words of a last but one piece, beside the whole's result, would contradict it
+        return ""  # a message from an earlier piece would contradict the result
     trouble = "".join(f", {one}" for one in unwell(job))
     return f"{job['progress_percent']} %{trouble} {job['progress_message'] or ''}".rstrip()
 

@@ -1,4 +1,4 @@
-"""Jobs as a table, a line a job."""
+"""Show jobs as a table, one line a job."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COLUMNS = (
 
 
 def job_table(jobs: Sequence[Job], width: int, clock: datetime) -> list[Text]:
-    """One line a job, in the order given; a column that says nothing of any of them is left out."""
+    """Return one line per job, in the order given; leave out the tenant if no job has one."""
     rows = [_row(job, clock) for job in jobs]
     kept = [at for at, column in enumerate(_COLUMNS) if column.name != "tenant" or any(row.cells[at] for row in rows)]
     columns = [_COLUMNS[at] for at in kept]
@@ -48,7 +48,7 @@ def _row(job: Job, clock: datetime) -> Row:
 
 
 def notes_of(job: Job, clock: datetime) -> list[str]:
-    """What its state alone does not tell."""
+    """Return what the job's state alone does not tell."""
     notes = [job["job_name"]] if job["job_name"] else []
     if job["status"] == "running":
         notes += _running(job)

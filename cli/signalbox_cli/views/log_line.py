@@ -1,5 +1,7 @@
-"""One record of a function's log as one line that a person can read. A function logs JSON, in four shapes: the
-engine's own events, its metrics with the end of a run, the runtime's errors, and what Lambda itself reports.
+"""Show one record of a function's log as one line that a person can read.
+
+A function logs JSON in four shapes: the engine's own events, its metrics with the end of a run, the runtime's errors,
+and Lambda's own reports.
 """
 
 from __future__ import annotations
@@ -17,14 +19,14 @@ from signalbox_cli.views.palette import style_of
 from signalbox_cli.views.times import show_duration, show_instant
 
 Fields = Mapping[str, Any]
-# What a line has elsewhere, or what only the JSON form need show.
+# These stand elsewhere in the line, or only the JSON form needs them.
 _UNSHOWN = frozenset(
     {"level", "location", "message", "timestamp", "service", "worker_id", "xray_trace_id", "stackTrace", "stack_trace"}
     | {"errorType", "errorMessage", "exception", "exception_name", "cold_start", "logger"}
     | {"_aws", "function_name", "function_memory_size", "function_arn", "function_request_id"}
 )
 _SHOWN_IF_SET = frozenset({"step", "more"})
-# Of the events that a run can end with; the others are as they should be.
+# Levels for some ends of a run; other events keep their own.
 _LEVELS = {"run.failed": "ERROR", "run.refused": "ERROR", "run.missed": "WARNING"}
 _RENAMED = {"requestId": "request"}
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)")
@@ -33,7 +35,7 @@ _FRAME = re.compile(r'File "(?:.*/)?([^"/]+)", line (\d+), in (\S+)')
 
 @dataclass(frozen=True, slots=True)
 class LogRecord:
-    """One event of a log group. `fields` is empty where the function wrote plain text."""
+    """Describe one event of a log group. `fields` is empty if the function wrote plain text."""
 
     function: str
     text: str
@@ -50,7 +52,7 @@ class LogRecord:
 
     @property
     def is_of_interest(self) -> bool:
-        """Neither mere metrics nor the comings and goings of invocations, but for those that went wrong."""
+        """Return False for mere metrics and for the start and end of invocations that went well."""
         if self.is_report:
             return bool(self.fields["record"].get("status", "success") != "success")
         if "_aws" in self.fields:
@@ -77,7 +79,7 @@ class LogRecord:
 
 
 def show_record(record: LogRecord, today: datetime | None = None) -> Text:
-    """Time, function, level, what happened, and the ids by which more is found."""
+    """Return time, function, level, message, and the ids that lead to more."""
     time = _time(record.at, today)
     line = Text()
     line.append(f"{time} " if time else "", style="bright_black")
@@ -111,7 +113,7 @@ def _message(record: LogRecord) -> str:
 
 
 def _place(fields: Fields) -> str:
-    """Where the error came up: the last frame that is named."""
+    """Return where the error was raised: the last frame that is named."""
     frames = _FRAME.findall("\n".join(map(str, fields.get("stackTrace") or [])))
     return " (at {}:{} in {})".format(*frames[-1]) if frames else ""
 
@@ -130,7 +132,7 @@ def _is_shown(name: str, value: Any) -> bool:
 
 
 def _ids_of_run(fields: Fields) -> dict[str, str]:
-    """A run's end is the line of its metrics: of these, what it did and how long that took."""
+    """Return a run's ids, with what it did and how long that took, from the metrics at its end."""
     ids = {name: _value(value) for name, value in fields.items() if name.islower() and _is_shown(name, value)}
     if "TaskItems" in fields:
         ids["items"] = _value(fields["TaskItems"])

@@ -1,8 +1,8 @@
-"""Numbers in a sentence."""
+"""Write numbers in a sentence."""
 
 from __future__ import annotations
 
 
 def counted(count: int, noun: str) -> str:
-    """With its noun, in the plural where there is not one."""
+    """Return the count with its noun, in the plural unless it is one."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

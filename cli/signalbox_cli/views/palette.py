@@ -1,4 +1,4 @@
-"""How each status looks: a symbol that tells it apart without colours, and a colour that tells it apart at a glance."""
+"""Give each status a look: a symbol that tells it apart without colours, and a colour."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One status."""
+    """Describe how one status looks."""
 
     word: str
     symbol: str
-    ascii: str  # where the terminal can't show the symbol
+    ascii: str  # if the terminal can't show the symbol
     style: str
 
 
-# From best to worst: a column of the grid that stands for several slots shows the worst of them.
+# From best to worst: a grid column that covers several slots shows the worst of them.
 LOOKS = {
     "succeeded": Look("ran", "■", "#", "green"),
     "skipped": Look("skipped", "–", "-", "cyan"),

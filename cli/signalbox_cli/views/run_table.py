@@ -1,4 +1,4 @@
-"""Runs of the ledger as a table."""
+"""Show runs of the ledger as a table."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from signalbox_cli.views.table import Column, Row, table
 from signalbox_cli.views.times import show_age, show_duration, show_instant
 
 Run = dict[str, Any]
-# From this width on there is room to say when a run began; its slot says what it was for.
+# From this width there is room to say when a run began; its slot says what it was for.
 _WIDE = 120
-# What the status says already.
+# The status already says this.
 _MISSED = "no run came for this slot"
 
 
 def run_table(runs: Sequence[Run], width: int, clock: datetime) -> list[Text]:
-    """One line a run, in the order given."""
+    """Return one line per run, in the order given."""
     wide = width >= _WIDE
     columns = [
         Column("run", right=True),
@@ -48,18 +48,18 @@ def _row(run: Run, clock: datetime | None) -> Row:
 
 
 def items_of(run: Run) -> str:
-    """None is said of what did not run."""
+    """Return the run's items, or nothing for a run that did none and did not succeed."""
     return f"{run['items']:,}" if run["items"] or run["status"] == "succeeded" else ""
 
 
 def took_of(run: Run) -> str:
-    """Likewise; a slot that was not taken up took no time."""
+    """Return how long the run took, or nothing for a slot that never ran."""
     took = run["duration_ms"]
     return show_duration(took) if took or run["status"] == "succeeded" else ""
 
 
 def note_of(run: Run) -> str:
-    """Why it ended as it did, where that needs saying."""
+    """Return why the run ended as it did, if that needs saying."""
     if error := run.get("error"):
         return f"{error.get('type')}: {error.get('message')}"
     if run.get("reason") and run["reason"] != _MISSED:

@@ -1,6 +1,6 @@
-"""The grid of slots: a row a task, a column a stretch of time, all rows on one axis. Folding and drawing are pure.
+"""Draw the grid of slots: a row per task, a column per period, all rows on one axis. Folding and drawing are pure.
 
-The stretch is the shortest round one with which the whole range fits the terminal. A column without a slot of the task
+The period is the shortest round one with which the whole range fits the terminal. A column without a slot of the task
 is blank, and one with several shows the worst.
 """
 
@@ -29,14 +29,14 @@ _MARKS = tuple(
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _GAP = "  "
 _NARROWEST = 20
-# With less room for cells than this, the counts are headed by symbols instead of words.
+# With less room for cells than this, symbols instead of words head the counts.
 _NARROW = 40
 _ROOM_FOR_MARK = 8
 
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
-    """One task: its cells hold a status each, or None."""
+    """Describe one task: each cell holds a status, or None."""
 
     task: str
     cells: Sequence[str | None]
@@ -45,14 +45,14 @@ class TaskRow:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """What is drawn: `start` is where the first column begins, each being `step` long."""
+    """Describe what is drawn: the first column begins at `start`, and each is `step` long."""
 
     since: datetime
     until: datetime
     start: datetime
     step: timedelta
     rows: Sequence[TaskRow]
-    count_widths: Mapping[str, int]  # of each status that occurs
+    count_widths: Mapping[str, int]  # for each status that occurs
     words: bool  # head the counts
 
     @property
@@ -65,7 +65,7 @@ class Grid:
 
 
 def fold(answer: Mapping[str, Any], width: int) -> Grid:
-    """The answer of show_slots, folded to a terminal of that width."""
+    """Fold the answer of show_slots to a terminal of that width."""
     since, until = (datetime.fromisoformat(answer[end]).astimezone(UTC) for end in ("since", "until"))
     counts = {task["task"]: Counter(slot["status"] for slot in task["slots"]) for task in answer["tasks"]}
     room = width - max(map(len, counts), default=0) - len(_GAP)
@@ -82,7 +82,7 @@ def fold(answer: Mapping[str, Any], width: int) -> Grid:
 
 
 def choose_step(since: datetime, until: datetime, columns: int) -> timedelta:
-    """The shortest round stretch of which so many hold the range."""
+    """Return the shortest round step with which the range fits that many columns."""
     fitting = (step for step in _STEPS if _columns(floor(since, step), until, step) <= columns)
     return next(fitting, _STEPS[-1])
 
@@ -92,7 +92,7 @@ def floor(instant: datetime, step: timedelta) -> datetime:
 
 
 def worst(statuses: Sequence[str]) -> str:
-    """The one to look at. A status that is not known here is the most suspicious."""
+    """Return the worst status. One that is unknown here counts as the most suspicious."""
     return max(statuses, key=_badness)
 
 
@@ -112,7 +112,7 @@ def _cells(slots: Sequence[Mapping[str, Any]], start: datetime, step: timedelta,
 
 
 def _count_widths(counts: Mapping[str, Mapping[str, int]], *, words: bool) -> dict[str, int]:
-    """Of the statuses that occur, from the best to the worst."""
+    """Return the width of each status that occurs, from the best to the worst."""
     largest: dict[str, int] = {}
     for counted in counts.values():
         for status, count in counted.items():
@@ -132,7 +132,7 @@ def _word(status: str) -> str:
 
 
 def grid_lines(grid: Grid, *, unicode: bool) -> list[Text]:
-    """The lines of the drawing: its range, the axis, the rows, and what the symbols mean."""
+    """Return the lines of the drawing: its range, the axis, the rows, and what the symbols mean."""
     head = (
         f"{show_instant(_whole(grid.since))} to {show_instant(_whole(grid.until))}, a column is {show_span(grid.step)}"
     )
@@ -178,7 +178,7 @@ def _style(status: str) -> str:
 
 
 def _axis(grid: Grid, *, unicode: bool) -> str:
-    """Times of day, and at midnight the day; each begins in the column that it names."""
+    """Return the axis: times of day, and the date at midnight; each label begins in the column that it names."""
     every = next((mark for mark in _MARKS if mark >= grid.step * _ROOM_FOR_MARK), _MARKS[-1])
     tick = "╷" if unicode else "|"
     axis = ""

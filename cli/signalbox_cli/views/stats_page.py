@@ -1,4 +1,4 @@
-"""The job plane's figures and health as text. Pure."""
+"""Show the job plane's figures and health as text. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _STYLES = {"healthy": "green", "degraded": "yellow", "unhealthy": "bold red"}
 
 
 def health_lines(health: _Figures) -> list[Text]:
-    """One line, and two for each alert: what is the matter, and what to do."""
+    """Return one line, and two for each alert: what is wrong, and what to do."""
     signs = (
         f": {counted(health['stale_jobs'], 'stale job')}, {counted(health['open_dead_letters'], 'open dead letter')}, "
         f"{counted(health['failed_last_hour'], 'job')} failed in the last hour"
@@ -48,7 +48,7 @@ def health_lines(health: _Figures) -> list[Text]:
 
 
 def stats_lines(found: _Figures, width: int) -> list[Text]:
-    """The jobs there are, those that ended in the window, and a line a type: all as of one instant."""
+    """Return current jobs, those that ended in the window, and a line per type: all as of one instant."""
     counts = ", ".join(f"{number:,} {status}" for status, number in found["by_status"].items() if number)
     times = [f"{name} {_ms(found[key])}" for name, key in _TIMES if found[key] is not None]
     rows = [_row(one) for one in found["by_type"]]
@@ -86,7 +86,7 @@ def _oldest(found: _Figures) -> str:
 
 
 def _silent(found: _Figures) -> list[Text]:
-    """Running jobs whose worker has missed three heartbeats."""
+    """Warn of running jobs whose worker has missed three heartbeats."""
     if not found["silent"]:
         return []
     longest = show_duration(found["longest_silent_seconds"] * 1000)

@@ -1,5 +1,6 @@
-"""Tables of plain columns, as wide as what is in them. What does not fit beside a row stands below it, indented: an
-error message is worth its line, and a column of four words' width is not.
+"""Draw tables of plain columns, each as wide as its cells.
+
+A note that does not fit beside a row stands below it, indented: an error message deserves a line, not a narrow column.
 """
 
 from __future__ import annotations
@@ -18,29 +19,29 @@ _NARROWEST_NOTE = 30
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A heading, and on which side its cells are flush."""
+    """Describe a column: its heading, and on which side its cells are flush."""
 
     name: str
     right: bool = False
-    spare: int = 0  # left out where the table is too wide, the highest first; 0: never
+    spare: int = 0  # columns with the highest are left out first if the table is too wide; 0: never
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Cells as text; one that is a status has the status's colour. The note is what may be long."""
+    """Describe a row: its cells as text, a status in its colour. The note may be long."""
 
     cells: Sequence[str]
     note: str = ""
 
 
 def table(columns: Sequence[Column], rows: Sequence[Row], width: int) -> list[Text]:
-    """The lines of a table for a terminal of that width."""
+    """Return the lines of a table for a terminal of that width."""
     rows = [Row([cell.replace("\n", " ") for cell in row.cells], row.note) for row in rows]
     widths = [max([len(column.name), *(len(row.cells[at]) for row in rows)]) for at, column in enumerate(columns)]
     kept = _fitting(columns, widths, width)
     columns, widths = [columns[at] for at in kept], [widths[at] for at in kept]
     rows = [Row([row.cells[at] for at in kept], row.note) for row in rows]
-    # Closer together where that makes them fit.
+    # Set columns closer together if that makes them fit.
     gap = _GAP if sum(widths) + len(_GAP) * (len(widths) - 1) <= width else " "
     heads = _line([column.name for column in columns], columns, widths, gap)
     lines = [Text(heads.plain.rstrip(), style="bold")]
@@ -75,6 +76,6 @@ def _row(line: Text, note: str, width: int) -> list[Text]:
         return [line.append(_GAP).append(note, style="dim")]
     line.rstrip()
     indent = _GAP * 3
-    # A command in an error stays whole at its hyphens.
+    # Keep a command in an error whole at its hyphens.
     wrapped = textwrap.wrap(note, max(width - len(indent), _NARROWEST_NOTE), break_on_hyphens=False)
     return [line, *(Text(indent + part, style="dim") for part in wrapped)]

@@ -1,4 +1,4 @@
-"""What came of fired rules: the runs that they led to, and everything that should not have happened. Pure."""
+"""Show what came of fired rules: the runs that followed, and everything that should not have happened. Pure."""
 
 from __future__ import annotations
 
@@ -27,34 +27,34 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Before:
-    """The ledger before anything was fired."""
+    """Describe the ledger before anything was fired."""
 
     last_id: int
-    lost: Collection[int] = ()  # runs that the sample data left at work, though nobody works on them
+    lost: Collection[int] = ()  # runs that the sample data left running without a worker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TickResult:
-    """Everything that was seen of them."""
+    """Collect what followed from the fired rules."""
 
     fired: Sequence[Mapping[str, Any]]
     runs: Sequence[Run]
     before: Before
     idle: bool
     errors: Sequence[LogRecord]  # reports of invocations that went wrong
-    failed_invocations: int = 0  # those that were given up and filed
+    failed_invocations: int = 0  # given up and filed
 
     def missed(self) -> int:
         return sum(run["status"] == "missed" for run in self.runs)
 
     def counted(self) -> str:
-        """In a sentence."""
+        """Sum the outcome up in a sentence."""
         ran = counted(len(self.runs) - self.missed(), "run")
         verdict = "see below for what failed" if self.failures() else "nothing failed"
         return f"{ran}, {counted(self.missed(), 'missed slot')} found, {verdict}"
 
     def failures(self) -> list[str]:
-        """What should not have happened, a line each."""
+        """Return what should not have happened, a line each."""
         return [*self._failed_fires(), *self._failed_runs(), *self._failed_invocations()]
 
     def _failed_fires(self) -> Iterator[str]:
@@ -82,26 +82,25 @@ class TickResult:
 
 
 def caused(runs: Sequence[Run], before: Before, at: datetime) -> list[Run]:
-    """Of all that is in the ledger, what rules fired for that instant have added or changed: first what they fired,
-    then what followed from it."""
+    """Return the runs that rules fired for that instant added or changed: first the fired ones, then what followed."""
     found = [run for run in runs if run["id"] in before.lost or (run["id"] > before.last_id and _follows(run, at))]
     return sorted(found, key=lambda run: (run["id"] > before.last_id, _TRIGGERS.index(run["trigger"]), _place(run)))
 
 
 def _follows(run: Run, at: datetime) -> bool:
-    """Neither a run that a person started meanwhile, nor one of the clock's."""
+    """Exclude runs that a person or the clock started meanwhile."""
     if run["trigger"] == "schedule":
         return datetime.fromisoformat(run["reference_time"]) == at
     return bool(run["trigger"] != "manual")
 
 
 def _place(run: Run) -> tuple[str, str, int]:
-    """Alike from one time to the next, whoever was faster."""
+    """Return a key that sorts runs alike every time, whichever was faster."""
     return run["job_type"], run["slot"], run["id"]
 
 
 def rows(outcome: TickResult) -> list[Row]:
-    """A row a run; the slots that a task missed are one row together."""
+    """Return a row per run; the slots that a task missed share one row."""
     missed: dict[str, list[str]] = {}
     for run in outcome.runs:
         if run["status"] == "missed":
@@ -111,7 +110,7 @@ def rows(outcome: TickResult) -> list[Row]:
 
 
 def _row(run: Run, before: Before) -> Row:
-    """What the sample data lost is to be ended as failed: that is the sweep at work, and no failure of anything."""
+    """Return the run's row. The sweep ends the sample data's lost runs as failed: that is its work, and no failure."""
     sample = run["id"] in before.lost
     cells = [
         run["job_type"],

@@ -1,7 +1,7 @@
-"""Times as people type and read them. Pure: the clock comes in as a value.
+"""Read and show times as people type them. Pure: the clock comes in as a value.
 
-A time without a zone is refused, since it would mean another slot on another machine. What is shown can be typed
-again: 2026-01-31T06:00Z.
+A time without a zone is refused, since it would mean another slot on another machine. Times are shown in a form that
+can be typed: 2026-01-31T06:00Z.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _FORMS = "such as 2026-01-31T06:00:00Z, now, or how long ago: 10m, 2h, 3d"
 
 
 class TimeRefused(ValueError):
-    """A text that is no time, or not one time everywhere."""
+    """The text is no time, or means different times in different places."""
 
 
 def read_instant(text: str, clock: datetime) -> datetime:
-    """The instant in UTC."""
+    """Read an instant in UTC."""
     span = timedelta(0) if text == "now" else read_span(text)
     try:
         return _absolute(text) if span is None else clock.replace(microsecond=0) - span
@@ -29,7 +29,7 @@ def read_instant(text: str, clock: datetime) -> datetime:
 
 
 def read_span(text: str) -> timedelta | None:
-    """A length of time such as 90s, 2h or 1d12h; None for anything else."""
+    """Read a length of time such as 90s, 2h or 1d12h; return None for anything else."""
     found = _SPAN.fullmatch(text)
     try:
         return timedelta(**{unit: int(count) for unit, count in found.groupdict("0").items()}) if found else None
@@ -48,7 +48,7 @@ def _absolute(text: str) -> datetime:
 
 
 def show_instant(instant: datetime | str) -> str:
-    """As short as it is exact, and in a form that can be typed again."""
+    """Return the instant as short as is exact, in a form that can be typed again."""
     moment = datetime.fromisoformat(instant) if isinstance(instant, str) else instant
     moment = moment.astimezone(UTC)
     if moment.microsecond:
@@ -57,7 +57,7 @@ def show_instant(instant: datetime | str) -> str:
 
 
 def show_duration(milliseconds: float) -> str:
-    """Two units at most, the larger one telling how long it felt."""
+    """Return two units at most."""
     if milliseconds < 1000:
         return f"{milliseconds:.0f} ms"
     seconds = milliseconds / 1000
@@ -67,7 +67,7 @@ def show_duration(milliseconds: float) -> str:
 
 
 def show_span(span: timedelta) -> str:
-    """Whole seconds, minutes, hours and days: the two largest."""
+    """Return the two largest of days, hours, minutes and seconds."""
     rest = int(span.total_seconds())
     parts: list[tuple[int, str]] = []
     for name, size in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
@@ -78,7 +78,7 @@ def show_span(span: timedelta) -> str:
 
 
 def show_age(instant: datetime | str, clock: datetime) -> str:
-    """How long ago, roughly."""
+    """Return roughly how long ago it was."""
     moment = datetime.fromisoformat(instant) if isinstance(instant, str) else instant
     seconds = (clock - moment).total_seconds()
     if seconds < 1:
