@@ -1,1 +1,1 @@
-"""A whole stack on one machine: Postgres, a stand-in for AWS, and Lambda's own runtime."""
+"""Run a whole stack on one machine: Postgres, a stand-in for AWS, and Lambda's own runtime."""

@@ -1,6 +1,6 @@
-"""The stack's parts put together, once PostgreSQL and AWS's stand-in are up: deployed, served, migrated, ticking.
+"""Assemble the stack once PostgreSQL and AWS's stand-in are up: deploy, serve, migrate, and start the clock.
 
-What is deployed is read back through the API by each part; only the deploy itself reads the template.
+Each part reads what is deployed through the API; only the deploy itself reads the template.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from mypy_boto3_secretsmanager import SecretsManagerClient
 
 
-# Parameters of the template, and whose log-in the secret holds that each names.
+# Map each parameter that names a secret to the log-in that the secret holds.
 _SECRETS = {"DatabaseSecretArn": "owner", "WriterSecretArn": "writer", "ReaderSecretArn": "reader"}
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """What everything else stands on."""
+    """Describe what everything else stands on."""
 
     home: Path
     database: str
@@ -53,7 +53,7 @@ class Endpoints:
 def assemble(
     options: StackOptions, grounds: Endpoints, stop: threading.Event, parts: ExitStack, report: Callable[[str], None]
 ) -> StackState:
-    """Deploy and serve. The parts register their ends in order, and end in reverse."""
+    """Deploy and serve. The parts register how they stop, and stop in reverse order."""
     front = _front(options.port, grounds.moto)
     parts.callback(front.stop)
     outside = StandIns()
@@ -71,7 +71,7 @@ def assemble(
     firing = Firing(grounds.moto, deliveries)
     parts.callback(firing.stop)
     front.start(service, Control(service, firing, deliveries, stop))
-    # Before the clock runs and anybody knows the address: nothing takes traffic until these have been made.
+    # Before the clock runs and the address is announced: nothing takes traffic until these have been made.
     for resource in to_make:
         create(service, resource, report)
     if options.clock:
@@ -107,7 +107,7 @@ def _deploy(
 
 
 def _store_log_ins(options: StackOptions, grounds: Endpoints, log_ins: LogIns) -> dict[str, str]:
-    """A secret for each parameter of the template that asks for one: its ARN."""
+    """Make a secret for each parameter of the template that asks for one; return the ARNs by parameter."""
     declared = read_template(options.template).get("Parameters") or {}
     secrets: SecretsManagerClient = client("secretsmanager", grounds.moto)
     return {
@@ -120,7 +120,7 @@ def _store_log_ins(options: StackOptions, grounds: Endpoints, log_ins: LogIns) -
 def _parameters(
     options: StackOptions, grounds: Endpoints, outside: StandIns, secrets: Mapping[str, str]
 ) -> Mapping[str, str]:
-    """What on AWS is there before the stack, as far as the template asks for it, unless the person says otherwise."""
+    """Return parameters for what exists on AWS before the stack, if the template asks; the person's values win."""
     declared = read_template(options.template).get("Parameters") or {}
     furnished = outside.furnish(options.stack, grounds.moto, declared, options.parameters)
     return {**secrets, **furnished, **options.parameters}

@@ -1,6 +1,6 @@
-"""Clients for AWS's stand-in on the laptop: always its endpoint, its region and made-up keys.
+"""Make clients for AWS's stand-in on the laptop: always its endpoint, its region and made-up keys.
 
-Nothing of the person's own AWS configuration is read, so that no profile, proxy or key of theirs reaches the laptop's
+They read nothing of the person's own AWS configuration, so that no profile, proxy or key of theirs reaches the laptop's
 stack or is reached by it.
 """
 
@@ -26,12 +26,12 @@ _CONFIG = Config(
     proxies={},
     s3={"addressing_style": "path"},
 )
-# A session may not be used by two threads at once; the clients that it makes may.
+# Two threads must not use a session at once; they may share the clients that it makes.
 _MAKING = threading.Lock()
 
 
 def client(service: str, endpoint: str) -> Any:
-    """A client of one service. Whoever asks names its type."""
+    """Return a client of one service. The caller declares its type."""
     make: Any = session().client
     with _MAKING:
         return make(service, endpoint_url=endpoint, config=_CONFIG)
@@ -39,9 +39,9 @@ def client(service: str, endpoint: str) -> Any:
 
 @cache
 def session() -> boto3.Session:
-    """What clients are made of."""
+    """Return a session that clients are made from."""
     unread = {
-        # An AWS_PROFILE that these empty files do not know would make every client fail.
+        # An AWS_PROFILE that is missing in these empty files would make every client fail.
         "profile": (None, None, None, None),
         "config_file": (None, None, os.devnull, None),
         "credentials_file": (None, None, os.devnull, None),

@@ -1,4 +1,4 @@
-"""The control calls below /_signalbox/: what the command line asks of a running stack, and tests too."""
+"""Answer the control calls below /_signalbox/, which the command line and tests make to a running stack."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Answer = Mapping[str, Any]
 
 
 class RequestRefused(LaptopError):
-    """A control call that can't be understood."""
+    """A control call can't be understood."""
 
 
 class Control:
-    """Answers the front's requests."""
+    """Answer the front's requests."""
 
     def __init__(self, service: LambdaService, firing: Firing, deliveries: Deliveries, stop: threading.Event) -> None:
         self._service, self._firing, self._deliveries, self._stop = service, firing, deliveries, stop
@@ -56,7 +56,7 @@ class Control:
         }
 
     def _idle(self, request: Request) -> Answer:
-        """A delivery that arrives gives the service work, and never the other way round: so in this order."""
+        """Wait for deliveries first: a delivery that arrives gives the service work, never the other way round."""
         deadline = time.monotonic() + _seconds(request.query.get("timeout"))
         idle = self._deliveries.wait_until_idle(deadline - time.monotonic())
         idle = idle and self._service.idle(max(deadline - time.monotonic(), 0))

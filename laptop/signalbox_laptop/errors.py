@@ -1,8 +1,8 @@
-"""What the laptop's stack raises when it can't do what it was asked: the message says what, which and what next."""
+"""Define the errors of the laptop's stack: each message says what, which one, and what to do next."""
 
 
 class LaptopError(Exception):
-    """Anything that the person at the laptop should read, without a traceback."""
+    """The person at the laptop should read this error without a traceback."""
 
 
 class StackRunning(LaptopError):
@@ -14,11 +14,11 @@ class PortTaken(LaptopError):
 
 
 class DatabaseUnfit(LaptopError):
-    """The database of the last time can't be used any more."""
+    """The previous stack's database can't be used any more."""
 
 
 class ParameterRefused(LaptopError):
-    """A parameter that the template does not have, or a value that it does not take."""
+    """The template does not have this parameter, or refuses its value."""
 
 
 class ResourceFailed(LaptopError):

@@ -1,6 +1,6 @@
-"""The folder of one laptop stack: its state, its logs, its database, and the lock that one supervisor holds.
+"""Manage the folder of one laptop stack: its state, its logs, its database, and its supervisor's lock.
 
-Everything that a stack writes lies below it. Whoever holds the lock is the stack; the rest is left over.
+Everything that a stack writes lies below it. The holder of the lock is the stack; anything else is left over.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from signalbox_laptop.processes import ProcessRecord
 
 @dataclass(frozen=True, slots=True)
 class StackState:
-    """A running stack, as state.json has it."""
+    """Describe a running stack, as state.json has it."""
 
     stack: str
     endpoint: str
-    database: str  # a DSN
+    database: str  # DSN
     region: str
-    api: str | None  # the URL of the HTTP API, where the template has one
+    api: str | None  # the URL of the HTTP API, if the template has one
     pid: int
     started_at: str
     stand_ins: Mapping[str, str] = field(default_factory=dict)  # the outside services' addresses, by name
 
     def announcement(self) -> dict[str, str | None]:
-        """What others are told once the stack is ready."""
+        """Return what others are told once the stack is ready."""
         return {
             "stack": self.stack,
             "endpoint": self.endpoint,
@@ -44,12 +44,12 @@ class StackState:
 
 
 def home_folder(given: str | None, environ: Mapping[str, str] = os.environ) -> Path:
-    """The folder that was named, by an option or by SIGNALBOX_HOME, else `.signalbox` in the current one."""
+    """Return the folder that an option or SIGNALBOX_HOME names, else `.signalbox` in the current one."""
     return Path(given or environ.get("SIGNALBOX_HOME") or ".signalbox").resolve()
 
 
 class Home:
-    """Paths, and what is written down in them."""
+    """Name the folder's paths, and read and write its records."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()
@@ -61,17 +61,17 @@ class Home:
         self._lock = self.folder / "lock"
 
     def make(self) -> None:
-        """The folder itself, where it is not there yet."""
+        """Make the folder if it is missing."""
         self.logs.mkdir(parents=True, exist_ok=True)
 
     def clear_logs(self) -> None:
-        """Those who write them append, and go on from the beginning."""
+        """Empty the logs. Their writers append, so they continue from the beginning."""
         for log in self.logs.glob("*.log"):
             os.truncate(log, 0)
 
     @contextmanager
     def locked(self) -> Iterator[bool]:
-        """Hold the lock, if no other does; the system lets go of it when its holder ends, however that comes."""
+        """Hold the lock, if no other process does; the system releases it when its holder ends for any reason."""
         with self._lock.open("a") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -84,7 +84,7 @@ class Home:
         _write(self._state, asdict(state))
 
     def read_state(self) -> StackState | None:
-        """The stack's state, once it is ready and until it stops."""
+        """Return the stack's state, once it is ready and until it stops."""
         found = _read(self._state)
         return StackState(**found) if found else None
 
@@ -92,18 +92,18 @@ class Home:
         _write(self._supervisor, asdict(record))
 
     def supervisor(self) -> psutil.Process | None:
-        """The process that holds the lock; None where none does, whatever the last one left behind."""
+        """Return the process that holds the lock, or None if none does, whatever the last one left behind."""
         found = _read(self._supervisor)
         return ProcessRecord(**found).find() if found else None
 
     def forget(self) -> None:
-        """Nothing runs here any more."""
+        """Remove the records of a stack that no longer runs."""
         self._state.unlink(missing_ok=True)
         self._supervisor.unlink(missing_ok=True)
 
 
 def _write(path: Path, content: Mapping[str, Any]) -> None:
-    """Whole or not at all: others read it while it is written."""
+    """Write the file whole or not at all: others may read it meanwhile."""
     partial = path.with_suffix(".partial")
     partial.write_text(json.dumps(content, indent=2) + "\n")
     partial.replace(path)

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM as a request to stop: KeyboardInterrupt, once, and not in the middle of what must stay whole."""
+"""Turn SIGINT and SIGTERM into one KeyboardInterrupt, which never interrupts a section that must stay whole."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from types import FrameType
 
 
 class Interrupts:
-    """To be made in the main thread, where Python raises what a signal asks for. A second request changes nothing:
-    what ends because of the first is left to end."""
+    """Request a stop once. Make it in the main thread, where Python raises what a signal asks for. Further signals
+    change nothing: the stop that the first one began is left to finish."""
 
     def __init__(self) -> None:
         self._held = self._asked = False
@@ -19,8 +19,8 @@ class Interrupts:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Until the end of the block a request waits. For beginnings: a thread or a process that is interrupted after
-        it began and before it is written down would be nobody's to end."""
+        """Delay a request until the end of the block. Use it while starting: a thread or process that is interrupted
+        after it began and before it is recorded would never be stopped."""
         self._held = True
         try:
             yield

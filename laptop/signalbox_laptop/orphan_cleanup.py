@@ -1,7 +1,7 @@
-"""What a stack leaves behind when its supervisor is killed: found by what it carries, ended, and cleared away.
+"""Find and end what a stack leaves behind when its supervisor is killed.
 
-Processes say in their environment which home they belong to, so that none of another stack, or of anybody else, is
-taken for one of ours.
+Each process names its home in its environment, so that no process of another stack, or of anything else, is taken for
+one of ours.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from signalbox_laptop.home import Home
 from signalbox_laptop.postgres.embedded import running_on, stop_orphan
 from signalbox_laptop.processes import end, runs
 
-# moto is given the first; each function's process has the second, and so have those that it starts.
+# moto has the first variable; each function's process, and what it starts, has the second.
 HOME_VARIABLE = "SIGNALBOX_LAPTOP_HOME"
 _TASK_ROOT = "LAMBDA_TASK_ROOT"
 
 
 def find_orphans(home: Home) -> list[psutil.Process]:
-    """To be called when no supervisor runs: what it left running."""
+    """Return the processes that a killed supervisor left. Call this only when no supervisor runs."""
     server = running_on(home.database)
     return [*_belonging_to(home.folder), *([server] if server else [])]
 
 
 def remove_orphans(home: Home) -> bool:
-    """To be called when no supervisor runs. Says whether there was anything to end."""
+    """End what a killed supervisor left, and say whether there was anything. Call this only when no supervisor runs."""
     processes = list(_belonging_to(home.folder))
     for process in processes:
         end(process)

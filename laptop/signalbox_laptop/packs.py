@@ -1,5 +1,5 @@
-"""The packs of this repository, found by looking, with what each brings for the laptop: `stand_ins/<pack>.py` with an
-Outside, for the services that its tasks call, and `samples/<pack>` with load_story, for `signalbox demo`.
+"""Find the packs of this repository, and what each brings for the laptop. `stand_ins/<pack>.py` has an Outside, for the
+services that its tasks call; `samples/<pack>` has load_story, for `signalbox demo`.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ _ON = "on"
 
 
 class OutsideOfPack(Protocol):
-    """What a pack finds outside of the stack."""
+    """Declare what a pack finds outside of the stack."""
 
-    addresses: Mapping[str, str]  # where each service can be told what to do
-    environment: Mapping[str, str]  # what leads the functions there instead of into the world
+    addresses: Mapping[str, str]  # where each service takes instructions
+    environment: Mapping[str, str]  # variables that lead the functions there and not to the real services
 
     def start(self) -> None: ...
 
     def stop(self) -> None: ...
 
     def furnish(self, stack: str, moto: str) -> Mapping[str, str]:
-        """Make what is there before the stack; gives the parameters that say so."""
+        """Make what exists before the stack; return the parameters that name it."""
 
 
 class StandIns:
-    """That of all packs. Owns their servers."""
+    """Own the stand-ins of all packs, and their servers."""
 
     def __init__(self) -> None:
         self._packs: dict[str, OutsideOfPack] = {
@@ -55,7 +55,7 @@ class StandIns:
         return {name: value for one in self._packs.values() for name, value in one.environment.items()}
 
     def furnish(self, stack: str, moto: str, declared: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, str]:
-        """The parameters for the packs that the template has, each on unless somebody says otherwise."""
+        """Return the parameters of the template's packs; each pack is on unless the person says otherwise."""
         parameters: dict[str, str] = {}
         for name in NAMES:
             switch = f"{name.title().replace('_', '')}Pack"
@@ -66,7 +66,7 @@ class StandIns:
 
 
 def load_stories(state: StackState, at: datetime) -> None:
-    """The sample data of each pack that the stack runs."""
+    """Load the sample data of each pack that the stack runs."""
     for name in NAMES:
         if _brings("samples", name):
             import_module(f"samples.{name}").load_story(state, at)

@@ -1,6 +1,6 @@
-"""Processes that the laptop's stack started, and how they end: politely first, then for sure.
+"""Find and end processes that the laptop's stack started: politely first, then for sure.
 
-A process is known by its number and the instant at which it began, since numbers are used again.
+A process is identified by its number and its start time, since numbers are used again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _POLITELY = (signal.SIGTERM, signal.SIGKILL)
 
 @dataclass(frozen=True, slots=True)
 class ProcessRecord:
-    """What is written down of a process, to find it again, and only it."""
+    """Record a process, to find it again, and no other."""
 
     pid: int
     began: float
@@ -27,7 +27,7 @@ class ProcessRecord:
         return ProcessRecord(pid, psutil.Process(pid).create_time())
 
     def find(self) -> psutil.Process | None:
-        """The process, if it still runs and is the one that was recorded."""
+        """Return the process, if it still runs and is the one that was recorded."""
         try:
             process = psutil.Process(self.pid)
             return process if abs(process.create_time() - self.began) < 1 and runs(process) else None
@@ -36,7 +36,7 @@ class ProcessRecord:
 
 
 def runs(process: psutil.Process) -> bool:
-    """Is it at work? A zombie is not: in a container, no one may ever collect it."""
+    """Say whether it is at work. A zombie is not: in a container, it may never be collected."""
     try:
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
@@ -55,7 +55,7 @@ def end(process: psutil.Process, signals: Sequence[signal.Signals] = _POLITELY, 
 
 
 def wait_for_end(process: psutil.Process, patience_seconds: float) -> bool:
-    """Did it end in time?"""
+    """Say whether it ended in time."""
     deadline = time.monotonic() + patience_seconds
     while runs(process):
         if time.monotonic() > deadline:

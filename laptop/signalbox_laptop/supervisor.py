@@ -1,7 +1,7 @@
-"""The process that is a laptop's stack: it starts the parts in order, serves, and stops them in reverse.
+"""Run a laptop's stack as one process: start the parts in order, serve, and stop them in reverse.
 
 `python -m signalbox_laptop.supervisor attached|detached OPTIONS` prints lines of JSON to its parent,
-`signalbox_laptop.up`: each step, and then that it is ready or what was refused. Whatever ends it, all that it started
+`signalbox_laptop.up`: each step, and then that it is ready or what was refused. However it ends, all that it started
 ends first.
 """
 
@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 def main() -> None:
     mode, options = sys.argv[1], StackOptions.from_json(sys.argv[2])
     if mode == "detached" and os.fork():
-        os._exit(0)  # the child is nobody's, so that nobody has to wait for its end
+        os._exit(0)  # the child has no parent that must wait for its end
     # The log is the error output; INFO of the libraries would fill it.
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     stop = threading.Event()
@@ -71,7 +71,7 @@ def _supervise(options: StackOptions, stop: threading.Event, interrupts: Interru
         _say(report=f"ready at {state.endpoint} after {time.monotonic() - began:.1f} s")
         _say(ready=asdict(state))
         while not stop.wait(1):
-            # PostgreSQL may end under it, so that one can try what a database that is down does; `status` says so.
+            # PostgreSQL may end while the stack runs, so that people can try a database that is down; `status` says so.
             if not moto.runs:
                 raise LaptopError("the stand-in for AWS ended by itself, and with it all that was deployed")
 
@@ -79,7 +79,8 @@ def _supervise(options: StackOptions, stop: threading.Event, interrupts: Interru
 def _start(
     options: StackOptions, moto: MotoProcess, stop: threading.Event, parts: ExitStack, interrupts: Interrupts
 ) -> StackState:
-    """Each part's end is registered with `parts` before it begins, so that half a stack stops as a whole one does."""
+    """Start the parts. Each registers with `parts` how it stops before it begins: half a stack stops as a whole one
+    does."""
     _refuse_busy_port(options.port)
     home = Home(options.home)
     if options.fresh:
@@ -94,7 +95,7 @@ def _start(
     with ThreadPoolExecutor() as pool:
         with interrupts.held():  # the pool waits at its end for the threads that it knows of
             database, endpoint = pool.submit(postgres.start), pool.submit(moto.start)
-        # Imports take as long as the two do, and want nothing of them.
+        # Imports take as long as the two starts, and do not depend on them.
         from signalbox_laptop.assembly import Endpoints, assemble
 
         with _named_as_kept(kept=kept):
@@ -105,7 +106,7 @@ def _start(
 
 @contextmanager
 def _named_as_kept(*, kept: bool) -> Iterator[None]:
-    """Say of a database that does not fit that it is the last one, and how to begin anew."""
+    """Say of a database that does not fit that it is the last stack's, and how to start with an empty one."""
     try:
         yield
     except (DatabaseUnfit, ResourceFailed) as error:
@@ -117,7 +118,7 @@ def _named_as_kept(*, kept: bool) -> Iterator[None]:
 
 
 def _refuse_busy_port(port: int) -> None:
-    """Before anything is started, since the endpoint itself comes late."""
+    """Refuse a busy port before anything is started, since the endpoint itself comes late."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -136,13 +137,13 @@ def _running(home: Home) -> str:
 
 
 def _refuse(why: str, kind: str) -> NoReturn:
-    """By now all has stopped but this process itself, whose end the one who listens waits for."""
+    """Report why, and exit. All else has stopped by now; the parent waits for this process to end."""
     _say(refused=why, kind=kind, pid=os.getpid())
     sys.exit(1)
 
 
 def _say(**message: Any) -> None:
-    with suppress(BrokenPipeError):  # whoever listened has gone; that its input ended says so, too
+    with suppress(BrokenPipeError):  # the parent has gone; the end of our input says so, too
         print(json.dumps(message), flush=True)
 
 

@@ -1,8 +1,8 @@
-"""The laptop's stack from the outside: bring it up, take it down, ask how it is.
+"""Bring the laptop's stack up, take it down, and ask for its status, from the outside.
 
-The stack is a process of its own, the supervisor, in a session of its own; who brings it up waits until it is ready
-and either lets go of it (`up`) or stays with it to the end (`up_attached`). The database is kept
-until a fresh one is asked for: what AWS's stand-in holds, queues and all, is gone with the process in any case.
+The stack is a process of its own, the supervisor, in a session of its own. `up` waits until it is ready and leaves it;
+`up_attached` stays with it to the end. The database is kept until a fresh one is asked for. What AWS's stand-in holds,
+queues and all, always ends with the process.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ from signalbox_laptop.processes import end, wait_for_end
 from signalbox_laptop.project import ROOT, require_project
 
 DEFAULT_PORT = 4566
-# What tells the supervisor that it is to stay when its input ends.
+# Tells the supervisor to stay when its input ends.
 LET_GO = "let go\n"
 _STOP_PATIENCE_SECONDS = 30.0
-_DATABASE_PATIENCE_SECONDS = 2  # the least that libpq takes
+_DATABASE_PATIENCE_SECONDS = 2  # libpq's minimum
 
 Report = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackOptions:
-    """What a stack is brought up with."""
+    """Describe how to bring a stack up."""
 
     home: Path
     template: Path = ROOT / "template.yaml"
     stack: str = "signalbox"
-    port: int = DEFAULT_PORT  # 0: any that is free
+    port: int = DEFAULT_PORT  # 0: any free port
     fresh: bool = False  # an empty database instead of the last one
-    clock: bool = True  # off: rules fire only when told to
+    clock: bool = True  # off: rules fire only on request
     durable: bool = True  # off: faster, and lost if the machine itself crashes
-    parameters: Mapping[str, str] = field(default_factory=dict)  # of the template
+    parameters: Mapping[str, str] = field(default_factory=dict)  # the template's
 
     def to_json(self) -> str:
         return json.dumps({**asdict(self), "home": str(self.home.resolve()), "template": str(self.template.resolve())})
@@ -61,17 +61,17 @@ class StackOptions:
 
 @dataclass(frozen=True, slots=True)
 class StackStatus:
-    """How a stack is: `detail` is what it says of itself, if it answers."""
+    """Describe how a stack is: `detail` is its own answer, if it gives one."""
 
     running: bool
     state: StackState | None = None
     detail: Mapping[str, Any] | None = None
     database_answers: bool = False
-    orphans: Sequence[int] = ()  # where none runs: the processes of one that was killed
+    orphans: Sequence[int] = ()  # if none runs: the processes of one that was killed
 
 
 def up(options: StackOptions, report: Report) -> StackState:
-    """Bring it up and let go of it; raises what went wrong, with the end of its log where it could not say."""
+    """Bring it up and leave it running; raise what went wrong, or the end of its log if it could not say."""
     with _supervisor(options, "detached") as process:
         state = _await_ready(options, process, report)
         _pipe(process.stdin).write(LET_GO)
@@ -92,7 +92,7 @@ def up_attached(options: StackOptions, report: Report, ready: Callable[[StackSta
 
 
 def down(home_folder: Path, report: Report) -> bool:
-    """Stop what runs there, and clear away what a killed stack left. False where there was nothing to stop."""
+    """Stop what runs there, and remove what a killed stack left. Return False if there was nothing to stop."""
     home = Home(home_folder)
     supervisor = home.supervisor()
     if supervisor is not None:
@@ -103,7 +103,7 @@ def down(home_folder: Path, report: Report) -> bool:
 
 
 def status(home_folder: Path) -> StackStatus:
-    """How the stack there is, in its own words where it answers."""
+    """Return the status of the stack there, with its own answer if it gives one."""
     home = Home(home_folder)
     if home.supervisor() is None:
         return StackStatus(False, orphans=sorted(process.pid for process in find_orphans(home)))
@@ -113,8 +113,7 @@ def status(home_folder: Path) -> StackStatus:
 
 @contextmanager
 def _supervisor(options: StackOptions, mode: str) -> Iterator[subprocess.Popen[str]]:
-    """The supervisor's process. It reads its input, which ends with us: unless it was let go of, it stops then, so
-    that it can't outlive even a kill."""
+    """Run the supervisor's process. Its input ends with us: unless told to stay, it stops then, even after a kill."""
     require_project(options.template)
     home = Home(options.home)
     home.make()
@@ -136,13 +135,13 @@ def _supervisor(options: StackOptions, mode: str) -> Iterator[subprocess.Popen[s
         yield process
     finally:
         _pipe(process.stdin).close()
-        # A detached one ends at once, having handed on to a child of its own; an attached one when it has stopped.
+        # A detached one ends at once, since its child carries on; an attached one when it has stopped.
         process.wait()
         _pipe(process.stdout).close()
 
 
 def _await_ready(options: StackOptions, process: subprocess.Popen[str], report: Report) -> StackState:
-    """Pass on what the supervisor says until it is ready, or says why it never will be."""
+    """Pass on the supervisor's messages until it is ready, or says why it never will be."""
     for line in _pipe(process.stdout):
         message = json.loads(line)
         if "ready" in message:
@@ -176,7 +175,7 @@ def _pipe(stream: IO[str] | None) -> IO[str]:
 
 
 def _ask(state: StackState) -> dict[str, Any] | None:
-    """A proxy that the shell names would not find this machine's loopback."""
+    """Ask the stack for its status, without a proxy of the shell, which would not reach this machine's loopback."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(f"{state.endpoint}/_signalbox/status", timeout=5) as answer:
@@ -187,7 +186,7 @@ def _ask(state: StackState) -> dict[str, Any] | None:
 
 
 def _database_answers(state: StackState) -> bool:
-    import psycopg  # up and down have no need of it
+    import psycopg  # up and down do not need it
 
     try:
         psycopg.connect(state.database, connect_timeout=_DATABASE_PATIENCE_SECONDS).close()

@@ -1,1 +1,1 @@
-"""The template deployed to moto's CloudFormation, and what that leaves out."""
+"""Deploy the template to moto's CloudFormation, and add what that leaves out."""

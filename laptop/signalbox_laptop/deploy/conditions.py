@@ -1,7 +1,7 @@
-"""What a template comes to with given parameters: its conditions decided, and what they leave out left out.
+"""Decide a template's conditions for given parameters, and leave out what they exclude.
 
-CloudFormation does this when it deploys. It is needed before that, to see which tasks a template fires, which resources
-it should have made, and what its rules refuse; references to resources and to AWS's own values stay as they are.
+CloudFormation does this when it deploys. It is needed earlier, to see which tasks a template fires, which resources it
+should make, and what its rules refuse. References to resources and to AWS's own values stay as they are.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _NO_VALUE = {"Ref": "AWS::NoValue"}
 
 
 class Decided:
-    """A template's conditions under one set of parameters."""
+    """Decide a template's conditions under one set of parameters."""
 
     def __init__(self, template: Template, parameters: Mapping[str, str]) -> None:
         self._template, self._parameters = template, parameters
@@ -31,7 +31,7 @@ class Decided:
         return self._decide(self._template["Conditions"][condition])
 
     def refusals(self) -> list[str]:
-        """What the template's rules say of these parameters, for which CloudFormation would make nothing."""
+        """Return the assertions of the template's rules that fail: CloudFormation would make nothing then."""
         return [
             assertion["AssertDescription"]
             for rule in self._template.get("Rules", {}).values()
@@ -41,7 +41,7 @@ class Decided:
         ]
 
     def resources(self) -> dict[str, Any]:
-        """Those that are made, as they are made."""
+        """Return the resources that are made, as they are made."""
         return {
             name: self._substitute(resource)
             for name, resource in self._template["Resources"].items()
@@ -49,11 +49,11 @@ class Decided:
         }
 
     def knows(self, given: Any) -> bool:
-        """Whether this is a value, or one of the parameters."""
+        """Say whether this is a value, or one of the parameters."""
         return not isinstance(given, dict) or given.get("Ref") in self._parameters
 
     def text(self, given: Any) -> str:
-        """What a value comes to, as far as the parameters say."""
+        """Return a value's text, as far as the parameters determine it."""
         if isinstance(given, dict) and "Ref" in given:
             return str(self._parameters.get(given["Ref"], given["Ref"]))
         if isinstance(given, dict) and "Fn::Join" in given:
@@ -66,7 +66,7 @@ class Decided:
         return self._functions[function](argument)
 
     def _substitute(self, value: Any) -> Any:
-        """The value with each Fn::If replaced by its branch, and without what comes to no value."""
+        """Return the value with each Fn::If replaced by its branch, and without AWS::NoValue."""
         if isinstance(value, dict):
             if "Fn::If" in value:
                 condition, true, false = value["Fn::If"]

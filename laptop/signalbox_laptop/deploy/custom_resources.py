@@ -1,7 +1,7 @@
-"""CloudFormation's part with custom resources: their functions are told of the deploy, and must answer.
+"""Create custom resources as CloudFormation does: send the deploy's event to their functions, which must answer.
 
-On AWS the event comes asynchronously and the answer goes to an address in S3; here the function is waited for, and the
-address is one on loopback. What it answers decides about the stack, as there.
+On AWS the event is asynchronous and the answer goes to an address in S3. Here the deploy waits for the function, and
+the address is on loopback. The answer decides about the stack, as there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class CustomResource:
-    """One of the template's, its properties resolved."""
+    """Describe one custom resource of the template, its properties resolved."""
 
     stack: str
     name: str
@@ -32,11 +32,11 @@ class CustomResource:
 
     @property
     def function(self) -> str:
-        """Its name, of an ARN."""
+        """Return the function's name from its ARN."""
         return str(self.properties["ServiceToken"]).split(":")[6]
 
     def event(self, url: str) -> dict[str, Any]:
-        """What CloudFormation sends when the resource is made."""
+        """Return the event that CloudFormation sends when the resource is made."""
         return {
             "RequestType": "Create",
             "ResponseURL": url,
@@ -49,7 +49,7 @@ class CustomResource:
 
 
 def create(service: LambdaService, resource: CustomResource, report: Report) -> None:
-    """Raises the function's own reason where it does not want the stack."""
+    """Have the function make the resource; raise its own reason if it refuses."""
     name = resource.function
     report(f"{resource.name}: asking {name}")
     with _Mailbox() as mailbox:
@@ -70,7 +70,7 @@ def create(service: LambdaService, resource: CustomResource, report: Report) -> 
 
 
 class _Mailbox:
-    """Where one answer is put."""
+    """Receive one answer."""
 
     def __init__(self) -> None:
         self._path = f"/{secrets.token_urlsafe(16)}"

@@ -1,7 +1,7 @@
-"""`sam deploy` for the laptop: the template packaged, transformed, uploaded and created by moto's CloudFormation.
+"""Do what `sam deploy` does: package, transform and upload the template, and have moto's CloudFormation create it.
 
-Everything that can be refused is refused before anything is made. What moto leaves out is completed; what neither
-makes is an error that names the resource.
+Everything that can be refused is refused before anything is made. Resources that moto leaves out are completed here; a
+resource that neither makes is an error that names it.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ NESTED = "AWS::CloudFormation::Stack"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A stack as it will be created."""
+    """Describe a stack as it will be created."""
 
     stack: str
     template: Template
     parameters: Mapping[str, str]
     artifacts: Sequence[Artifact] = ()
-    nested: Sequence[Plan] = ()  # the stacks among its resources: their logical ids for names
+    nested: Sequence[Plan] = ()  # the stacks among its resources, each named by its logical id
 
     @property
     def resources(self) -> Resources:
-        """Those that these parameters make."""
+        """Return the resources that these parameters make."""
         return Decided(self.template, self.parameters).resources()
 
     @property
     def all_resources(self) -> Resources:
-        """With those of nested stacks."""
+        """Return the resources, with those of nested stacks."""
         return {name: resource for plan in (self, *self.nested) for name, resource in plan.resources.items()}
 
 
@@ -75,7 +75,7 @@ def plan(path: Path, stack: str, given: Mapping[str, str], registry_of: Registry
 
 
 def _nested(outer: Decided, folder: Path) -> Iterator[Plan]:
-    """The stacks that are made beside it. What is known of their parameters before is checked before."""
+    """Plan the nested stacks, and check those of their parameters whose values are known already."""
     for name, resource in outer.resources().items():
         if resource["Type"] == NESTED:
             template = read_template(folder / resource["Properties"]["TemplateURL"])
@@ -88,7 +88,7 @@ def _nested(outer: Decided, folder: Path) -> Iterator[Plan]:
 
 
 def deploy(plan: Plan, endpoint: str) -> list[CustomResource]:
-    """Create the stack and complete it, but for what its own functions are to make: that is answered."""
+    """Create and complete the stack; return the resources that its own functions are still to make."""
     _upload(plan, endpoint)
     cloudformation: CloudFormationClient = client("cloudformation", endpoint)
     try:
@@ -101,7 +101,7 @@ def deploy(plan: Plan, endpoint: str) -> list[CustomResource]:
 
 
 def _complete(cloudformation: CloudFormationClient, endpoint: str, plan: Plan, name: str) -> dict[str, str]:
-    """What moto has left out of it, and of the stacks in it; gives its outputs, with the answers to the questions."""
+    """Add what moto left out of the stack and its nested stacks; return its outputs, with the questions' answers."""
     made = _require_complete(cloudformation, plan, name)
     outputs = _outputs(cloudformation, name)
     moto_gaps.complete(endpoint, plan.template, outputs)
@@ -112,7 +112,7 @@ def _complete(cloudformation: CloudFormationClient, endpoint: str, plan: Plan, n
 
 
 def packs_run(resources: Resources) -> list[str]:
-    """The packs that the functions are told to run."""
+    """Return the packs that the functions are configured to run."""
     told = (
         resource["Properties"].get("Environment", {}).get("Variables", {}).get("SIGNALBOX_PACKS", "")
         for resource in resources.values()
@@ -122,7 +122,7 @@ def packs_run(resources: Resources) -> list[str]:
 
 
 def tasks_fired(resources: Resources) -> list[tuple[str, str]]:
-    """Each rule's logical name with each task that one of its targets is to run."""
+    """Return each rule's logical name with each task that one of its targets runs."""
     return [
         (name, task)
         for name, rule in _rules(resources)
@@ -145,7 +145,7 @@ def _unknown_tasks(resources: Resources, registry: TaskRegistry) -> Iterator[str
 
 
 def _unreadable_schedules(resources: Resources) -> Iterator[str]:
-    """EventBridge refuses them; moto would take anything."""
+    """Report schedules that EventBridge would refuse; moto accepts anything."""
     for name, rule in _rules(resources):
         expression = rule.get("ScheduleExpression")
         try:
@@ -162,7 +162,7 @@ def _rules(resources: Resources) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _task_of(target: Mapping[str, Any]) -> str | None:
-    """The task in a target's constant or transformed input; None where the input is something else."""
+    """Return the task in a target's constant or transformed input, or None if the input is something else."""
     text = target.get("Input") or target.get("InputTransformer", {}).get("InputTemplate")
     if isinstance(text, dict):
         text = text.get("Fn::Sub")
@@ -175,7 +175,7 @@ def _task_of(target: Mapping[str, Any]) -> str | None:
 
 
 def _upload(plan: Plan, endpoint: str) -> None:
-    # The templates too, since one in the call itself may have 51,200 bytes only.
+    # Upload the templates, too: a template in the call itself is limited to 51,200 bytes.
     content = {artifact.key: artifact.content for artifact in plan.artifacts}
     for nested in plan.nested:
         plan.template["Resources"][nested.stack]["Properties"]["TemplateURL"] = _url(_QUESTIONS.format(nested.stack))
@@ -211,11 +211,11 @@ def _create(cloudformation: CloudFormationClient, plan: Plan) -> None:
 
 
 def _require_complete(cloudformation: CloudFormationClient, plan: Plan, stack: str) -> dict[str, str]:
-    """The physical names of what was made, by logical ones."""
+    """Return the physical names of what was made, by logical ones."""
     status = cloudformation.describe_stacks(StackName=stack)["Stacks"][0]["StackStatus"]
     if status != "CREATE_COMPLETE":
         raise DeployFailed(f"stack {stack} is in state {status} after its creation")
-    # moto lists what it has skipped, too: as entries without a name.
+    # moto also lists what it has skipped, as entries without a name.
     made = {
         resource.get("LogicalResourceId", ""): resource.get("PhysicalResourceId", "")
         for resource in cloudformation.describe_stack_resources(StackName=stack)["StackResources"]

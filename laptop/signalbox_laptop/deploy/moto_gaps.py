@@ -1,8 +1,8 @@
-"""What moto's CloudFormation leaves out of a stack, made through the AWS API from the same template: one short list.
+"""Make the resources that moto's CloudFormation leaves out, through the AWS API and from the same template.
 
-The values of the properties come from CloudFormation itself, which is asked for them by outputs that the deployed
-template has beside its own; so a reference means here what it means everywhere else in the template. A test deploys
-each kind without its completion: an entry that moto has made unnecessary fails it, and goes.
+CloudFormation itself gives the values of the properties: the deployed template has extra outputs that ask for them, so
+a reference means here what it means elsewhere in the template. A test deploys each kind without its completion: an
+entry that moto has made unnecessary fails it and must go.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ Properties = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One kind of resource that is left out, whole or in part."""
+    """Describe one kind of resource that moto leaves out, whole or in part."""
 
     type: str
     why: str
-    complete: Callable[[str, str, Properties], None]  # endpoint, physical id ("" where there is none), properties
-    properties: Collection[str] = ()  # those left out, where the rest is made
+    complete: Callable[[str, str, Properties], None]  # endpoint, physical id ("" if there is none), properties
+    properties: Collection[str] = ()  # the ones left out, if the rest is made
 
 
 def _configure_event_invocation(endpoint: str, _: str, properties: Properties) -> None:
@@ -53,11 +53,11 @@ def _configure_bucket(endpoint: str, name: str, properties: Properties) -> None:
 
 
 def _leave_out(_: str, __: str, ___: Properties) -> None:
-    """For what the laptop does without: its properties are not asked for, either."""
+    """Do nothing: the laptop does without this resource, and does not ask for its properties."""
 
 
 def _leave_to_its_function(_: str, __: str, ___: Properties) -> None:
-    """Which is asked later, with these properties."""
+    """Do nothing now: the resource's function makes it later from these properties."""
 
 
 COMPLETIONS = (
@@ -113,7 +113,7 @@ _BY_TYPE = {completion.type: completion for completion in COMPLETIONS}
 
 
 def with_questions(template: Template) -> dict[str, Any]:
-    """The template with one output more for each resource to complete, which asks for its properties."""
+    """Return the template with an extra output for each resource to complete, which asks for its properties."""
     questions = {
         f"{_OUTPUT}{name}": question
         for name, resource in template["Resources"].items()
@@ -146,13 +146,13 @@ def complete(endpoint: str, template: Template, outputs: Mapping[str, str]) -> N
 
 
 def custom_resources(resources: Template, outputs: Mapping[str, str]) -> Iterator[tuple[str, str, Properties]]:
-    """Name, type and properties of each resource that a function of the stack is to make."""
+    """Return name, type and properties of each resource that a function of the stack is to make."""
     for name, resource in resources.items():
         if resource["Type"].startswith("Custom::"):
             yield name, resource["Type"], json.loads(outputs[f"{_OUTPUT}{name}"])["Properties"]
 
 
 def is_completed(resource_type: str) -> bool:
-    """Does the list make this kind as a whole?"""
+    """Say whether the list makes this kind as a whole."""
     completion = _BY_TYPE.get(resource_type)
     return completion is not None and not completion.properties

@@ -1,6 +1,6 @@
-"""What a deploy uploads: a zip of each function's folder and of each layer's packages.
+"""Package what a deploy uploads: a zip of each function's folder and of each layer's packages.
 
-The same files give the same bytes, and those the key in the bucket: what did not change has not changed its name.
+The same files give the same bytes and so the same key in the bucket: unchanged code keeps its name.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pathlib import Path
 from signalbox_laptop.errors import DeployFailed
 
 BUCKET = "signalbox-artifacts"
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # zip's own beginning of time
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can hold
 _SKIPPED = ("__pycache__",)
 
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """One zip, ready to be uploaded."""
+    """Describe one zip, ready to be uploaded."""
 
     content: bytes
 
@@ -35,16 +35,16 @@ class Artifact:
 
 
 def package_function(folder: Path) -> Artifact:
-    """A function's folder as it stands; what it imports comes with its layers."""
+    """Zip a function's folder as it is; its imports come with its layers."""
     _require_folder(folder)
     return _zip((str(path.relative_to(folder)), path) for path in _files(folder))
 
 
 def package_layer(folder: Path) -> Artifact:
-    """Each Python package in the layer's folder, with its SQL, below `python/` as Lambda wants it; of the folder of all
-    layers the packs' packages.
+    """Zip each Python package in the layer's folder, with its SQL, below `python/`; for all layers, the packs'
+    packages.
 
-    The layer of third-party dependencies has none and stays empty: on the laptop they are installed beside the
+    The layer of third-party dependencies has no packages and stays empty: on the laptop they are installed beside the
     interpreter that runs the functions, for its system and version rather than for Lambda's.
     """
     _require_folder(folder)

@@ -1,4 +1,4 @@
-"""What a template's parameters take, checked as CloudFormation does before it makes anything. Pure."""
+"""Check a template's parameters as CloudFormation does before it makes anything. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Declared = Mapping[str, Mapping[str, Any]]
 
 
 def faults_of(declared: Declared, given: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each value that its parameter does not take, and for each parameter that there is not."""
+    """Return a sentence for each value that its parameter refuses, and for each unknown parameter."""
     return [fault for name, value in given.items() for fault in _faults(declared, name, value)]
 
 
@@ -28,7 +28,7 @@ def _faults(declared: Declared, name: str, value: str) -> Iterator[str]:
 
 
 def _unmet(one: Mapping[str, Any], value: str) -> str | None:
-    """What the parameter takes, where this value is not that."""
+    """Return what the parameter takes, if this value is not that."""
     allowed = [str(choice) for choice in one.get("AllowedValues", [])]
     if allowed and value not in allowed:
         return f"takes one of {', '.join(allowed)}"

@@ -1,6 +1,6 @@
-"""From the template as it is written to the one that CloudFormation takes: read, packaged, transformed by SAM.
+"""Turn the template as written into the one that CloudFormation takes: read, package, transform by SAM.
 
-Offline throughout: what AWS would look up (its managed policies) is not, since nothing on the laptop checks rights.
+All of it works offline: AWS's managed policies are not looked up, since nothing on the laptop checks rights.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from signalbox_laptop.errors import DeployFailed
 
 Template = dict[str, Any]
 
-# Which property of which resource names a folder, and how that becomes an artifact.
+# Map a resource type to the property that names a folder, and to the function that packages it.
 _PACKAGED: Mapping[str, tuple[str, Callable[[Path], Artifact]]] = {
     "AWS::Serverless::Function": ("CodeUri", package_function),
     "AWS::Serverless::LayerVersion": ("ContentUri", package_layer),
@@ -26,7 +26,7 @@ _PACKAGED: Mapping[str, tuple[str, Callable[[Path], Artifact]]] = {
 
 
 def read_template(path: Path) -> Template:
-    """The template with CloudFormation's short forms (!Ref, !Sub …) written out."""
+    """Return the template with CloudFormation's short forms (!Ref, !Sub …) written out."""
     try:
         template = yaml.load(path.read_text(), Loader=_Loader)  # noqa: S506, the loader below is a safe one
     except (OSError, yaml.YAMLError) as error:
@@ -40,7 +40,7 @@ def read_template(path: Path) -> Template:
 
 
 def package(template: Template, folder: Path) -> dict[str, Artifact]:
-    """Replace each named folder by the address of its artifact; gives the artifacts by key, to be uploaded."""
+    """Replace each named folder by the address of its artifact; return the artifacts to upload by key."""
     artifacts: dict[str, Artifact] = {}
     for resource in template["Resources"].values():
         name, make = _PACKAGED.get(resource.get("Type"), ("", None))
@@ -53,7 +53,7 @@ def package(template: Template, folder: Path) -> dict[str, Artifact]:
 
 
 def parameters_of(template: Template, given: Mapping[str, str]) -> dict[str, str]:
-    """Each parameter's value: the given one, else its default."""
+    """Return each parameter's value: the given one, else its default."""
     declared = template.get("Parameters") or {}
     if unknown := sorted(set(given) - set(declared)):
         raise DeployFailed(f"the template has no parameter {', '.join(unknown)}; it has {', '.join(sorted(declared))}")
@@ -64,7 +64,7 @@ def parameters_of(template: Template, given: Mapping[str, str]) -> dict[str, str
 
 
 def transform(template: Template, parameters: Mapping[str, str]) -> Template:
-    """What SAM makes of it."""
+    """Return the template as SAM transforms it."""
     from samtranslator.model.exceptions import InvalidDocumentException
     from samtranslator.parser.parser import Parser
     from samtranslator.translator.translator import Translator
@@ -80,7 +80,7 @@ def transform(template: Template, parameters: Mapping[str, str]) -> Template:
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Keeps dates as text: the versions of templates and policies look like dates, and are not."""
+    """Keep dates as text: the versions of templates and policies look like dates, but are not."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -90,7 +90,7 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def _write_out(loader: Any, suffix: str, node: yaml.Node) -> dict[str, Any]:
-    """!Ref and !Condition stand for themselves, all others for Fn::…; !GetAtt takes its two names with a dot."""
+    """Write a short form out: !Ref and !Condition keep their names, others become Fn::…; !GetAtt splits at the dot."""
     name = suffix if suffix in ("Ref", "Condition") else f"Fn::{suffix}"
     if isinstance(node, yaml.ScalarNode):
         value: Any = loader.construct_scalar(node)

@@ -1,1 +1,1 @@
-"""What invokes functions: EventBridge's rules and SQS event source mappings."""
+"""Invoke functions as AWS does from EventBridge's rules and SQS event source mappings."""

@@ -1,7 +1,6 @@
-"""What fires rules: asked for an instant, or by the clock at each whole minute.
+"""Fire rules: for an instant on request, or by the clock at each whole minute.
 
-A machine that slept finds one minute to fire, the current one; what it slept through stays missed, which is what the
-reconciler is for.
+A machine that slept fires one minute, the current one. The minutes in between stay missed; the reconciler handles them.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ if TYPE_CHECKING:
     from mypy_boto3_events import EventBridgeClient
 
 _log = logging.getLogger(__name__)
-# Short, since a wait does not notice that the machine slept through its end.
+# Short, since a longer wait would not notice that the machine slept past its end.
 _LONGEST_WAIT_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Fired:
-    """One rule that fired: `failed` of its `targets` were not reached at the first attempt."""
+    """Describe one rule that fired: `failed` of its `targets` were not reached at the first attempt."""
 
     rule: str
     time: str
@@ -38,7 +37,7 @@ class Fired:
 
 
 class Firing:
-    """Owns the clock's thread."""
+    """Own the clock's thread."""
 
     def __init__(
         self, endpoint: str, deliveries: Deliveries, now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -51,8 +50,8 @@ class Firing:
         self._thread = threading.Thread(target=self._tick_tock, name="rule-clock", daemon=True)
 
     def fire(self, at: datetime, rules: Collection[str] | None = None, *, due: bool = False) -> list[Fired]:
-        """Fire the named rules, or all; with `due`, those of them that are due at that minute. A disabled rule is not
-        fired, but when it is named it is an error."""
+        """Fire the named rules, or all; with `due`, only those of them that are due at that minute. A disabled rule
+        does not fire; naming it is an error."""
         known = read_rules(self._events)
         chosen = choose(known, rules)
         if due:
@@ -74,7 +73,7 @@ class Firing:
     def _is_due(self, rule: Rule, minute: datetime) -> bool:
         try:
             return rule.is_due(minute, self._made_at)
-        except ScheduleRefused as refusal:  # AWS would not have taken such a rule; moto does
+        except ScheduleRefused as refusal:  # AWS would have refused such a rule; moto does not
             _log.warning("rule.unreadable rule=%s %s", rule.name, refusal)
             return False
 
@@ -94,17 +93,17 @@ class Firing:
     def _fire_due(self, minute: datetime) -> None:
         try:
             self.fire(minute, due=True)
-        except Exception:  # the clock outlives whatever one minute brings
+        except Exception:  # the clock survives any error of one minute
             _log.exception("clock.failed minute=%s", in_zulu(minute))
 
 
 def wait_seconds(now: datetime) -> float:
-    """How long until the next look at the clock: to the whole minute, or less where that is far."""
+    """Return how long to wait before the next look at the clock: until the whole minute, or less if that is far."""
     return min(60.0 - now.second - now.microsecond / 1e6, _LONGEST_WAIT_SECONDS)
 
 
 def choose(known: list[Rule], names: Collection[str] | None) -> list[Rule]:
-    """Those of the names, or all that are enabled; a name that can't be fired is an error."""
+    """Return the named rules, or all that are enabled; refuse a name that can't be fired."""
     enabled = {rule.name: rule for rule in known if rule.enabled}
     if names is None:
         return list(enabled.values())

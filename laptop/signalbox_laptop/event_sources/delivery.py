@@ -1,7 +1,6 @@
-"""One event on its way to one target: a first attempt at once, retries after growing waits, then the dead-letter queue.
+"""Deliver an event to a target: a first attempt at once, retries after growing waits, then the dead-letter queue.
 
-The target's retry policy says how often; the waits are scaled to a laptop's patience, where EventBridge would take
-up to a day.
+The target's retry policy says how often; the waits are short enough for a laptop, where EventBridge takes up to a day.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What is to arrive where."""
+    """Describe what is to arrive where."""
 
     rule: Rule
     target: RuleTarget
@@ -32,7 +31,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """Between attempts: doubling from the first, never longer than the longest."""
+    """Compute the waits between attempts: doubling from the first, never longer than the longest."""
 
     first_seconds: float = 0.1
     longest_seconds: float = 2.0
@@ -42,7 +41,7 @@ class Waits:
 
 
 class Deliveries:
-    """Owns the retries under way."""
+    """Own the retries in progress."""
 
     def __init__(self, destinations: Destinations, waits: Waits | None = None) -> None:
         self._destinations = destinations
@@ -53,11 +52,11 @@ class Deliveries:
 
     @property
     def retrying(self) -> int:
-        """How many did not arrive at once and may yet."""
+        """Return how many deliveries failed at first and are still retried."""
         return self._pending
 
     def deliver(self, delivery: Delivery) -> bool:
-        """Attempt it once, and say whether it arrived; if it did not, what follows goes on in the background."""
+        """Attempt it once and say whether it arrived; if not, retries continue in the background."""
         try:
             self._attempt(delivery)
         except DeliveryRefused as refusal:
@@ -69,12 +68,12 @@ class Deliveries:
         return True
 
     def stop(self) -> None:
-        """Let go of what is still being retried, as a machine that is switched off would."""
+        """Drop what is still being retried, as a machine that is switched off would."""
         self._stopping.set()
         self.wait_until_idle(5)
 
     def wait_until_idle(self, timeout_seconds: float) -> bool:
-        """Wait until nothing is being retried; False when it took too long."""
+        """Wait until nothing is being retried; return False if it takes too long."""
         with self._changed:
             return self._changed.wait_for(lambda: self._pending == 0, timeout_seconds)
 

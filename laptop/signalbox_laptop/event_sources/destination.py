@@ -1,6 +1,6 @@
-"""The two kinds of place that a rule can send to, a function and a queue, with EventBridge's rights checked first.
+"""Send to the two kinds of target that a rule can have, a function and a queue, after checking EventBridge's rights.
 
-What can't be mended by trying again is refused with EventBridge's own code; what can, fails.
+An error that a retry can't mend is refused with EventBridge's own code; any other fails.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient
     from mypy_boto3_sqs import SQSClient
 
-# Puts an asynchronous event into the Lambda service's queue: the function's ARN, the payload.
+# Puts an asynchronous event into the Lambda service's queue, given the function's ARN and the payload.
 Enqueue = Callable[[str, bytes], object]
 _MISSING = ("ResourceNotFoundException", "AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist")
 
 
 class DeliveryFailed(Exception):
-    """It may succeed later."""
+    """The delivery may succeed later."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -33,12 +33,12 @@ class DeliveryFailed(Exception):
 
 
 class DeliveryRefused(DeliveryFailed):
-    """It would be refused again, however often it is tried."""
+    """The delivery would be refused again, however often it is tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class Destinations:
-    """Everywhere that rules of this stack can send to."""
+    """Send to everything that this stack's rules can reach."""
 
     lambda_: LambdaClient
     sqs: SQSClient
@@ -49,7 +49,7 @@ class Destinations:
         return Destinations(client("lambda", endpoint), client("sqs", endpoint), enqueue)
 
     def send(self, arn: str, payload: str, rule_arn: str, message_group_id: str | None = None) -> None:
-        """Send to a function or a queue; raises DeliveryFailed where it does not arrive."""
+        """Send to a function or a queue; raise DeliveryFailed if it does not arrive."""
         service = arn.split(":")[2]
         try:
             if service == "lambda":
@@ -112,7 +112,7 @@ def _require(policy: str | None, action: str, arn: str, rule_arn: str) -> None:
 
 
 def _fault(fault: LambdaFault) -> DeliveryFailed:
-    """What Lambda refuses for its own or its load's sake may be tried again; what the call got wrong, not."""
+    """Return an error that can be retried if Lambda failed or throttled, and a refusal if the call was wrong."""
     if fault.status == 429:
         return DeliveryFailed("THROTTLING", str(fault))
     return (DeliveryFailed if fault.status >= 500 else DeliveryRefused)("SDK_CLIENT_ERROR", str(fault))

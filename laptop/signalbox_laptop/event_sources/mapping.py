@@ -1,4 +1,4 @@
-"""An SQS event source mapping as it was deployed: one frozen value, read from ListEventSourceMappings."""
+"""Describe an SQS event source mapping as deployed: one frozen value, read from ListEventSourceMappings."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mapping:
-    """Which queue feeds which function, and how."""
+    """Say which queue feeds which function, and how."""
 
     uuid: str
     queue_arn: str
     function_arn: str
     enabled: bool
     batch_size: int
-    # Seconds to gather a batch; with none, what one receive brings is a batch.
+    # Seconds to gather a batch; with 0, each receive is a batch.
     window: int
-    # Whether the function may name the messages that failed (ReportBatchItemFailures).
+    # The function may name the messages that failed (ReportBatchItemFailures).
     partial: bool
     maximum_concurrency: int | None
 
@@ -33,12 +33,12 @@ class Mapping:
         return self.queue_arn.split(":")[3]
 
     def concurrency(self, default: int) -> int:
-        """Batches at once; a FIFO queue is read in order, so one."""
+        """Return how many batches may run at once; a FIFO queue is read in order, so one."""
         return 1 if self.queue_name.endswith(".fifo") else self.maximum_concurrency or default
 
     @staticmethod
     def read(answer: EventSourceMappingConfigurationTypeDef) -> Mapping | None:
-        """None for a source that is not a queue: the laptop polls queues only."""
+        """Read a mapping; return None for a source that is not a queue: the laptop polls queues only."""
         source = answer.get("EventSourceArn", "")
         if ":sqs:" not in source:
             return None

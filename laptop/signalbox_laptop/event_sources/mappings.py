@@ -1,4 +1,4 @@
-"""Follows the event source mappings that are deployed: each enabled one has a poller, a changed one a new poller."""
+"""Follow the deployed event source mappings: each enabled one has a poller, a changed one a new poller."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class Mappings:
-    """The pollers, and the thread that keeps them like what ListEventSourceMappings says."""
+    """Own the pollers, and the thread that keeps them in step with ListEventSourceMappings."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Mappings:
         self._thread.start()
 
     def ask(self) -> None:
-        """Look soon: something may have changed."""
+        """Ask for a look soon: something may have changed."""
         self._asked.set()
 
     def refresh(self) -> None:
@@ -59,13 +59,13 @@ class Mappings:
         return len(self._pollers)
 
     def waiting(self) -> bool:
-        """Whether a queue of an enabled mapping holds messages that could be taken now."""
+        """Say whether a queue of an enabled mapping holds messages that could be taken now."""
         with self._lock:
             pollers = list(self._pollers.values())
         return any(poller.waiting() for poller in pollers)
 
     def stop(self) -> None:
-        """Take no more messages. Batches in hand go on until their invocations end."""
+        """Take no more messages. Batches in hand continue until their invocations end."""
         self._stopping = True
         self._asked.set()
         self._thread.join()

@@ -1,7 +1,7 @@
-"""Whether a resource's own policy lets EventBridge in, on a rule's behalf. Without it AWS delivers nothing.
+"""Check whether a resource's own policy lets EventBridge in for a rule. Without it AWS delivers nothing.
 
-Only what such policies hold is understood: statements that allow a service an action, on condition of a source. What
-denies is not: on the laptop that concerns transport, and all of it is loopback.
+Only what such policies contain is understood: statements that allow a service an action, on condition of a source. Deny
+statements are ignored: on the laptop they concern transport, and all of it is loopback.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _SERVICE = "events.amazonaws.com"
 
 
 def permits(policy: str | None, action: str, source_arn: str, account: str) -> bool:
-    """Does a statement allow the action to EventBridge, coming from this rule?"""
+    """Say whether a statement allows EventBridge this action for this rule."""
     statements = json.loads(policy)["Statement"] if policy else []
     source = {"aws:sourcearn": source_arn, "aws:sourceaccount": account}
     return any(
@@ -34,7 +34,7 @@ def _names_service(principal: Any) -> bool:
 
 
 def _holds(conditions: Mapping[str, Mapping[str, Any]], source: Mapping[str, str]) -> bool:
-    """Every operator compares alike, by pattern: those for equality are given none."""
+    """Compare every condition by pattern, whatever its operator: those for equality contain no wildcard."""
     return all(
         any(fnmatchcase(source.get(key.lower(), ""), pattern) for pattern in _listed(wanted))
         for condition in conditions.values()

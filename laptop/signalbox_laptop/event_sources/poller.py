@@ -1,7 +1,7 @@
-"""Brings one queue's messages to one function, as an event source mapping of Lambda does.
+"""Bring one queue's messages to one function, as an event source mapping of Lambda does.
 
-A batch that succeeds is deleted, a batch that fails returns to the queue when its visibility time-out has passed, and
-one that was throttled returns soon. It never deletes what the function has not answered for.
+A batch that succeeds is deleted, one that fails returns to the queue when its visibility time-out has passed, and one
+that was throttled returns soon. A message is never deleted before the function has answered for it.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# What SQS gives and takes at once.
+# The most messages that SQS gives or takes in one call.
 _MOST_AT_ONCE = 10
-# As long as one receive waits: a mapping that is stopped notices after that, and moto sees messages that become
-# visible again only between two waits.
+# The wait of one receive: a stopped mapping notices after that, and moto sees messages that become visible again only
+# between two waits.
 _LONG_POLL_SECONDS = 1
 _SHORT_POLL_SECONDS = 0.1
-# A synchronous payload holds 6 MB; bodies are escaped in it.
+# A synchronous payload is limited to 6 MB; bodies are escaped in it.
 _BYTES_A_BATCH = 4_000_000
 _LONGEST_THROTTLE_FACTOR = 60
 _PAUSE_AFTER_FAULT = 1.0
 
 
 class Poller:
-    """One mapping at work: a thread that receives and threads that invoke, as many as it may have batches at once."""
+    """Run one mapping: a thread that receives, and as many threads that invoke as it may have batches at once."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Poller:
         self._thread.start()
 
     def stop(self) -> None:
-        """Take no more; what is in hand is finished."""
+        """Take no more messages; finish those in hand."""
         self._stopping.set()
         self._places.release()
 
@@ -84,14 +84,14 @@ class Poller:
         self._workers.shutdown()
 
     def waiting(self) -> bool:
-        """Whether messages could be taken right now. Those that are delayed, or failed and not yet visible again,
-        do not count."""
+        """Say whether messages could be taken right now. Delayed ones, and failed ones not yet visible again, do not
+        count."""
         try:
             visible, invisible = self._backlog()
         except (BotoCoreError, ClientError):
             return False
         if not visible and invisible:
-            # A receive that is under way may carry some of them, and they are in nobody's count yet.
+            # A receive in progress may carry some of them, and they are in no count yet.
             self._wait_for_receives()
         return bool(visible)
 
@@ -113,7 +113,7 @@ class Poller:
                 self._places.release()
 
     def _place(self) -> bool:
-        """Wait for a place among the batches at once; False at the end."""
+        """Wait for a place among the batches at once; return False at the end."""
         self._places.acquire()
         return not self._stopping.is_set()
 
@@ -134,7 +134,7 @@ class Poller:
             wait = _LONG_POLL_SECONDS if left >= _LONG_POLL_SECONDS else 0
             more = self._receive(self.mapping.batch_size - len(batch), wait, batch)
             if not more and not wait:
-                # SQS waits in whole seconds; the rest of the window is spent here.
+                # SQS waits in whole seconds; wait out the rest of the window here.
                 self._stopping.wait(min(left, _SHORT_POLL_SECONDS))
             batch += more
         return batch
@@ -144,7 +144,7 @@ class Poller:
         return len(batch) < self.mapping.batch_size and size < _BYTES_A_BATCH
 
     def _receive(self, count: int, wait: int, batch: Sequence[MessageTypeDef]) -> list[MessageTypeDef]:
-        """Some messages; from the first of a batch on, it is under way."""
+        """Receive some messages; the first of a batch counts it as in progress."""
         with self._received:
             self._receives_begun += 1
         try:
@@ -196,7 +196,7 @@ class Poller:
             self._sqs.delete_message_batch(QueueUrl=self._url(), Entries=entries)
 
     def _return_soon(self, batch: Sequence[MessageTypeDef]) -> None:
-        """Back to the queue, and no other batch in its place for as long: each receive counts towards the
+        """Return a batch to the queue, and take no other in its place for as long: each receive counts towards the
         dead-letter queue."""
         delay = self._throttle_delay * min(2**self._throttles, _LONGEST_THROTTLE_FACTOR)
         self._throttles += 1

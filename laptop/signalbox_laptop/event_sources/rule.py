@@ -1,4 +1,4 @@
-"""A scheduled rule as it was deployed: one frozen value, read from EventBridge's own answers, and when it is due."""
+"""Describe a scheduled rule as deployed, read from EventBridge's own answers, and decide when it is due."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 _MINUTES = {"minute": 1, "hour": 60, "day": 1440}
 _RATE = re.compile(r"rate\((\d+) (minute|hour|day)s?\)")
-# EventBridge's own, where a target sets none.
+# EventBridge's defaults, if a target sets none.
 _RETRIES, _MAXIMUM_AGE = 185, 86_400
 
 
 @dataclass(frozen=True, slots=True)
 class RuleTarget:
-    """Where an event goes, what it becomes on the way, and what happens if it can't get there."""
+    """Say where an event goes, how its input is made, and what happens if it can't arrive."""
 
     id: str
     arn: str
@@ -56,7 +56,7 @@ class RuleTarget:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule with a schedule."""
+    """Describe a rule with a schedule."""
 
     name: str
     arn: str
@@ -65,14 +65,15 @@ class Rule:
     targets: Sequence[RuleTarget]
 
     def is_due(self, minute: datetime, since: datetime) -> bool:
-        """Does it fire at this minute? A rate counts from when the rule was made, a cron expression by the clock."""
+        """Say whether it fires at this minute. A rate counts from when the rule was made, a cron expression by the
+        clock."""
         if rate := _RATE.fullmatch(self.schedule):
             age = int((minute - whole_minute(since)).total_seconds()) // 60
             return age != 0 and age % (int(rate[1]) * _MINUTES[rate[2]]) == 0
         return Schedule.parse(self.schedule).slot_of(minute) == minute
 
     def event(self, at: datetime, region: str, account: str) -> dict[str, Any]:
-        """What EventBridge makes of a fire."""
+        """Return the event that EventBridge makes of a fire."""
         return {
             "version": "0",
             "id": str(uuid.uuid4()),
@@ -87,7 +88,7 @@ class Rule:
 
 
 def read_rules(events: EventBridgeClient) -> list[Rule]:
-    """Every rule that has a schedule, in the order of their names."""
+    """Return every rule that has a schedule, ordered by name."""
     found = [rule for page in events.get_paginator("list_rules").paginate() for rule in page["Rules"]]
     scheduled = [rule for rule in found if rule.get("ScheduleExpression")]
     return [_read_rule(events, rule) for rule in sorted(scheduled, key=lambda rule: rule["Name"])]

@@ -1,4 +1,4 @@
-"""The event that Lambda makes of SQS messages, and what a function's answer to it means for each of them."""
+"""Make the event that Lambda makes of SQS messages, and read which of them a function's answer fails."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def event_of(messages: Sequence[MessageTypeDef], queue_arn: str, region: str) ->
 
 
 def failed_ids(result: Result, sent: Sequence[str], *, partial: bool) -> set[str]:
-    """The messages to leave in the queue, by Lambda's rules: when in doubt, all of them."""
+    """Return the messages to leave in the queue, by Lambda's rules: when in doubt, all of them."""
     if result.failed:
         return set(sent)
     if not partial:
@@ -33,14 +33,14 @@ def failed_ids(result: Result, sent: Sequence[str], *, partial: bool) -> set[str
 
 
 def _named(answer: Any) -> set[str] | None:
-    """The identifiers in the answer; None where it has not the shape that Lambda asks for."""
+    """Return the identifiers in the answer, or None if it has not the shape that Lambda asks for."""
     if answer is None:
         return set()
     if not isinstance(answer, dict):
         return None
     failures = answer.get("batchItemFailures")
     if failures is None:
-        # An answer without the key, or with null, is a success of all.
+        # An answer without the key, or with null, means that all succeeded.
         return set()
     if not isinstance(failures, list):
         return None

@@ -1,7 +1,7 @@
-"""What a target is sent: the event itself, a part of it, a constant, or what its input transformer makes of it.
+"""Make a target's input: the event itself, a part of it, a constant, or the result of its input transformer.
 
-Pure. A variable of the template stands for JSON where it is outside of quotes, and for text inside; what the event
-does not hold is empty in both places, so that the outcome stays JSON.
+Pure. A variable of the template stands for JSON outside of quotes, and for text inside. What the event lacks is empty
+in both places, so that the result stays JSON.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from signalbox_laptop.event_sources.rule import Rule, RuleTarget
 
 _MISSING = object()
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+|\*)\]")
-# A quoted string, in which variables are text, or a variable that stands by itself.
+# A quoted string, in which variables are text, or a variable outside of quotes.
 _PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|<([\w.-]+)>')
 _VARIABLE = re.compile(r"<([\w.-]+)>")
 
@@ -25,7 +25,7 @@ class InputInvalid(Exception):
 
 
 def input_of(rule: Rule, target: RuleTarget, event: Mapping[str, Any]) -> str:
-    """The JSON text that goes to the target."""
+    """Return the JSON text that goes to the target."""
     if target.input is not None:
         return target.input
     if target.input_path is not None:
@@ -38,7 +38,7 @@ def input_of(rule: Rule, target: RuleTarget, event: Mapping[str, Any]) -> str:
 
 
 def render(template: str, values: Mapping[str, Any]) -> str:
-    """The template with its variables filled in."""
+    """Return the template with its variables filled in."""
 
     def fill(piece: re.Match[str]) -> str:
         if piece[1] is None:
@@ -54,11 +54,11 @@ def render(template: str, values: Mapping[str, Any]) -> str:
 
 
 def part_of(event: Any, path: str) -> Any:
-    """What a JSON path such as $.detail.items[0] leads to."""
+    """Return what a JSON path such as $.detail.items[0] leads to."""
     current = event
     for name, index in _STEP.findall(path.removeprefix("$")):
         if index == "*":
-            continue  # all items: the list itself, as far as the laptop needs it
+            continue  # all items: returning the list itself is enough here
         try:
             current = current[int(index)] if index else current[name]
         except (LookupError, TypeError):
@@ -81,7 +81,7 @@ def _as_json(value: Any) -> str:
 
 
 def _as_text(value: Any) -> str:
-    """Within quotes: escaped once more, without quotes of its own."""
+    """Return the value's text within quotes: escaped once more, without quotes of its own."""
     if value is _MISSING:
         return ""
     return json.dumps(value if isinstance(value, str) else json.dumps(value))[1:-1]

@@ -1,1 +1,1 @@
-"""The laptop's endpoint over HTTP: Lambda's Invoke API, and everything else passed on to moto."""
+"""Serve the laptop's endpoint over HTTP: Lambda's Invoke API here, everything else passed on to moto."""

@@ -1,5 +1,4 @@
-"""The laptop's endpoint: invocations go to the Lambda service, control calls to whoever registered for them, and
-everything else to moto, as it came.
+"""Route the laptop's requests: invocations to the Lambda service, control calls to their handler, the rest to moto.
 
 It takes its port when it is made, so that functions can be told the endpoint before anything is served.
 """
@@ -20,18 +19,18 @@ from signalbox_laptop.lambda_control.service import LambdaService
 CONTROL_PREFIX = "/_signalbox/"
 Control = Callable[[Request], Response]
 
-# Through these, functions and mappings change.
+# Calls to these services change functions and mappings.
 _DEPLOYING = frozenset({"lambda", "cloudformation"})
 _SCOPE = re.compile(r"Credential=[^,]*/([\w-]+)/aws4_request")
 _log = logging.getLogger(__name__)
 
 
 class PortBusy(Exception):
-    """Another process listens where the endpoint should."""
+    """Another process listens on the endpoint's port."""
 
 
 class Front:
-    """The endpoint, on loopback only."""
+    """Serve the endpoint, on loopback only."""
 
     def __init__(self, port: int, moto_endpoint: str) -> None:
         self._forwarder = Forwarder(moto_endpoint)
@@ -90,7 +89,7 @@ def _bound(port: int, answer: Callable[[Request], Response]) -> HttpServer:
 
 
 def _may_deploy(request: Request) -> bool:
-    """Whether functions or mappings may be others after it; calls are signed for one service each."""
+    """Say whether a call may change functions or mappings; each call is signed for one service."""
     scope = _SCOPE.search(request.headers.get("Authorization", ""))
     return request.method != "GET" and scope is not None and scope[1] in _DEPLOYING
 

@@ -1,4 +1,4 @@
-"""What the Invoke API refuses, each with the status, code and body that AWS Lambda gives it.
+"""Define what the Invoke API refuses, each with the status, code and body that AWS Lambda gives it.
 
 A fault concerns the call, not the function: a function that raises is a result, with its error inside.
 """
@@ -20,7 +20,7 @@ class LambdaFault(Exception):
 
 
 class FunctionUnknown(LambdaFault):
-    """Nothing of that name and qualifier is deployed."""
+    """Nothing is deployed under that name and qualifier."""
 
     status = 404
     code = "ResourceNotFoundException"
@@ -28,7 +28,7 @@ class FunctionUnknown(LambdaFault):
 
 
 class ParameterInvalid(LambdaFault):
-    """The call, or the function's configuration, holds something that Lambda refuses."""
+    """The call, or the function's configuration, contains something that Lambda refuses."""
 
     status = 400
     code = "InvalidParameterValueException"
@@ -44,7 +44,7 @@ class ContentInvalid(LambdaFault):
 
 
 class RequestTooLarge(LambdaFault):
-    """The payload is over the limit of its kind of invocation."""
+    """The payload exceeds the limit of its kind of invocation."""
 
     status = 413
     code = "RequestTooLargeException"

@@ -1,4 +1,4 @@
-"""Passes requests on to moto, unchanged: method, target, headers with the client's Host, and body."""
+"""Pass requests on to moto unchanged: method, target, headers with the client's Host, and body."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib3.exceptions import HTTPError
 
 from signalbox_laptop.lambda_api.http_server import Request, Response
 
-# They concern one connection, and there are two.
+# These headers concern one connection, and there are two.
 _HOP_BY_HOP = frozenset(
     {
         "connection",
@@ -27,7 +27,7 @@ _HOP_BY_HOP = frozenset(
 
 
 class Forwarder:
-    """The way to moto. Long polls hold a connection each, so there is no limit to their number."""
+    """Connect to moto. Each long poll holds a connection, so their number has no limit."""
 
     def __init__(self, endpoint: str) -> None:
         place = urlsplit(endpoint)
@@ -65,7 +65,7 @@ def _onward(request: Request) -> urllib3.HTTPHeaderDict:
 
 
 def _back(request: Request, headers: urllib3.HTTPHeaderDict) -> list[tuple[str, str]]:
-    # The length of what a GET would have brought is HEAD's answer; else the body's own length holds.
+    # HEAD answers with the length that a GET's body would have; otherwise the body's own length holds.
     dropped = _HOP_BY_HOP if request.method == "HEAD" else _HOP_BY_HOP | {"content-length"}
     return [(name, value) for name, value in headers.iteritems() if name.lower() not in dropped]
 

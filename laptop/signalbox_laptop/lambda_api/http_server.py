@@ -1,7 +1,7 @@
-"""A small HTTP/1.1 server on loopback: keep-alive, one thread a connection, an answer in one send.
+"""Serve HTTP/1.1 on loopback: keep-alive, one thread per connection, an answer in one send.
 
-The front and each process's Runtime API are such servers. The standard library's own looks up the host's name when
-it binds and notices its end only at the next poll; this one does neither.
+The front and each process's Runtime API are such servers. The standard library's own looks up the host's name when it
+binds and notices its end only at the next poll; this one does neither.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request, its body read. `target` is as it came: path and query, still encoded."""
+    """Describe one request, its body read. `target` is as it came: path and query, still encoded."""
 
     method: str
     target: str
@@ -39,11 +39,11 @@ class Request:
 
     @property
     def query(self) -> dict[str, str]:
-        """The first value of each parameter."""
+        """Return the first value of each parameter."""
         return {name: values[0] for name, values in parse_qs(self.target.partition("?")[2]).items()}
 
     def abandoned(self) -> bool:
-        """Whether the client has hung up, as far as this side knows."""
+        """Say whether the client has hung up, as far as this side knows."""
         if self.connection is None:
             return False
         try:
@@ -56,19 +56,19 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """One answer. Content-Length is added where the headers do not give it."""
+    """Describe one answer. Content-Length is added if the headers lack it."""
 
     status: int
     body: bytes = b""
     headers: Iterable[tuple[str, str]] = ()
 
 
-# None hangs up without an answer.
+# None closes the connection without an answer.
 Answer = Callable[[Request], Response | None]
 
 
 class HttpServer(socketserver.ThreadingTCPServer):
-    """Binds at once, serves between start() and stop()."""
+    """Bind at once, and serve between start() and stop()."""
 
     allow_reuse_address = True
     daemon_threads = True
@@ -115,7 +115,7 @@ class HttpServer(socketserver.ThreadingTCPServer):
 
     def get_request(self) -> tuple[socket.socket, Any]:
         connection, client = super().get_request()
-        # Two small sends in a row would else wait for the first one's delayed acknowledgement: 40 ms.
+        # Otherwise the second of two small sends waits for the first one's delayed acknowledgement: 40 ms.
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with self._lock:
             self._connections.add(connection)
@@ -131,7 +131,7 @@ class HttpServer(socketserver.ThreadingTCPServer):
 
 
 class _Exchange(BaseHTTPRequestHandler):
-    """One connection: requests read, answers written, until either side hangs up."""
+    """Read requests from one connection and write answers, until either side hangs up."""
 
     protocol_version = "HTTP/1.1"
     server: HttpServer
@@ -140,7 +140,7 @@ class _Exchange(BaseHTTPRequestHandler):
         try:
             super().handle_one_request()
         except ConnectionError:
-            # The client has gone, or stop() hung up: nobody is left to answer.
+            # The client has gone, or stop() hung up: no one can be answered.
             self.close_connection = True
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 (the base class's name)

@@ -1,4 +1,4 @@
-"""Lambda's Invoke call over HTTP, as the SDKs and the AWS command line make it."""
+"""Answer Lambda's Invoke call over HTTP, as the SDKs and the AWS command line make it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _JSON = ("Content-Type", "application/json")
 
 
 class InvokeApi:
-    """Decodes a call, has the service do it, encodes the answer."""
+    """Decode a call, have the service run it, and encode the answer."""
 
     def __init__(self, service: LambdaService) -> None:
         self._service = service
@@ -28,7 +28,7 @@ class InvokeApi:
         }
 
     def answer(self, request: Request) -> Response | None:
-        """None for a request that is no Invoke call."""
+        """Return the response, or None for a request that is no Invoke call."""
         found = _PATH.fullmatch(request.path)
         if found is None or request.method != "POST":
             return None

@@ -1,1 +1,1 @@
-"""The laptop's Lambda service: which functions there are, and who runs how many of them at once."""
+"""Run the laptop's Lambda service: which functions there are, and how many invocations of each may run at once."""

@@ -1,4 +1,4 @@
-"""What the service has under way, counted in one place, so that "idle" can be waited for and not only asked."""
+"""Count the service's work in progress in one place, so that a caller can wait for "idle", not only ask."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class Activity:
-    """Invocations, queued events and batches in hand: each begins, and ends."""
+    """Count invocations, queued events and batches in hand: each begins, and ends."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -21,7 +21,7 @@ class Activity:
 
     @property
     def begun(self) -> int:
-        """How many ever began: the same number twice means that nothing happened in between."""
+        """Return how many ever began: the same number twice means that nothing happened in between."""
         return self._begun
 
     def begin(self) -> None:
@@ -44,6 +44,6 @@ class Activity:
             self.end()
 
     def wait(self, timeout: float) -> bool:
-        """Until nothing is under way."""
+        """Wait until nothing is in progress."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._under_way, timeout)

@@ -1,6 +1,6 @@
-"""Asynchronous invocation: events wait in memory, are tried, tried again, and end in success, failure or old age.
+"""Invoke asynchronously: events wait in memory and are tried until they succeed, fail or grow too old.
 
-A throttle costs an event time and no attempt, as in AWS. An event counts as under way from the moment it is accepted
+A throttle costs an event time and no attempt, as in AWS. An event counts as in progress from the moment it is accepted
 until its destination has its record.
 """
 
@@ -37,11 +37,11 @@ _LONGEST_THROTTLE_FACTOR = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One asynchronous invocation, with what has become of it so far."""
+    """Describe one asynchronous invocation and its state so far."""
 
     function_name: str
     invocation: LambdaInvocation
-    # On the monotonic clock.
+    # Taken from the monotonic clock.
     accepted_at: float
     attempts: int = 0
     throttles: int = 0
@@ -49,7 +49,7 @@ class Event:
 
 
 class AsynchronousQueue:
-    """The events that wait, and the threads that bring them to their functions."""
+    """Own the waiting events, and the threads that bring them to their functions."""
 
     def __init__(
         self,
@@ -83,14 +83,14 @@ class AsynchronousQueue:
             return len(self._waiting)
 
     def stop(self) -> None:
-        """Events that wait are forgotten, as the queue that AWS keeps them in is not on this machine."""
+        """Stop, and drop waiting events: AWS would keep them in a queue that this machine does not have."""
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
         self._dispatcher.join()
 
     def join(self) -> None:
-        """Once nothing can run any more: wait for the threads that ran it."""
+        """Wait for the worker threads, once nothing can run any more."""
         self._workers.shutdown(cancel_futures=True)
 
     def _wait(self, event: Event, delay: float) -> None:
@@ -117,7 +117,7 @@ class AsynchronousQueue:
             function = self._look_up(event.function_name)
             self._try(event, function)
         except Exception:
-            # Its function is gone, or the laptop itself failed: trying again would not help, and nobody waits.
+            # Its function is gone, or the laptop itself failed: a retry would not help, and no caller waits.
             if not self._stopping:
                 _log.exception("event.lost function=%s request=%s", event.function_name, event.invocation.request_id)
             self._activity.end()

@@ -1,6 +1,6 @@
-"""The service's own AWS clients, all of them at moto.
+"""Make the service's own AWS clients, all of them for moto.
 
-They take nothing from the developer's shell or home: no profile, no proxy, no credentials that mean anything.
+They take nothing from the developer's shell or home: no profile, no proxy, no real credentials.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from signalbox_laptop.lambda_control.settings import ServiceSettings
 
-# Moto takes any; these are what function processes get, too.
+# Moto accepts any; function processes get these, too.
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "laptop",
     "AWS_SECRET_ACCESS_KEY": "laptop",
@@ -31,7 +31,7 @@ CREDENTIALS = {
 
 @dataclass(frozen=True, slots=True)
 class LambdaClients:
-    """One client a service that the laptop's Lambda talks to; botocore's clients may be shared by threads."""
+    """Keep one client per service that the laptop's Lambda calls; threads may share botocore's clients."""
 
     lambda_: LambdaClient
     logs: CloudWatchLogsClient
@@ -39,7 +39,7 @@ class LambdaClients:
     sqs: SQSClient
 
     def close(self) -> None:
-        """Hang up on moto."""
+        """Close the connections to moto."""
         self.lambda_.close()
         self.logs.close()
         self.s3.close()
@@ -67,7 +67,7 @@ def connect(settings: ServiceSettings) -> LambdaClients:
 
 def _session(region: str) -> boto3.Session:
     nowhere = (None, None, os.devnull, None)
-    # An AWS_PROFILE that names a profile unknown to the empty files would make every client fail.
+    # An AWS_PROFILE that is missing in these empty files would make every client fail.
     unread = {"profile": (None, None, None, None), "config_file": nowhere, "credentials_file": nowhere}
     return boto3.Session(
         aws_access_key_id=CREDENTIALS["AWS_ACCESS_KEY_ID"],

@@ -1,6 +1,6 @@
-"""How many invocations may run at once: a function's reserved concurrency, and the account's for all the others.
+"""Limit how many invocations run at once: by a function's reserved concurrency, or the account's for all others.
 
-A reservation works both ways, as in AWS: its function gets no more, and nobody else gets what is set aside for it.
+A reservation works both ways, as in AWS: its function gets no more, and no other function gets its share.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from signalbox_laptop.lambda_control.function import Function
 
 
 class Concurrency:
-    """The running invocations by function, and the limits they run into."""
+    """Count running invocations by function, and apply the limits."""
 
     def __init__(self, account_limit: int) -> None:
         self._account_limit = account_limit
@@ -25,7 +25,7 @@ class Concurrency:
 
     @contextmanager
     def one(self, function: Function) -> Iterator[None]:
-        """A place for one invocation, or Throttled."""
+        """Take a place for one invocation, or raise Throttled."""
         with self._lock:
             self._note_reservation(function)
             self._refuse_excess(function)

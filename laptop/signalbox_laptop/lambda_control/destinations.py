@@ -1,4 +1,4 @@
-"""Where an asynchronous invocation goes that failed: a queue.
+"""Send the record of a failed asynchronous invocation to its destination, a queue.
 
 The record is Lambda's, version 1.0. A queue that can't be reached is logged and counted; as in AWS, the record is lost
 then.
@@ -29,18 +29,18 @@ EVENT_AGE_EXCEEDED = "EventAgeExceeded"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conclusion:
-    """How an event ended: on what condition, after how many invocations, with which last result."""
+    """Say how an event ended: on what condition, after how many invocations, with which last result."""
 
     request_id: str
     payload: bytes
     condition: str
     invocations: int
-    # None where the event never reached its function.
+    # None if the event never reached its function.
     result: Result | None
 
 
 def record_of(function: Function, conclusion: Conclusion, now: datetime) -> dict[str, Any]:
-    """What a destination receives."""
+    """Return what a destination receives."""
     record: dict[str, Any] = {
         "version": "1.0",
         "timestamp": now.strftime("%Y-%m-%dT%H:%M:%S.") + f"{now.microsecond // 1000:03d}Z",
@@ -63,7 +63,7 @@ def _response(result: Result) -> dict[str, Any]:
 
 
 def _json(payload: bytes) -> Any:
-    """A runtime may answer with what is no JSON; Lambda passes it on as text."""
+    """Decode a payload; Lambda passes one that is no JSON on as text."""
     try:
         return json.loads(payload)
     except ValueError:
@@ -71,14 +71,14 @@ def _json(payload: bytes) -> Any:
 
 
 class FailureDestinations:
-    """Sends records through the API of SQS."""
+    """Send records through the API of SQS."""
 
     def __init__(self, sqs: SQSClient) -> None:
         self._sqs = sqs
         self.failed = 0
 
     def conclude(self, function: Function, conclusion: Conclusion) -> None:
-        """Tell the queue that the function names for failures, if it names one."""
+        """Send the record to the function's queue for failures, if it names one."""
         destination = function.event_config.on_failure
         if destination is None:
             return

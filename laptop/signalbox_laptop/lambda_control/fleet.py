@@ -1,7 +1,7 @@
-"""The execution environments of all functions: taken for an invocation, given back warm, closed when of no more use.
+"""Keep the execution environments of all functions: take one for an invocation, keep it warm, close it when unused.
 
-The one used last is taken first, so that the others can go idle. An environment of an older revision serves the
-invocation it has and none after it.
+The one used last is taken first, so that the others can go idle. An environment of an older revision finishes the
+invocation it has and gets no other.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _STARTS_AT_ONCE = 2 * (os.cpu_count() or 1)
 
 
 class Fleet:
-    """Owns every environment of the service."""
+    """Own every environment of the service."""
 
     def __init__(self, artefacts: Artefacts, settings: ServiceSettings, writer: LogWriter) -> None:
         self._artefacts = artefacts
@@ -58,7 +58,7 @@ class Fleet:
             return len(self._busy) + sum(len(idle) for idle in self._idle.values())
 
     def stop(self) -> None:
-        """Kill them all, also those at work."""
+        """Kill all environments, busy ones included."""
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
@@ -68,8 +68,7 @@ class Fleet:
         _close_all(environments)
 
     def _take(self, function: Function) -> Environment:
-        """One that is warm, or a new one. Where none may start now, whichever comes first: a place to start in, or one
-        that is given back."""
+        """Return a warm environment or a new one. If none may start now, wait for a free start or a returned one."""
         unfit: list[Environment] = []
         with self._changed:
             while (environment := self._take_idle(function, unfit)) is None and self._starting >= _STARTS_AT_ONCE:
@@ -125,7 +124,7 @@ class Fleet:
             _close_all(expired)
 
     def _await_expired(self) -> list[Environment]:
-        """What has been idle for too long; empty only at the end."""
+        """Wait for environments that were idle for too long; return none only at the end."""
         with self._changed:
             while not self._stopping:
                 if expired := self._remove_expired(time.monotonic()):
@@ -140,7 +139,7 @@ class Fleet:
         return expired
 
     def _until_next_expiry(self, now: float) -> float | None:
-        """None, to wait for the next one that is given back, where none is idle."""
+        """Return None if none is idle: then wait for the next one that is given back."""
         since = [one.idle_since for idle in self._idle.values() for one in idle]
         return max(min(since) + self._settings.idle_seconds - now, 0.001) if since else None
 

@@ -1,7 +1,7 @@
-"""A function as it was deployed: one frozen value, read from Lambda's own answers.
+"""Describe a function as deployed: one frozen value, read from Lambda's own answers.
 
-Two values with the same revision run the same code in the same environment, so a process of the one may serve the
-other; concurrency and retries may differ without it.
+Two values with the same revision run the same code in the same environment, so a process of one may serve the other.
+Concurrency and retries may differ within a revision.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     )
 
 LATEST = "$LATEST"
-# Six hours, which AWS also takes where nothing is configured.
+# Six hours, AWS's default.
 _MAXIMUM_EVENT_AGE = 21_600
 _NAME = re.compile(
     r"(?:(?:arn:[\w-]+:lambda:(?P<region>[\w-]+):)?(?:(?P<account>\d{12}):)?function:|(?P<bare_account>\d{12}):)?"
@@ -31,7 +31,7 @@ _NAME = re.compile(
 
 
 def name_of(given: str, *, region: str, account: str) -> str:
-    """The function's name, from that, a partial ARN or an ARN, as the Invoke API takes them. There are no versions."""
+    """Return a function's name from a name, a partial ARN or an ARN, as the Invoke API does. There are no versions."""
     found = _NAME.fullmatch(given)
     if found is None:
         raise ParameterInvalid(f"'{given}' is not a function's name or ARN")
@@ -49,8 +49,7 @@ def _refuse_elsewhere(found: re.Match[str], given: str, region: str, account: st
 
 @dataclass(frozen=True, slots=True)
 class EventConfig:
-    """What happens to asynchronous events of a function: how often they are tried, how old they may get, and where
-    they go when they fail."""
+    """Configure a function's asynchronous events: how often to try, how old they may get, where failures go."""
 
     retries: int = 2
     maximum_age: int = _MAXIMUM_EVENT_AGE
@@ -68,7 +67,7 @@ class EventConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
-    """What is needed to run it."""
+    """Describe what is needed to run a function."""
 
     name: str
     arn: str
@@ -120,11 +119,11 @@ class Function:
 
 
 def _text(value: object) -> str:
-    """A template may give numbers and booleans; CloudFormation makes text of them, moto does not."""
+    """Turn numbers and booleans of a template into text, as CloudFormation does and moto does not."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _revision(answer: FunctionConfigurationResponseTypeDef) -> str:
-    """Over the whole configuration: moto leaves LastModified as it is when a function is updated."""
+    """Hash the whole configuration: moto does not change LastModified when a function is updated."""
     configuration = {key: value for key, value in answer.items() if key != "ResponseMetadata"}
     return hashlib.sha256(json.dumps(configuration, sort_keys=True, default=str).encode()).hexdigest()

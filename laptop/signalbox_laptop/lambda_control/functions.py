@@ -1,7 +1,7 @@
-"""What is deployed, as the service knows it: functions by name, read when first asked for and when stale.
+"""Look up deployed functions by name; read them when first asked for and when stale.
 
-Reading costs several calls, so an answer is trusted for a moment; `forget` drops all of them, and the front calls it
-whenever something was deployed through it.
+Reading costs several calls, so an answer is trusted for a moment. `forget` drops all answers; the front calls it after
+each deploy that passes through it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Functions:
-    """The deployed functions."""
+    """Look up the deployed functions."""
 
     def __init__(self, clients: LambdaClients, settings: ServiceSettings) -> None:
         self._lambda = clients.lambda_
@@ -31,7 +31,7 @@ class Functions:
         self._generation = 0
 
     def function(self, given: str) -> Function:
-        """The function that a name, partial ARN or ARN means."""
+        """Return the function that a name, partial ARN or ARN means."""
         name = name_of(given, region=self._settings.region, account=self._settings.account)
         with self._lock:
             found = self._known.get(name)
@@ -40,7 +40,7 @@ class Functions:
             return found[1]
         function = self._read(name)
         with self._lock:
-            # What was read before a change must not be remembered after it.
+            # Do not remember after a change what was read before it.
             if generation == self._generation:
                 self._known[name] = (time.monotonic(), function)
         return function

@@ -1,7 +1,7 @@
-"""The laptop's Lambda service as one thing: made from settings, started, asked to invoke, stopped.
+"""Run the laptop's Lambda service: made from settings, started, asked to invoke, stopped.
 
-Whoever calls `invoke` waits for the function; `enqueue` accepts an event and returns. Nothing of it survives `stop`:
-no process, no thread at work, no temporary file.
+`invoke` waits for the function; `enqueue` accepts an event and returns. Nothing survives `stop`: no process, no thread
+at work, no temporary file.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from signalbox_laptop.lambda_runtime.packages import Artefacts
 
 LARGEST_SYNCHRONOUS = 6_291_456
 LARGEST_ASYNCHRONOUS = 1_048_576
-# How often a queue with messages is looked at again while idle is waited for.
+# How often to look again at a queue with messages while waiting for idle.
 _LOOK_AGAIN_SECONDS = 0.05
 _FILES = 4096
 
 
 class LambdaService:
-    """Owns the environments, the event queue, the pollers and the log."""
+    """Own the environments, the event queue, the pollers and the log."""
 
     def __init__(self, settings: ServiceSettings) -> None:
         self._clients = clients = connect(settings)
@@ -55,7 +55,7 @@ class LambdaService:
         self._mappings.start()
 
     def stop(self) -> None:
-        """Kill what runs, forget what waits, write the log. Messages in hand stay in their queues."""
+        """Kill what runs, drop what waits, write the log. Messages in hand stay in their queues."""
         self._mappings.stop()
         self._events.stop()
         self._fleet.stop()
@@ -65,18 +65,18 @@ class LambdaService:
         self._clients.close()
 
     def function(self, name: str) -> Function:
-        """What is deployed under a name, partial ARN or ARN; raises FunctionUnknown."""
+        """Return the function under a name, partial ARN or ARN, or raise FunctionUnknown."""
         return self._functions.function(name)
 
     def invoke(self, name: str, payload: bytes) -> Result:
-        """Run a function and wait for it; raises a LambdaFault where Lambda would refuse the call."""
+        """Run a function and wait for it; raise a LambdaFault if Lambda would refuse the call."""
         with self._activity.one():
             function = self._functions.function(name)
             content = checked_payload(payload, LARGEST_SYNCHRONOUS)
             return self._run(function, LambdaInvocation(payload=content))
 
     def enqueue(self, name: str, payload: bytes) -> str:
-        """Accept an event for a function, and answer its request id; raises a LambdaFault as `invoke` does."""
+        """Accept an event for a function and return its request id; raise a LambdaFault as `invoke` does."""
         self._functions.function(name)
         content = checked_payload(payload, LARGEST_ASYNCHRONOUS)
         invocation = LambdaInvocation(payload=content)
@@ -84,13 +84,13 @@ class LambdaService:
         return invocation.request_id
 
     def refresh(self) -> None:
-        """Something was deployed: trust nothing that was read before."""
+        """Forget what was read before, because something was deployed."""
         self._functions.forget()
         self._mappings.ask()
 
     def idle(self, timeout: float) -> bool:
-        """Wait until nothing runs, no event waits, also for a retry, and no mapped queue holds visible messages; what
-        ran has its log written then. False if the time-out passes first."""
+        """Wait until nothing runs, no event waits or is to be retried, no mapped queue holds visible messages, and the
+        logs are written. Return False if the time-out passes first."""
         deadline = time.monotonic() + timeout
         self._mappings.refresh()
         while self._activity.wait(max(deadline - time.monotonic(), 0)):
@@ -102,7 +102,7 @@ class LambdaService:
         return False
 
     def status(self) -> dict[str, Any]:
-        """Numbers for a person: what runs and what waits."""
+        """Return numbers for a person: what runs and what waits."""
         return {
             "under_way": self._activity.under_way,
             "running": self._concurrency.running(),
@@ -113,7 +113,7 @@ class LambdaService:
         }
 
     def _is_quiet(self) -> bool:
-        """Nothing is under way, nothing waits in a queue, and nothing began while that was looked at."""
+        """Say whether nothing is in progress, nothing waits in a queue, and nothing began during the look."""
         begun = self._activity.begun
         return not self._mappings.waiting() and not self._activity.under_way and self._activity.begun == begun
 
@@ -123,7 +123,7 @@ class LambdaService:
 
 
 def _allow_many_files() -> None:
-    """An environment takes about ten; some systems allow a process 256 unless it asks for more."""
+    """Raise the limit of open files: an environment takes about ten, and some systems allow a process only 256."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < _FILES:
         resource.setrlimit(
@@ -132,7 +132,7 @@ def _allow_many_files() -> None:
 
 
 def checked_payload(payload: bytes, limit: int) -> bytes:
-    """The payload, if Lambda would take it; nothing stands for an empty object."""
+    """Return the payload if Lambda would take it; an empty one means an empty object."""
     if len(payload) > limit:
         raise RequestTooLarge(f"Request must be smaller than {limit} bytes for the InvokeFunction operation")
     try:

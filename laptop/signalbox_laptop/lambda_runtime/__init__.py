@@ -1,1 +1,1 @@
-"""One execution environment: its process, the Runtime API, its logs."""
+"""Run one execution environment: its process, the Runtime API, its logs."""

@@ -1,5 +1,5 @@
-"""One execution environment: it is made for a function's revision, initialised once, and serves one invocation at
-a time until it breaks, goes unused or is out of date.
+"""Run one execution environment: made for a function's revision and initialised once. It serves one invocation at a
+time until it breaks, goes unused or is out of date.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ProcessGone(Exception):
 
 
 class Environment:
-    """A process and its log stream. Owned by one thread at a time."""
+    """Own a process and its log stream. One thread at a time uses it."""
 
     def __init__(self, function: Function, artefact: Artefact, settings: ServiceSettings, writer: LogWriter) -> None:
         self.function = function
@@ -43,7 +43,7 @@ class Environment:
         self._sandbox = Sandbox(artefact=artefact, log_stream=self._log.name, folder=folder)
         self._variables = variables_of(function, self._sandbox, settings)
         folder.mkdir(parents=True)
-        # What the process did first: None until then, and where it took too long.
+        # The first signal of the process: None until then, and if it took too long.
         self._first_signal: Signal | None = None
         self._init_ms: float | None = None
         self._fresh = True
@@ -58,14 +58,14 @@ class Environment:
         return not self._broken and self._runtime.alive
 
     def initialise(self) -> None:
-        """Wait until the process asks for work, fails, or has used up the time that Lambda gives it for that."""
+        """Wait until the process asks for work, fails, or exceeds Lambda's time for that."""
         self._first_signal = self._runtime.signal(self._init_seconds)
         if self._first_signal is not None:
             self._init_ms = (time.monotonic() - self._born) * 1000
 
     def run(self, function: Function, invocation: LambdaInvocation) -> Result:
-        """Serve one invocation, of the function as it was asked for. After anything but an answer or an error of the
-        handler, the environment is broken."""
+        """Serve one invocation, with the function's configuration at that time. After anything but an answer or an
+        error of the handler, the environment is broken."""
         self._log.begin()
         self._runtime.thaw()
         self._say(platform_log.started(self.function, invocation.request_id, _now()))
@@ -75,11 +75,11 @@ class Environment:
         self._broken = self._broken or failure is not None or outcome.status == "timeout"
         result = self._result(invocation, outcome, (time.monotonic() - began) * 1000)
         if not self._broken:
-            self._runtime.freeze()  # threads that a handler has left behind go on only with the next invocation
+            self._runtime.freeze()  # threads that a handler left behind continue only with the next invocation
         return result
 
     def close(self) -> None:
-        """Kill the process, also one that serves; whoever waits for it hears of its end."""
+        """Kill the process, even one that serves; a thread that waits for it learns that it ended."""
         with self._lock:
             self._closed = self._broken = True
         self._runtime.close()
@@ -90,8 +90,8 @@ class Environment:
         return Runtime(self.function.handler, self._sandbox.artefact.task_root, self._variables, self._log.write)
 
     def _begin(self, invocation: LambdaInvocation) -> InvocationResult | None:
-        """How the initialisation failed, if it did. One that took too long begins again here, as in Lambda, and is a
-        part of the invocation then."""
+        """Return how the initialisation failed, if it did. One that took too long begins again here, as part of the
+        invocation, as in Lambda."""
         self._fresh = False
         signal = self._first_signal
         if signal is None:
@@ -108,7 +108,7 @@ class Environment:
 
     def _restart(self) -> None:
         with self._lock:
-            # Closed in the meantime, it must not come to life again.
+            # If closed in the meantime, it must not start again.
             if self._closed:
                 raise ProcessGone
             self._runtime.close()
@@ -125,7 +125,7 @@ class Environment:
         return InvocationResult.timed_out(invocation.request_id, self.function.timeout)
 
     def _heard(self, invocation: LambdaInvocation, seconds: float) -> InvocationResult | None:
-        """The outcome, once it is known; what concerns an earlier invocation is passed over."""
+        """Return the outcome once it is known; ignore what concerns an earlier invocation."""
         match self._runtime.signal(seconds):
             case Responded(request_id, body) if request_id == invocation.request_id:
                 return InvocationResult(payload=body)

@@ -1,4 +1,4 @@
-"""One invocation: what the function is given, and what came of it."""
+"""Describe one invocation: what the function is given, and the result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _new_trace() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LambdaInvocation:
-    """What goes in. A retry of an event keeps its request id."""
+    """Describe the input. A retry of an event keeps its request id."""
 
     payload: bytes
     request_id: str = field(default_factory=_new_request_id)
@@ -28,14 +28,14 @@ class LambdaInvocation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What came out: the function's answer, or its error if `function_error` says so."""
+    """Describe the output: the function's answer, or its error if `function_error` is set."""
 
     request_id: str
     payload: bytes
     executed_version: str
-    # "Unhandled", as Lambda calls every error by now.
+    # "Unhandled", as Lambda now calls every error.
     function_error: str | None
-    # The last 4 KB of what was logged, START and REPORT included.
+    # The last 4 KB of the log, START and REPORT included.
     log_tail: bytes
 
     @property
@@ -45,7 +45,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvocationResult:
-    """How the process fared with an invocation: the payload it gave, or the error that stands for it."""
+    """Describe how the process handled an invocation: the payload it gave, or the error in its place."""
 
     payload: bytes
     # None for a success; else the error's type, as Lambda's REPORT line has it.
@@ -60,7 +60,7 @@ class InvocationResult:
 
     @staticmethod
     def reported(payload: bytes) -> InvocationResult:
-        """An error that the runtime itself reported."""
+        """Return the result for an error that the runtime itself reported."""
         return InvocationResult(payload=payload, error_type=_error_type(payload), status="error")
 
     @staticmethod

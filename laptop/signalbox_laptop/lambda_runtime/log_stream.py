@@ -1,4 +1,4 @@
-"""One execution environment's log: a stream in CloudWatch Logs, and the tail that an invocation answers with."""
+"""Write one execution environment's log: a stream in CloudWatch Logs, and the tail that an invocation returns."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 from signalbox_laptop.lambda_control.function import Function
 from signalbox_laptop.lambda_runtime.log_writer import LogWriter
 
-# What X-Amz-Log-Result holds, before base64.
+# The size of X-Amz-Log-Result before base64.
 TAIL_BYTES = 4096
 
 
 class LogStream:
-    """Where an environment's lines go. Written to by the thread that invokes and by the one that reads the process."""
+    """Take an environment's lines, from the thread that invokes and from the one that reads the process."""
 
     def __init__(self, function: Function, writer: LogWriter) -> None:
         self._group = function.log_group
@@ -36,7 +36,7 @@ class LogStream:
             self._remember(text.encode() + b"\n")
 
     def begin(self) -> None:
-        """A new invocation's tail begins here."""
+        """Begin the tail of a new invocation."""
         with self._lock:
             self._tail.clear()
             self._tail_size = 0

@@ -1,6 +1,6 @@
-"""Brings log events to CloudWatch Logs, in batches, from one thread: no invocation ever waits for its log.
+"""Bring log events to CloudWatch Logs, in batches, from one thread: no invocation ever waits for its log.
 
-When functions write faster than the log can take, events are dropped and counted, and the stream says how many, as
+When functions write faster than the log accepts, events are dropped and counted, and the stream says how many, as
 Lambda's platform.logsDropped does.
 """
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# PutLogEvents: at most 10,000 events and 1,048,576 bytes, each event counting 26 more than its message.
+# PutLogEvents takes at most 10,000 events and 1,048,576 bytes; each event counts 26 more than its message.
 _EVENTS_A_BATCH = 10_000
 _BYTES_A_BATCH = 1_048_576
 _EVENT_OVERHEAD = 26
 _LONGEST_MESSAGE = 262_144 - _EVENT_OVERHEAD
-# A process that floods its log may fill so much memory, and no more.
+# A process that floods its log fills no more memory than this.
 _MOST_WAITING = 200_000
-# Lines that come together go together.
+# Wait this long, so that lines that arrive together are sent together.
 _GATHER_SECONDS = 0.1
 
 
@@ -47,7 +47,7 @@ class LogEvent:
 
 
 class LogWriter:
-    """The queue of events and the thread that empties it."""
+    """Own the queue of events and the thread that empties it."""
 
     def __init__(self, logs: CloudWatchLogsClient) -> None:
         self._logs = logs
@@ -76,7 +76,7 @@ class LogWriter:
                 self._changed.notify_all()
 
     def flush(self, timeout: float = 10.0) -> bool:
-        """Wait until all that was appended so far is written; False if it takes longer than the time-out."""
+        """Wait until everything appended so far is written; return False if the time-out passes first."""
         with self._changed:
             target = self._appended
             self._hurried = True
@@ -96,7 +96,7 @@ class LogWriter:
                 self._put(batch)
 
     def _take(self) -> list[LogEvent]:
-        """What waits; empty only at the end."""
+        """Wait for events and return them; return none only at the end."""
         with self._changed:
             self._written += self._in_hand
             self._changed.notify_all()
@@ -151,7 +151,7 @@ def _notices(dropped: dict[tuple[str, str], int]) -> list[LogEvent]:
 
 
 def _batches(events: list[LogEvent]) -> Iterator[list[LogEvent]]:
-    """Each batch of one stream, in order of time, within the limits of one PutLogEvents."""
+    """Yield batches of one stream each, in order of time, within the limits of one PutLogEvents."""
     ordered = sorted(events, key=lambda event: (event.place, event.at_ms))
     for _, of_stream in groupby(ordered, key=lambda event: event.place):
         batch: list[LogEvent] = []

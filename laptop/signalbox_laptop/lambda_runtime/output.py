@@ -1,7 +1,7 @@
-"""What a process writes, as log events: its stdout and stderr by lines, its runtime's log by frames.
+"""Turn a process's output into log events: its stdout and stderr by lines, its runtime's log by frames.
 
-Lambda's runtime client logs through a pipe of its own, in frames, so that a message of several lines stays one
-event. Both pipes are read as they fill, whether an invocation runs or not: a process never waits for its log.
+Lambda's runtime client logs through a pipe of its own, in frames, so that a message of several lines stays one event.
+Both pipes are read as they fill, whether an invocation runs or not: a process never waits for its log.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 _CHUNK = 65_536
-# Enough to empty both pipes; a process that writes without end can't hold its answer back.
+# Enough to empty both pipes; a process that never stops writing can't delay its answer.
 _CHUNKS_A_DRAIN = 32
-# A line without an end is cut here: CloudWatch takes no more in one event.
+# Cut a line without an end here: CloudWatch takes no more in one event.
 _LONGEST_LINE = 262_144
 _FRAME_HEADER = 16
 _FRAME_MAGIC = b"\xa5\x5a"
 
-# Text, and the milliseconds since 1970 where the writer gave them.
+# Takes text, and the milliseconds since 1970 if the writer gave them.
 Sink = Callable[[str, int | None], None]
 
 
 class Lines:
-    """Bytes to lines."""
+    """Split bytes into lines."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -38,13 +38,13 @@ class Lines:
         return [line.decode(errors="replace").rstrip("\r").replace("\r", "\n") for line in lines]
 
     def rest(self) -> Iterable[str]:
-        """What came without an end of line."""
+        """Return what came without an end of line."""
         rest, self._rest = self._rest, b""
         return [rest.decode(errors="replace")] if rest else []
 
 
 class Frames:
-    """Bytes to the runtime client's messages: type (4), length (4), microseconds (8), message."""
+    """Split bytes into the runtime client's messages: type (4), length (4), microseconds (8), message."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -62,7 +62,7 @@ class Frames:
 
 
 class Output:
-    """The two pipes of one process and the thread that reads them."""
+    """Own the two pipes of one process and the thread that reads them."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
@@ -77,15 +77,15 @@ class Output:
         self._thread = threading.Thread(target=self._read, name="function-output", daemon=True)
 
     def start(self) -> None:
-        """Once the process has its ends of the pipes: only its own end must keep them open."""
+        """Start reading once the process has its ends of the pipes: only its own ends must keep them open."""
         os.close(self.stdout)
         os.close(self.log)
         self._thread.start()
 
     def drain(self) -> None:
-        """Pass on all that has been written so far, also a line that has not ended."""
+        """Pass on everything written so far, even a line that has not ended."""
         with self._lock:
-            # Closed numbers may be another file's by now.
+            # The numbers may be another file's once they are closed.
             if self._closed:
                 return
             for _ in range(_CHUNKS_A_DRAIN):
@@ -95,7 +95,7 @@ class Output:
                 self._sink(line, None)
 
     def close(self) -> None:
-        """After the process's end; a grandchild that still holds the pipe is not waited for."""
+        """Close after the process's end, without waiting for a grandchild that still holds the pipe."""
         os.close(self._alarm)
         self._thread.join()
         self.drain()
@@ -119,7 +119,7 @@ class Output:
                         selector.unregister(end)
 
     def _pass_on(self, end: int) -> bytes | None:
-        """One chunk from a pipe to the log: empty at its end, None where nothing waits."""
+        """Pass one chunk from a pipe to the log: empty at its end, None if nothing waits."""
         chunk = None
         with suppress(BlockingIOError):
             chunk = os.read(end, _CHUNK)

@@ -1,7 +1,7 @@
-"""Code and layers on disk: downloaded once from where Lambda says they are, unpacked below the stack's folder.
+"""Keep code and layers on disk: downloaded once from Lambda's location, unpacked below the stack's folder.
 
-A folder carries the content's hash in its name and appears whole or not at all, so what is there can be used without
-a look inside, also by a later start of the laptop.
+A folder has the content's hash in its name and appears whole or not at all. So it can be used unchecked, also by a
+later start of the laptop.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Artefact:
-    """What one process runs from: its task root (/var/task in Lambda) and its layers (/opt)."""
+    """Name what one process runs from: its task root (/var/task in Lambda) and its layers (/opt)."""
 
     task_root: Path
     layers: tuple[Path, ...]
@@ -40,7 +40,7 @@ class Artefact:
 
 
 class Artefacts:
-    """All that is unpacked below one stack's folder."""
+    """Unpack code and layers below one stack's folder."""
 
     def __init__(self, clients: LambdaClients, home: Path) -> None:
         self._clients = clients
@@ -64,7 +64,7 @@ class Artefacts:
         layer_arn, _, version = arn.rpartition(":")
         name = layer_arn.rpartition(":")[2]
         content = self._clients.lambda_.get_layer_version(LayerName=name, VersionNumber=int(version))["Content"]
-        # Moto numbers versions anew at each start of the laptop, so the number alone does not name a content.
+        # Moto restarts version numbers at each start of the laptop, so the number alone does not identify content.
         folder = self._home / "layers" / f"{name}-{version}-{_short(content['CodeSha256'])}"
         return _unpacked(folder, lambda: self._download(f"layer '{name}' version {version}", content["Location"]))
 

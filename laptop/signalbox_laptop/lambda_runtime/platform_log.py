@@ -1,4 +1,4 @@
-"""The records that Lambda itself writes into a function's log."""
+"""Write the records that Lambda itself adds to a function's log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from signalbox_laptop.lambda_runtime.invocation import InvocationResult
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What one invocation took."""
+    """Describe what one invocation took."""
 
     duration_ms: float
     memory_mb: int
@@ -40,7 +40,7 @@ def started(function: Function, request_id: str, now: datetime) -> str:
 
 
 def ended(function: Function, request_id: str, outcome: InvocationResult, measured: Measured, now: datetime) -> str:
-    """The report that follows an invocation."""
+    """Return the report that follows an invocation."""
     metrics: dict[str, Any] = {
         "durationMs": round(measured.duration_ms, 3),
         "billedDurationMs": math.ceil(measured.duration_ms + (measured.init_ms or 0)),

@@ -1,7 +1,7 @@
-"""One process that runs a function: Lambda's own Python runtime client, with its Runtime API and its output.
+"""Run a function in one process: Lambda's own Python runtime client, with its Runtime API and its output.
 
-It is started in a process group of its own, and the whole group dies with it: what a handler started does not
-outlive its environment.
+It is started in a process group of its own, and the whole group is killed with it: nothing that a handler started
+outlives its environment.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from signalbox_laptop.lambda_runtime import start_runtime
 from signalbox_laptop.lambda_runtime.output import Output, Sink
 from signalbox_laptop.lambda_runtime.runtime_api import Exited, Offer, RuntimeApi, Signal
 
-# -P: the script's own folder is no place for a function to import from.
+# -P: a function must not import from the script's own folder.
 OURS = (sys.executable, "-P", start_runtime.__file__)
 
 
 class Runtime:
-    """The process, from its start to the end of its group."""
+    """Own the process, from its start to the end of its group."""
 
     def __init__(
         self, handler: str, folder: Path, variables: dict[str, str], sink: Sink, command: Sequence[str] = OURS
@@ -55,7 +55,7 @@ class Runtime:
         self._api.offer(offer)
 
     def signal(self, timeout: float) -> Signal | None:
-        """What the process says next, or None if it says nothing for so long."""
+        """Return the process's next signal, or None if none comes in time."""
         with suppress(queue.Empty):
             return self._signals.get(timeout=max(timeout, 0))
         return None
@@ -71,14 +71,14 @@ class Runtime:
         self._output.drain()
 
     def memory_mb(self) -> int:
-        """The most that was ever seen."""
+        """Return the most memory ever seen."""
         with suppress(psutil.Error):
             now = psutil.Process(self._process.pid).memory_info().rss
             self._memory_mb = max(self._memory_mb, now >> 20)
         return self._memory_mb
 
     def close(self) -> None:
-        """Kill it. A second call, from another thread, waits for the first."""
+        """Kill the process. A second call, from another thread, waits for the first."""
         with self._closing:
             if self._closed:
                 return
@@ -107,7 +107,7 @@ class Runtime:
     def _watch(self) -> None:
         status = self._process.wait()
         # What the handler started may still run, and write. The number can't have been given to another group: it is
-        # taken as long as one member lives, and if none does it was free for an instant only.
+        # taken as long as one member lives, and otherwise it was free for an instant only.
         self._kill_group()
         self._output.drain()
         self._signals.put(Exited(_how(status)))
@@ -121,7 +121,7 @@ class Runtime:
 
 
 def _how(status: int) -> str:
-    """The sentence that Lambda has for an exit."""
+    """Return Lambda's sentence for an exit."""
     if status == 0:
         return "Runtime exited without providing a reason"
     if status > 0:

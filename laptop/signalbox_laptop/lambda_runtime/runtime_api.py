@@ -1,7 +1,6 @@
-"""The HTTP side of one execution environment: Lambda's Runtime API, as the process's runtime client calls it.
+"""Serve Lambda's Runtime API to one execution environment's process, as its runtime client calls it.
 
-It keeps no state but the invocation that waits to be taken; what the process says becomes a signal for whoever
-conducts the environment.
+Its only state is the invocation that waits to be taken. Each call of the process becomes a signal to the environment.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 from signalbox_laptop.lambda_api.http_server import HttpServer, Request, Response
 from signalbox_laptop.lambda_runtime.invocation import LambdaInvocation
 
-# What Lambda takes as an answer: 6 MB and room for an envelope.
+# The largest answer that Lambda takes: 6 MB and room for an envelope.
 LARGEST_RESPONSE = 6_291_556
 _API = "/2018-06-01/runtime"
 _ACCEPTED = Response(202, b'{"status":"OK"}', (("Content-Type", "application/json"),))
@@ -60,7 +59,7 @@ Signal = Ready | Responded | Failed | InitFailed | Exited
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """An invocation on its way to the process."""
+    """Describe an invocation on its way to the process."""
 
     invocation: LambdaInvocation
     function_arn: str
@@ -77,12 +76,12 @@ class Offer:
 
 
 class RuntimeApi:
-    """One process's API, on a port of its own."""
+    """Serve one process, on a port of its own."""
 
     def __init__(self, signal: Callable[[Signal], None]) -> None:
         self._signal = signal
         self._offers: queue.SimpleQueue[Offer | None] = queue.SimpleQueue()
-        # Set once the process has been sent the last offer.
+        # Set once the last offer has been sent to the process.
         self.taken = threading.Event()
         self._server = HttpServer(0, self._answer)
         self._server.start()
@@ -116,7 +115,7 @@ class RuntimeApi:
     def _next(self, request: Request) -> Response | None:
         self._signal(Ready())
         offer = self._offers.get()
-        # A process that died while it waited has not been given what was meant for it.
+        # A process that died while it waited has not received the invocation.
         if offer is None or request.abandoned():
             return None
         self.taken.set()

@@ -1,7 +1,7 @@
-"""What a function's process runs: Lambda's own runtime client, with the search path that the function has in AWS.
+"""Start Lambda's own runtime client in a function's process, with the search path that the function has in AWS.
 
-The laptop's interpreter also finds this repository's folders, by its editable install. A function must not find there
-what its layers lack, or it would work here and fail there.
+Through its editable install, the laptop's interpreter also finds this repository's folders. A function must not find
+there what its layers lack, or it would work here and fail on AWS.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import sys
 
 
 def without_editable_installs(path: list[str], installed: list[str]) -> list[str]:
-    """All up to where packages are installed, and of the rest those places only: what stands between and after them
-    was added by .pth files."""
+    """Return all folders up to where packages are installed, and after that only those places: the others were added by
+    .pth files."""
     first = min((path.index(folder) for folder in installed if folder in path), default=len(path))
     return [*path[:first], *(folder for folder in path[first:] if folder in installed)]
 

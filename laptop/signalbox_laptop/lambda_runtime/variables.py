@@ -1,7 +1,7 @@
-"""The environment that a function's process starts with: Lambda's own variables, the function's, the laptop's.
+"""Build the environment of a function's process: Lambda's own variables, the function's, the laptop's.
 
-It is built from nothing, so that a function can't come to rely on the developer's shell. What is taken over is only
-what this machine needs to run Python and to trust certificates.
+It starts empty, so that a function can't come to rely on the developer's shell. Only what this machine needs to run
+Python and to trust certificates is copied.
 """
 
 from __future__ import annotations
@@ -53,22 +53,22 @@ _TAKEN_OVER = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
-    """What differs from one execution environment to the next."""
+    """Describe what differs from one execution environment to the next."""
 
     artefact: Artefact
     log_stream: str
-    # Lambda's /tmp: the environment's own, gone with it.
+    # Lambda's /tmp: the environment's own, removed with it.
     folder: Path
 
 
 def variables_of(function: Function, sandbox: Sandbox, settings: ServiceSettings) -> dict[str, str]:
-    """All but AWS_LAMBDA_RUNTIME_API, which is known once the process's API listens."""
+    """Return all variables but AWS_LAMBDA_RUNTIME_API, which is known once the process's API listens."""
     _refuse_reserved(function)
     return {
         **_from_this_machine(os.environ, sandbox.folder),
         "LANG": "en_US.UTF-8",
         "TZ": ":UTC",
-        # What was deployed goes before what the laptop adds: so a function can be pointed elsewhere.
+        # The function's variables override these, so that a function can be pointed elsewhere.
         **settings.extra_environment,
         **_known_secrets(function, settings),
         **function.variables,

@@ -1,1 +1,1 @@
-"""moto in a process of its own, and what it is taught first."""
+"""Run moto in a process of its own, patched first."""

@@ -1,7 +1,7 @@
-"""Makes moto answer about functions what AWS answers, where the laptop's Lambda needs to know it.
+"""Make moto answer about functions what AWS answers, where the laptop's Lambda needs to know it.
 
 Moto 5.2 names a place for a function's code and a layer's content but keeps nothing there, drops LoggingConfig, and
-answers the first EventInvokeConfig for ever. To be called in the process that runs moto, before its first request.
+never updates the first EventInvokeConfig. Call this in moto's process, before its first request.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-# Code lies in a bucket of Lambda's own, not of the account: it shows up in nobody's list of buckets.
+# Code lies in Lambda's own bucket, not the account's, so that it appears in no list of buckets.
 _LAMBDAS_ACCOUNT = "000000000000"
 
 
@@ -32,7 +32,7 @@ def _extend(model: Any, name: str, after: Callable[..., Any]) -> None:
 
 
 def _extended(original: Callable[..., Any], after: Callable[..., Any]) -> Callable[..., Any]:
-    """The original, then what is to be added: it is given the object, the answer and the first argument."""
+    """Return a method that calls the original, then `after` with the object, the answer and the first argument."""
 
     @functools.wraps(original)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -71,7 +71,7 @@ def _keep_layer(layer: Any, answer: Any, _argument: object) -> None:
 
 
 def _of(sha256: str) -> str:
-    """Base64 as a path can hold it."""
+    """Return base64 in a form that a path can hold."""
     return sha256.rstrip("=").replace("/", "_").replace("+", "-")
 
 

@@ -1,7 +1,7 @@
-"""Keeps moto from acting on event source mappings: in its process, they become records and nothing else.
+"""Keep moto from acting on event source mappings: in its process, they are mere records.
 
-Moto invokes the function itself, through Docker, while the sender waits in SendMessage, and answers for the whole
-queue at once; the laptop's own pollers do it as AWS does. To be called before moto serves its first request.
+Moto would invoke the function itself, through Docker, while the sender waits in SendMessage, and handle the whole queue
+at once; the laptop's own pollers do it as AWS does. Call this before moto serves its first request.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import Any
 
 
 def silence_motos_own_mappings() -> None:
-    """Make every queue of this process forget the mappings that moto hangs on it, and so never fire one."""
+    """Make every queue forget the mappings that moto attaches to it, so that none ever fires."""
     from moto.sqs.models import Queue
 
-    # Moto's Lambda keeps the record in its own list too, which is what the API answers from.
+    # Moto's Lambda also keeps the record in its own list, which the API answers from.
     queue: Any = Queue
     queue.lambda_event_source_mappings = property(_none, _ignore)
 
@@ -23,4 +23,4 @@ def _none(_queue: object) -> dict[str, Any]:
 
 
 def _ignore(_queue: object, _value: object) -> None:
-    """Moto's constructor assigns the attribute."""
+    """Ignore the assignment in moto's constructor."""

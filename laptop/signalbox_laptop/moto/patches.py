@@ -1,6 +1,6 @@
-"""What moto is taught before it serves: the little that the laptop's stack needs and can't have through the API.
+"""Patch moto before it serves: the little that the laptop's stack needs and can't have through the API.
 
-Each lesson says why. A lesson that moto has learnt by itself goes.
+Each patch says why. A patch goes once moto does it itself.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from signalbox_laptop.moto.queues import patch_queues
 
 
 def patch_moto() -> None:
-    """All lessons, in the process that serves, before it does."""
+    """Apply all patches, in the serving process, before it serves."""
     _invoke_without_docker()
     silence_motos_own_mappings()
     complete_motos_functions()
@@ -30,14 +30,14 @@ def patch_moto() -> None:
 
 
 def _invoke_without_docker() -> None:
-    """The laptop plays the Lambda service itself; moto only remembers what was deployed."""
+    """Keep moto from invoking: the laptop is the Lambda service itself, and moto only remembers what was deployed."""
     from moto.core.config import default_user_config
 
     default_user_config["lambda"] = {"use_docker": False}
 
 
 def _make_functions_whole() -> None:
-    """moto's CloudFormation makes functions without their layers and log groups."""
+    """Add layers and log groups to functions: moto's CloudFormation makes functions without them."""
     model: Any = import_module("moto.awslambda.models").LambdaFunction
     create = model.create_from_cloudformation_json.__func__
 
@@ -51,13 +51,13 @@ def _make_functions_whole() -> None:
 
 
 def _refer_to_layers_by_arn() -> None:
-    """!Ref of a layer is the ARN of its version; moto gives an object of its own."""
+    """Make !Ref of a layer the ARN of its version; moto gives an object of its own."""
     models: Any = import_module("moto.awslambda.models")
     models.LayerVersion.physical_resource_id = property(lambda layer: layer.arn)
 
 
 def _drop_no_value_from_lists() -> None:
-    """AWS::NoValue takes an item out of a list; moto leaves None there, which its own policy check then refuses."""
+    """Remove AWS::NoValue items from lists; moto leaves None there, which its own policy check then refuses."""
     parsing: Any = import_module("moto.cloudformation.parsing")
     clean = parsing.clean_json
 
@@ -69,7 +69,7 @@ def _drop_no_value_from_lists() -> None:
 
 
 def _name_the_failing_resource() -> None:
-    """moto says what failed and not where, which in a template of a hundred resources is half an answer."""
+    """Name the failing resource: moto says only what failed, which is no help in a template of a hundred resources."""
     from moto.cloudformation.exceptions import ValidationError
 
     parsing: Any = import_module("moto.cloudformation.parsing")
@@ -91,7 +91,7 @@ def _name_the_failing_resource() -> None:
 
 
 def _leave_custom_resources_to_the_laptop() -> None:
-    """moto would invoke their functions in Docker, and wait for an answer; the laptop asks them once it serves them."""
+    """Leave out custom resources: moto would invoke them in Docker and wait; the laptop asks them once it serves."""
     model: Any = import_module("moto.cloudformation.custom_model").CustomModel
 
     def remember(resource_name: str, _: Any, __: str, region_name: str, **given: Any) -> Any:
@@ -103,7 +103,7 @@ def _leave_custom_resources_to_the_laptop() -> None:
 
 
 def _tell_what_nested_stacks_put_out() -> None:
-    """moto's stacks have no attributes: !GetAtt Nested.Outputs.Name fails."""
+    """Give nested stacks their outputs: without attributes in moto, !GetAtt Nested.Outputs.Name fails."""
     models: Any = import_module("moto.cloudformation.models")
 
     def attribute(stack: Any, name: str) -> Any:
@@ -113,7 +113,7 @@ def _tell_what_nested_stacks_put_out() -> None:
 
 
 def _read_json_as_json() -> None:
-    """moto reads each template as YAML first, in pure Python: seconds for what JSON takes milliseconds."""
+    """Parse JSON templates as JSON: moto reads each as YAML first, in pure Python, seconds instead of milliseconds."""
     models: Any = import_module("moto.cloudformation.models")
     read = models.Stack.parse_template
 

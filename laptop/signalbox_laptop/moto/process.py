@@ -1,7 +1,7 @@
-"""moto, the stand-in for AWS, as a process of its own on a loopback port that the system chooses.
+"""Run moto, the stand-in for AWS, in a process of its own on a loopback port that the system chooses.
 
-`python -m signalbox_laptop.moto.process` is the process. It ends when its standard input does, so when its parent
-has gone, however that went. `MotoProcess` starts it and stops it.
+`python -m signalbox_laptop.moto.process` is the process. It ends when its standard input does, and so when its parent
+is gone for any reason. `MotoProcess` starts it and stops it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LAPTOP = Path(__file__).resolve().parents[2]
 
 
 class MotoProcess:
-    """Owns one moto. What it holds lives in its memory and ends with it."""
+    """Own one moto. Its contents live in memory and end with it."""
 
     def __init__(self, home: Path) -> None:
         self._home = home.resolve()
@@ -31,7 +31,7 @@ class MotoProcess:
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> str:
-        """Start it, and give its endpoint once it answers."""
+        """Start it, and return its endpoint once it answers."""
         self._log.parent.mkdir(parents=True, exist_ok=True)
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -41,7 +41,7 @@ class MotoProcess:
                 stderr=log,
                 cwd=_LAPTOP,
                 env=_environment(self._home),
-                process_group=0,  # a Ctrl-C in the terminal must not stop it before those who use it
+                process_group=0,  # a Ctrl-C in the terminal must not stop it before its users
                 text=True,
             )
         port = self._process.stdout.readline().strip() if self._process.stdout else ""
@@ -72,13 +72,13 @@ class MotoProcess:
 
 
 def _environment(home: Path) -> dict[str, str]:
-    """The caller's, but for what would change the stand-in: a MOTO_ setting, another account or region."""
+    """Return the caller's environment without what would change moto: a MOTO_ setting, another account or region."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("MOTO_", "AWS_"))}
     return {**kept, HOME_VARIABLE: str(home), "AWS_DEFAULT_REGION": "us-east-1", "PYTHONPATH": str(_LAPTOP)}
 
 
 def main() -> None:
-    """Serve, having said on which port."""
+    """Serve, after printing the port."""
     from moto.moto_server.werkzeug_app import (
         DomainDispatcherApplication,
         MotoRequestHandler,
@@ -89,7 +89,7 @@ def main() -> None:
     from signalbox_laptop.moto.patches import patch_moto
 
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    # Each long poll would be a line; errors are logged, with their traceback, in any case.
+    # Each long poll would log a line; errors are logged, with their traceback, in any case.
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     patch_moto()
     application = DomainDispatcherApplication(create_backend_app)

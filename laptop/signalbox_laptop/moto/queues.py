@@ -1,7 +1,7 @@
-"""Teaches moto's queues to find messages without a walk over all of them.
+"""Let moto's queues find messages without a walk over all of them.
 
-Moto 5.2 walks every message of a queue for each call, three times for each that is sent, so that a lane that fills up
-becomes slower with each job. To be called in the process that runs moto, before its first request.
+Moto 5.2 walks every message of a queue for each call, and three times for each one sent, so that a lane gets slower
+with each job. Call this in moto's process, before its first request.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 
 def patch_queues() -> None:
-    """All of it."""
+    """Apply all patches for queues."""
     models: Any = import_module("moto.sqs.models")
     _index_messages(models)
     _find_by_receipt(models.Queue, models.SQSBackend)
@@ -25,7 +25,7 @@ def patch_queues() -> None:
 
 
 def _index_messages(models: Any) -> None:
-    """What moto takes for a list is an index. Its constructor and its purge assign an empty one."""
+    """Give moto an index in place of its list. Its constructor and its purge assign an empty list."""
 
     def begin_anew(self: Any, _empty: object) -> None:
         self.index = _Index(models.unix_time_millis)
@@ -38,7 +38,7 @@ def _index_messages(models: Any) -> None:
 
 
 def _find_by_receipt(queue: Any, backend: Any) -> None:
-    """Moto's own code runs as if the queue held only the message that the receipt names."""
+    """Run moto's own code as if the queue held only the message that the receipt names."""
     delete, change = queue.delete_message, backend.change_message_visibility
 
     def delete_message(self: Any, receipt_handle: str) -> None:
@@ -59,21 +59,21 @@ def _find_by_receipt(queue: Any, backend: Any) -> None:
 
 
 def _holding(found: list[Any], queue: Any) -> SimpleNamespace:
-    """The queue as if it held only what was found."""
+    """Return the queue as if it held only what was found."""
     return SimpleNamespace(
         _messages=found, pending_messages=queue.pending_messages, deleted_messages=queue.deleted_messages
     )
 
 
 def _leave_groups_to_fifo_queues(queue: Any) -> None:
-    """Only there does a message in flight hold up its group; each receive asks for them."""
+    """Compute groups for FIFO queues only: elsewhere no message in flight holds up its group, yet each receive asks."""
     groups = queue.pending_message_groups.fget
     queue.pending_message_groups = property(lambda self: groups(self) if self.fifo_queue else set())
 
 
 class _Index:
-    """A queue's messages in the order of sending. What a receive may take lies apart from what is delayed or in
-    flight, which comes back when it is due."""
+    """Index a queue's messages in order of sending. Receivable ones are kept apart from delayed ones and those in
+    flight, which come back when due."""
 
     def __init__(self, now_ms: Callable[[], float]) -> None:
         self._now_ms = now_ms
@@ -83,7 +83,7 @@ class _Index:
         self._receipts: dict[str, Any] = {}
         self._visible: list[tuple[int, Any]] = []
         self._delayed: set[Any] = set()
-        # A heap. An entry may be out of date: the message itself says whether it is visible.
+        # This is a heap. An entry may be out of date: the message itself says whether it is visible.
         self._due: list[tuple[float, int, Any]] = []
 
     def __iter__(self) -> Iterator[Any]:
@@ -106,20 +106,20 @@ class _Index:
                 self._receipts.pop(handle, None)
 
     def find(self, receipt_handle: str) -> list[Any]:
-        """The message that has had this receipt, or none."""
+        """Return the message that has had this receipt, or none."""
         with self._lock:
             message = self._receipts.get(receipt_handle)
             return [] if message is None else [message]
 
     def counts(self) -> tuple[int, int, int]:
-        """How many are visible, delayed and in flight."""
+        """Return how many are visible, delayed and in flight."""
         with self._lock:
             self._place_due()
             visible, delayed = len(self._visible), len(self._delayed)
             return visible, delayed, len(self._numbers) - visible - delayed
 
     def take(self) -> Iterator[Any]:
-        """The visible messages in order; nobody else is given them until the iteration ends."""
+        """Yield the visible messages in order; no other receive gets them until the iteration ends."""
         self._place_due()
         taken: list[Any] = []
         try:
@@ -131,7 +131,7 @@ class _Index:
                 self.place(message)
 
     def place(self, message: Any) -> None:
-        """Put a message where it belongs now, after its receipt or its visibility may have changed."""
+        """Move a message to its place, after its receipt or its visibility may have changed."""
         with self._lock:
             if message not in self._numbers:
                 return
@@ -166,7 +166,7 @@ class _Index:
 
 
 class _Visible:
-    """What moto takes for the list of visible messages."""
+    """Stand in for moto's list of visible messages."""
 
     def __init__(self, index: _Index) -> None:
         self._index = index

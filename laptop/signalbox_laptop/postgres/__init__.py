@@ -1,1 +1,1 @@
-"""The laptop's PostgreSQL, and who may log in."""
+"""Run the laptop's PostgreSQL, and make its log-ins."""

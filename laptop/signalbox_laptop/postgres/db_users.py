@@ -1,7 +1,7 @@
-"""The log-ins of the laptop's database: the migrator's, which owns all, one for the functions, one that only reads.
+"""Make the log-ins of the laptop's database: the migrator's, which owns all, one for functions, a read-only one.
 
-They are made as a DBA makes them where a stack is brought to a database (docs/settings.md), so that on the laptop, too,
-no function can do more than its role.
+They are made as a DBA makes them for a stack's database (docs/settings.md), so that on the laptop, too, no function can
+do more than its role.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO signalbox_re
 
 @dataclass(frozen=True, slots=True)
 class LogIns:
-    """A DSN each."""
+    """Name the DSN of each log-in."""
 
     owner: str
     writer: str
@@ -41,13 +41,13 @@ class LogIns:
 
 
 def make_log_ins(database: str) -> LogIns:
-    """Those of the database that this superuser's DSN names."""
+    """Make the log-ins of the database that this superuser's DSN names."""
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute(_MAKE)
     return LogIns(database, _as("functions", database), _as("questions", database))
 
 
 def _as(user: str, database: str) -> str:
-    # Still a URL, as the functions want it.
+    # Keep the URL form, which the functions want.
     name = conninfo_to_dict(database)["user"]
     return database.replace(f"//{name}@", f"//{user}@", 1)

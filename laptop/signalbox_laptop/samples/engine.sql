@@ -1,8 +1,8 @@
--- What the demo finds: a stack that has worked since the evening of 4 January 2026, and lost its power at 01:38 until
--- 02:06. Made for the instant 2026-01-05T02:30:00Z, at which the demo fires every rule. Only rows that the engine itself
--- could have left.
+-- The demo's data: a stack that has run since the evening of 4 January 2026, and lost its power from 01:38 until 02:06.
+-- Made for the instant 2026-01-05T02:30:00Z, at which the demo fires every rule. Only rows that the engine itself could
+-- have left.
 
--- Every slot from 20:30 on, but for those of the outage.
+-- Every slot from 20:30 on, except during the outage.
 WITH tasks (name, status, reason, beat, first) AS (
     VALUES
         ('advance_backfills', 'succeeded', NULL, interval '1 minute', timestamptz '2026-01-04 20:30Z'),
@@ -19,8 +19,8 @@ WHERE slot NOT BETWEEN '2026-01-05 01:38Z' AND '2026-01-05 02:05Z'
     AND (name, slot) <> ('reconcile_slots', timestamptz '2026-01-05 01:37Z')
 ORDER BY slot, name;
 
--- The run that was at work when the power went: still `running`, its lease run out. sweep_runs ends it, and has its slot
--- run again.
+-- The run that was at work when the power went: still `running`, its lease expired. sweep_runs ends it, and has its
+-- slot run again.
 INSERT INTO signalbox.job_history (job_type, slot, reference_time, trigger, status, worker_id, started_at)
 VALUES
     ('reconcile_slots', '2026-01-05 01:37Z', '2026-01-05 01:37Z', 'schedule', 'running', 'sample/lost',
@@ -43,8 +43,8 @@ CROSS JOIN LATERAL (
     LIMIT 1
 ) AS missed;
 
--- Somebody ordered those nights to be made up for. The first of the range had succeeded; advance_backfills starts the
--- three others.
+-- A person ordered a backfill of those nights. The first of the range had succeeded; advance_backfills starts the three
+-- others.
 WITH ordered AS (
     INSERT INTO signalbox.backfills
         (task, range_from, range_to, rate_per_minute, requested_by, reason, created_at, updated_at)
@@ -59,8 +59,8 @@ SELECT ordered.id, slot, CASE WHEN slot < '2025-12-31Z' THEN 'skipped' ELSE 'pen
 FROM ordered
 CROSS JOIN generate_series(timestamptz '2025-12-30 02:30Z', timestamptz '2026-01-02 02:30Z', interval '1 day') AS slot;
 
--- In October somebody polled three days again by hand, hour by hour; those runs have just grown older than ninety days.
--- Tonight's prune_history deletes them; for those of the nights above it is too early.
+-- In October a person polled three days again by hand, hour by hour; those runs are now just older than ninety days.
+-- Tonight's prune_history deletes them; the runs of the nights above are not old enough.
 INSERT INTO signalbox.job_history
     (job_type, slot, reference_time, trigger, status, items, worker_id, started_at, finished_at)
 SELECT 'poll_data', slot, slot, 'manual', 'succeeded', 12, 'sample', slot + interval '1 second', slot + interval '3 seconds'

@@ -1,4 +1,4 @@
--- Jobs that the demo finds: a quiet night's work, what the outage of engine.sql left, and what waits for its time. Made
+-- The demo's jobs: a quiet night's work, what the outage of engine.sql left, and jobs that wait for their time. Made
 -- for the instant 2026-01-05T02:30:00Z, and only rows that the engine itself could have left.
 
 -- The ids of jobs sort by time.
@@ -7,7 +7,7 @@ CREATE FUNCTION pg_temp.job_id(made timestamptz, number bigint) RETURNS uuid LAN
         || lpad(to_hex(number), 12, '0'))::uuid
 $$;
 
--- Since the evening, two jobs a quarter of an hour, but for the time of the outage. roll_up_metrics counts them.
+-- Since the evening, two jobs every quarter of an hour, except during the outage. roll_up_metrics counts them.
 WITH made AS (
     SELECT pg_temp.job_id(at, number) AS id, at, number
     FROM generate_series(timestamptz '2026-01-04 20:30Z', timestamptz '2026-01-05 02:15Z', interval '15 minutes') AS at
@@ -30,7 +30,7 @@ SELECT id, 1, 'deliver_notification', 'normal', 'completed', gen_random_uuid(), 
     at + number * interval '0.3 s'
 FROM made;
 
--- Thirty of the end of November, which are older than jobs are kept: prune_jobs deletes them.
+-- Thirty from the end of November, older than jobs are kept: prune_jobs deletes them.
 INSERT INTO signalbox.jobs (
     id, job_type, lane, status, attempts, executions, max_attempts, timeout_ms, progress_percent, created_at, queued_at,
     started_at, completed_at, updated_at
@@ -39,7 +39,7 @@ SELECT pg_temp.job_id(at, 1), 'deliver_notification', 'low', 'completed', 1, 1, 
 FROM generate_series(timestamptz '2025-11-30 00:00Z', timestamptz '2025-11-30 05:00Z', interval '10 minutes') AS at
 LIMIT 30;
 
--- Three that wait for half past two: dispatch_jobs sends them, and a worker does them.
+-- Three that wait for half past two: dispatch_jobs sends them, and a worker runs them.
 INSERT INTO signalbox.jobs (
     id, job_type, lane, priority, payload, tenant, max_attempts, timeout_ms, created_at, updated_at, scheduled_for,
     send_at
@@ -49,7 +49,7 @@ SELECT pg_temp.job_id('2026-01-05 01:31Z', number), 'deliver_notification', 'hig
     'sample', 5, 120000, '2026-01-05 01:31Z', '2026-01-05 01:31Z', '2026-01-05 02:30Z', '2026-01-05 02:30Z'
 FROM generate_series(1, 3) AS number;
 
--- The one that was at work when the power went: still `running`, its lease run out. rescue_jobs has it tried again.
+-- The job that was running when the power went: still `running`, its lease expired. rescue_jobs has it retried.
 INSERT INTO signalbox.jobs (
     id, job_type, lane, status, payload, tenant, attempts, executions, max_attempts, timeout_ms, worker_id,
     lease_token, lease_expires_at, heartbeat_at, created_at, queued_at, started_at, updated_at
@@ -61,7 +61,7 @@ VALUES (
     '2026-01-05 01:37:50Z', '2026-01-05 01:37:51Z', '2026-01-05 01:37:55Z'
 );
 
--- Two that failed for good an hour ago, in one way: notify_dead_letters tells of them. Four others were closed in
+-- Two that failed for good an hour ago, in the same way: notify_dead_letters reports them. Four others were closed in
 -- November, and archive_dead_letters moves them to the audit log.
 WITH failed AS (
     INSERT INTO signalbox.jobs (
@@ -89,7 +89,7 @@ SELECT 'message', 'unknown', '"no job of ours"', 'unreadable', 'Unreadable', 10,
     at, 'sample', 'somebody tried the queue out', at, at, at, at, at
 FROM generate_series(timestamptz '2025-11-20 09:00Z', timestamptz '2025-11-20 12:00Z', interval '1 hour') AS at;
 
--- Every night at half past three in Berlin somebody is told how the night was: run_schedules submits tonight's job.
+-- Every night at half past three in Berlin a person gets a report of the night: run_schedules submits tonight's job.
 INSERT INTO signalbox.job_schedules (
     name, job_type, payload_template, schedule_type, cron_expression, timezone, tenant, created_by, last_run_at,
     next_run_at, run_count, created_at, updated_at

@@ -1,1 +1,1 @@
-"""Small HTTP servers in place of outside services."""
+"""Serve small HTTP servers in place of outside services."""

@@ -1,4 +1,4 @@
-"""How a stand-in is told to go wrong: refuse, limit the rate, hang, or do its work and lose the answer."""
+"""Tell a stand-in to go wrong: refuse, limit the rate, hang, or do its work and lose the answer."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from signalbox_laptop.lambda_api.http_server import Request
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """What happens to the requests it matches."""
+    """Say what happens to the requests it matches."""
 
     matching: str = ""  # part of "METHOD /path?query body"
-    times: int | None = None  # how often; None: until it is taken back
+    times: int | None = None  # how often; None: until it is removed
     status: int = 500
     retry_after: str | None = None
     hang_seconds: float = 0  # before anything else
@@ -23,12 +23,12 @@ class Fault:
 
     @staticmethod
     def of(given: Mapping[str, Any]) -> Fault:
-        """From JSON; raises TypeError where a field is unknown."""
+        """Read a fault from JSON; raise TypeError for an unknown field."""
         return Fault(**given)
 
 
 class Faults:
-    """Those that a stand-in has been told, used up in their order."""
+    """Keep a stand-in's faults, used up in their order."""
 
     def __init__(self) -> None:
         self._faults: list[tuple[Fault, int]] = []
@@ -40,19 +40,19 @@ class Faults:
             self._faults.append((fault, 0))
 
     def replace(self, faults: Iterable[Fault]) -> None:
-        """An empty list: all is well again."""
+        """Set the faults; an empty list makes all well again."""
         with self._lock:
             self._faults = [(fault, 0) for fault in faults]
 
     def meet(self, request: Request) -> Fault | None:
-        """The first that matches and is not used up; who hangs has hung when this returns."""
+        """Return the first fault that matches and is not used up, after any time that it hangs."""
         fault = self._take(f"{request.method} {request.target} {request.body.decode(errors='replace')}")
         if fault is not None and fault.hang_seconds:
             self._over.wait(fault.hang_seconds)
         return fault
 
     def end(self) -> None:
-        """Nobody hangs any longer."""
+        """Release the requests that hang."""
         self._over.set()
 
     def _take(self, text: str) -> Fault | None:

@@ -1,4 +1,4 @@
-"""A stand-in for those who receive webhooks: one that is well, one that is busy at first, and one that is broken.
+"""Stand in for receivers of webhooks: one that is well, one that is busy at first, and one that is broken.
 
 `/well` takes everything. `/busy` refuses the first delivery with 503. `/broken` refuses with 410 until it is mended.
 """
@@ -11,7 +11,7 @@ from signalbox_laptop.lambda_api.http_server import HttpServer, Request, Respons
 
 
 class WebhookReceiver(HttpServer):
-    """Serves on a port that the system chooses."""
+    """Serve on a port that the system chooses."""
 
     def __init__(self) -> None:
         super().__init__(0, self._answer)
@@ -22,7 +22,7 @@ class WebhookReceiver(HttpServer):
         return f"http://{self.address}"
 
     def mend(self) -> None:
-        """From now on nothing is refused as broken."""
+        """Refuse nothing as broken from now on."""
         self._mended.set()
 
     def _answer(self, request: Request) -> Response:
