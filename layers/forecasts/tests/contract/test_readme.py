@@ -1,4 +1,4 @@
-"""The README says of the pack what its code has: every task, setting, table and metric."""
+"""The README names everything that the pack's code has: every task, setting, table and metric."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.template import ROOT
 PACK = ROOT / "layers/forecasts/forecasts"
 PAGE = (ROOT / "layers/forecasts/README.md").read_text("utf-8")
 FLOW = re.compile(r"\b[A-Z]+-\d{3}\b")
-# Given to a count as one of two, so that the name does not follow the parenthesis.
+# `count` may get one of two names, so the name does not follow the parenthesis.
 METRIC = re.compile(r'\b[A-Z][a-z]+(?:[A-Z][a-z]+)+\b(?=")')
 
 
@@ -29,7 +29,7 @@ def section(heading: str) -> str:
 
 
 def rows(heading: str) -> dict[str, list[str]]:
-    """The cells of a section's table, by each name in the first."""
+    """Return the cells of a section's table, by each name in the first column."""
     lines = [line.strip("|").split("|") for line in section(heading).splitlines() if line.startswith("| `")]
     return {name: [cell.strip() for cell in rest] for first, *rest in lines for name in re.findall(r"`(\w+)`", first)}
 
@@ -77,7 +77,7 @@ def test_each_metric_is_there_and_each_that_is_there_is_counted() -> None:
     code = "".join(path.read_text("utf-8") for path in PACK.rglob("*.py"))
     calls = re.findall(r"metrics\.(?:count|seconds|milliseconds)\((.*?)\n", code)
     counted = {name for call in calls for name in METRIC.findall(call)}
-    begun = tuple(re.findall(r'metrics\.count\(f"(\w+){', code))  # names that end in what was found
+    begun = tuple(re.findall(r'metrics\.count\(f"(\w+){', code))  # names that end in the verdict
     told = set(rows("Metrics"))
     assert len(counted) > 15
     assert counted <= told

@@ -1,4 +1,4 @@
-"""The pack's databases, its stage, and AWS's stand-in for what its tasks send and store."""
+"""Provide the pack's databases, its stage, and AWS's stand-in for what its tasks send and store."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def aws(moto: str, monkeypatch: pytest.MonkeyPatch) -> Aws:
-    """Queues and buckets of the test's own; the pack finds them by its settings, as it does when deployed."""
+    """Make queues and buckets for the test alone; the pack finds them by its settings, as it does when deployed."""
     speak_to(moto, monkeypatch)
     aws = Aws(moto)
     for name, value in aws.settings().items():
@@ -45,7 +45,7 @@ def aws(moto: str, monkeypatch: pytest.MonkeyPatch) -> Aws:
 def stage(
     writer: str, db: psycopg.Connection, aws: Aws, invokes: AwsStandIn, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Stage]:
-    """A stage with the pack. Lambda is the engine's stand-in, the rest of AWS moto."""
+    """Make a stage with the pack. Lambda is the engine's stand-in, the rest of AWS moto."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", invokes.url)
     monkeypatch.setenv("AWS_ENDPOINT_URL", aws.endpoint)
     with Stage(writer, invokes, db=db, packs="forecasts") as stage:
@@ -54,7 +54,7 @@ def stage(
 
 @pytest.fixture
 def runpod(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunPodStandIn]:
-    """RunPod's stand-in, which the pack knows by its settings and a secret."""
+    """Start RunPod's stand-in, which the pack finds by its settings and a secret."""
     stand_in = RunPodStandIn()
     stand_in.start()
     secret = shared_client("secretsmanager", aws.endpoint).create_secret(Name=f"runpod-{uuid4().hex}", SecretString=KEY)
@@ -70,6 +70,6 @@ def runpod(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunPodStandIn]
 
 @pytest.fixture
 def queue(aws: Aws, invokes: AwsStandIn, monkeypatch: pytest.MonkeyPatch) -> AwsStandIn:
-    """Queues that a test may let fail, in the place of moto's."""
+    """Replace moto's queues by ones that a test may let fail."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", invokes.url)
     return invokes

@@ -25,7 +25,7 @@ YESTERDAY = date(2026, 3, 9)
 def period(
     db: psycopg.Connection, of: UUID, source: str = "api", start: datetime = TODAY - DAY, calls: int = 5, **more: Any
 ) -> None:
-    """A row that counts; its period is the rest of the day that it starts on, unless `end` says otherwise."""
+    """Add a row that counts; its period is the rest of the day that it starts on, unless `end` says otherwise."""
     end = more.get("end", start.replace(hour=0, minute=0, second=0) + DAY)
     row = (of, source, calls, more.get("watchpoints", 3), start, end)
     db.execute("INSERT INTO forecasts.rate_limits VALUES (%s, %s, %s, %s, %s, %s)", row)
@@ -85,7 +85,7 @@ def test_a_period_has_ended_after_its_end(stage: Stage, db: psycopg.Connection) 
 
 
 def test_usage_is_filed_under_the_day_its_period_belongs_to(stage: Stage, db: psycopg.Connection) -> None:
-    """Not under the day before the run: nobody may have looked for days, and the API begins periods at any time."""
+    """The day before the run would be wrong: the task may not have run for days, and periods begin at any time."""
     one = organization(db)
     period(db, one, "old", start=TODAY - 4 * DAY)
     period(db, one, "late", start=TODAY - SECOND)
@@ -151,14 +151,14 @@ def test_a_row_held_for_long_is_reported_and_left_to_the_next_run_and_its_day(
         assert stage.run("aggregate_usage", ONE)["items"] == 1
         assert [vars(record)["periods"] for record in caplog.records if record.message == "usage.left"] == [1]
         api.commit()
-    assert in_overage(db, one)  # its day is not known yet
+    assert in_overage(db, one)  # the day is not known yet
 
     assert stage.run("aggregate_usage", ONE + DAY)["items"] == 2
     assert filed(db, one) == {(YESTERDAY, "api"): (5000, 3, 0)}
 
 
 def test_a_crash_between_pages_loses_and_doubles_nothing(stage: Stage, db: psycopg.Connection) -> None:
-    """What a page files and what it sets to zero is one statement: a constraint that ends the run shows it."""
+    """A page files and resets in one statement: a constraint that ends the run shows it."""
     many(db, 250)
     db.execute("ALTER TABLE forecasts.usage_history ADD CONSTRAINT trouble CHECK (source <> 'source-200')")
     with pytest.raises(psycopg.errors.CheckViolation):
@@ -213,7 +213,7 @@ def test_an_overage_ends_when_the_day_before_was_within_the_plan_over_all_source
 
 
 def test_an_overage_goes_on_while_more_is_active_than_the_plan_has(stage: Stage, db: psycopg.Connection) -> None:
-    """The gauge starts each day at zero: a day without a call would end an overage that goes on."""
+    """The gauge starts each day at zero: a day without a call would otherwise end an overage that continues."""
     plan(db, "small", watchpoints=1)
     one = organization(db, plan="small", overage_started_at=TODAY - 5 * DAY)
     watchpoint(db, one)

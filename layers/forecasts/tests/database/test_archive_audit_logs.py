@@ -56,7 +56,7 @@ def ids(db: psycopg.Connection) -> list[int]:
 
 
 def objects(aws: Aws) -> dict[str, list[dict[str, Any]]]:
-    """The records in each object of cold storage, brought back from the cold."""
+    """Return the records in each object of cold storage, restored."""
     found = {}
     for entry in aws.s3.list_objects_v2(Bucket=aws.archive_bucket).get("Contents", []):
         aws.s3.restore_object(Bucket=aws.archive_bucket, Key=entry["Key"], RestoreRequest={"Days": 1})
@@ -141,7 +141,7 @@ def test_large_records_make_an_object_of_fewer(
 def test_a_record_that_is_written_late_gets_an_object_of_its_own(
     stage: Stage, aws: Aws, db: psycopg.Connection
 ) -> None:
-    """As an import may do it: the day it belongs to has been archived before."""
+    """An import may write it so: the day it belongs to has been archived before."""
     log(db, NOON - 2 * YEAR, 2)
     stage.run(TASK)
     log(db, NOON - 2 * YEAR)
@@ -160,7 +160,7 @@ def test_a_record_from_before_all_time_stops_nothing(stage: Stage, aws: Aws, db:
     assert (archived_ids(aws), ids(db)) == ([1, 2], [3])
 
 
-# Each is a place in which a run may die.
+# Each function makes a run die in another place.
 def refuse_upload(front: S3Front, dsn: str) -> None:
     front.faults.add(Fault(matching="PUT", status=403))
 
@@ -203,7 +203,7 @@ Crash = Callable[[S3Front, str], None]
 
 
 def mend(front: S3Front, dsn: str) -> None:
-    """The cause of the crash is gone, and so is the worker."""
+    """Remove the cause of the crash, and the dead worker's lease."""
     front.faults.replace([])
     front.passed = lambda _: None
     with psycopg.connect(dsn, autocommit=True) as other:
@@ -225,7 +225,7 @@ def test_after_a_crash_each_record_is_in_exactly_one_object_though_more_have_gro
     assert len(planned) == 1
 
     mend(front, dsn)
-    log(db, NOON - YEAR - 3 * DAY, 1)  # even one that is older than the others
+    log(db, NOON - YEAR - 3 * DAY, 1)  # even one older than the others
     log(db, NOON - YEAR - DAY / 2, 3)
     assert stage.run(TASK, NOON + DAY)["items"] == 10
 
@@ -279,7 +279,7 @@ def test_an_object_that_arrived_damaged_is_no_reason_to_delete_anything(
 
 
 def test_something_else_under_the_name_is_not_overwritten(stage: Stage, aws: Aws, db: psycopg.Connection) -> None:
-    """As another database may have written it, whose ids are the same."""
+    """Another database with the same ids may have written it."""
     log(db, NOON - 2 * YEAR)
     key = "audit_logs/2024/03/10/1-1.jsonl.gz"
     aws.s3.put_object(Bucket=aws.archive_bucket, Key=key, Body=b"theirs")
@@ -308,7 +308,7 @@ def test_records_deleted_by_hand_after_a_plan_was_made_leave_it_empty_and_no_obj
 def test_a_worker_that_comes_late_with_a_plan_changes_nothing(
     stage: Stage, aws: Aws, db: psycopg.Connection, front: S3Front
 ) -> None:
-    """It has fetched the records, and while it uploads them another archives them."""
+    """While it uploads the records that it fetched, another worker archives them."""
     log(db, NOON - 2 * YEAR, 3)
     other = stage.another()
 
@@ -337,7 +337,7 @@ def test_two_runs_at_once_store_each_record_once(
 
 def test_a_run_without_time_leaves_the_rest_to_a_continuation(stage: Stage, aws: Aws, db: psycopg.Connection) -> None:
     log(db, NOON - 2 * YEAR, 3)
-    assert stage.run(TASK, seconds=10)["more"] is True  # no more than the margin
+    assert stage.run(TASK, seconds=10)["more"] is True  # only the margin
     assert [answer["items"] for answer in stage.deliver()] == [3]
     assert archived_ids(aws) == [1, 2, 3]
 

@@ -1,4 +1,4 @@
-"""archive_watchpoints: what has passed is archived, told and noted, together or not at all."""
+"""archive_watchpoints archives, announces and notes what has passed, together or not at all."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def audited(db: psycopg.Connection) -> list[dict[str, Any]]:
 
 
 def many(db: psycopg.Connection, number: int, end: datetime = PASSED) -> None:
-    """So many passed watchpoints, all of events that ended at the same instant."""
+    """Add this many passed watchpoints, all of events that ended at the same instant."""
     db.execute(
         "INSERT INTO forecasts.watchpoints (organization_id, name, tile_id, time_window_end) "
         "SELECT %s, 'a place', 'tile-' || n, %s FROM generate_series(1, %s) AS n",
@@ -50,7 +50,7 @@ def test_a_watchpoint_whose_event_has_passed_is_archived_told_and_noted(
     owner = organization(db)
     passed = watchpoint(db, owner, time_window_end=PASSED, tile_id="tile-7")
     watchpoint(db, owner, time_window_end=NOON + HOUR)
-    watchpoint(db, owner)  # watches for good
+    watchpoint(db, owner)  # watches without an end
     watchpoint(db, owner, time_window_end=PASSED, status="paused", paused_at=PASSED)
     before = watchpoint(db, owner, time_window_end=PASSED, status="archived", archived_at=PASSED)
 
@@ -92,7 +92,7 @@ def test_an_event_has_passed_once_its_end_is_more_than_an_hour_ago(
 
 @pytest.mark.parametrize("tile_id", ["", "tile 7", "Zürich/7", "x" * 300])
 def test_an_odd_tile_holds_up_nobody(stage: Stage, db: psycopg.Connection, aws: Aws, tile_id: str) -> None:
-    """As a message's group it would have its whole call refused, with each run anew."""
+    """As a message's group it would have its whole call refused, in every run."""
     owner = organization(db)
     for tile in ("tile-1", tile_id, "tile-2"):
         watchpoint(db, owner, time_window_end=PASSED, tile_id=tile)
@@ -177,7 +177,7 @@ def test_a_run_goes_on_in_a_continuation_when_its_budget_ends(
     stage: Stage, db: psycopg.Connection, queue: AwsStandIn
 ) -> None:
     many(db, 250)
-    first = stage.run("archive_watchpoints", seconds=10.0)  # no more than the margin: no time for a page
+    first = stage.run("archive_watchpoints", seconds=10.0)  # only the margin: no time for a page
     assert (first["items"], first["more"]) == (0, True)
     assert [answer["items"] for answer in stage.deliver()] == [250]
     assert len({body["watchpoint_id"] for body in queue.bodies}) == len(archived(db)) == 250

@@ -1,4 +1,4 @@
-"""update_calibration looks through what the workers brought back: what waits, what is wrong, and what leapt."""
+"""update_calibration reviews what the workers brought back: what waits, what is wrong, and what leapt."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SECOND, WEEK = timedelta(seconds=1), timedelta(days=7)
 
 @pytest.fixture
 def run(db: psycopg.Connection, runpod: RunPodStandIn) -> UUID:
-    """That of a week in which the tile `a` is calibrated."""
+    """Make the run of a week in which the tile `a` is calibrated."""
     run = verified_run(db)
     samples(db, run, "a")
     return run
@@ -32,7 +32,7 @@ def review(stage: Stage, **fields: Any) -> dict[str, Any]:
 
 
 def leapt(stage: Stage, weeks: int) -> Any:
-    """What the run so many weeks on says of coefficients that changed too far."""
+    """Return what the run this many weeks later says of coefficients that changed too far."""
     return stage.run(TASK, NOON + weeks * WEEK)["detail"].get("leapt_coefficients")
 
 

@@ -1,4 +1,4 @@
-"""verification looks at the canaries: each that is not as it should be is heard, once a slot."""
+"""verification checks the canaries: each that is wrong is reported, once a slot."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_canary_that_is_not_as_it_should_be_is_counted_and_noted(
     silent, loud = canary(db, expecting(True)), canary(db, expecting(False), is_triggered=True)
     canary(db, expecting(True), is_triggered=True)
     canary(db, expecting(False))
-    canary(db, {"expected_triggered": True})  # no canary
+    canary(db, {"expected_triggered": True})  # not a canary
     answer = stage.run(TASK)
     assert answer["detail"] | {"canaries": 4, "mismatched": 2, "unreadable": 0} == answer["detail"]
     slot = NOON.replace(hour=3).isoformat()

@@ -1,4 +1,4 @@
-"""cleanup_archived_watchpoints: what was archived long ago goes with its notifications; the rest stays as it is."""
+"""cleanup_archived_watchpoints deletes what was archived long ago, with its notifications, and nothing else."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_more_than_a_page_goes_in_one_run_and_the_rest_in_a_continuation(
     stage: Stage, db: psycopg.Connection, organization: UUID
 ) -> None:
     add_many(db, organization, 1200, 4800)
-    assert stage.run(TASK, seconds=10)["more"] is True  # no more than the margin
+    assert stage.run(TASK, seconds=10)["more"] is True  # only the margin
     assert [answer["items"] for answer in stage.deliver()] == [1200]
     assert (set(names(db)), count(db, NOTIFICATIONS)) == ({"active"}, 9600)
 
@@ -94,7 +94,7 @@ def test_one_that_leaves_the_archive_meanwhile_keeps_all_it_has(
     archived(db, organization, "gone", 100 * DAY)
     with psycopg.connect(dsn) as holder:
         holder.execute("UPDATE forecasts.watchpoints SET status = 'active', archived_at = NULL WHERE id = %s", (back,))
-        assert stage.run(TASK)["items"] == 1  # would wait for ever
+        assert stage.run(TASK)["items"] == 1  # would otherwise wait for ever
     assert stage.run(TASK, force=True)["items"] == 0
     assert (names(db), count(db, NOTIFICATIONS)) == (["back"], 1)
 
@@ -130,7 +130,7 @@ def test_a_crash_between_notifications_and_watchpoints_leaves_the_watchpoints_to
 def test_two_runs_at_once_delete_each_once(stage: Stage, db: psycopg.Connection, organization: UUID) -> None:
     add_many(db, organization, 2000, 8000)
     answers = two_at_once(stage, TASK, NOON - DAY, NOON)
-    third = stage.run(TASK, NOON + DAY)  # what one left to the other while it was at it
+    third = stage.run(TASK, NOON + DAY)  # rows that one left to the other in the meantime
     assert sum(answer["items"] for answer in [*answers, third]) == 2000
     assert (set(names(db)), count(db, NOTIFICATIONS)) == ({"active"}, 16_000)
 

@@ -1,4 +1,4 @@
-"""cleanup_expired_invites: who was invited and never came is forgotten, to the second, and nobody else."""
+"""cleanup_expired_invites deletes expired invites, exact to the second, and nothing else."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_an_invite_that_is_being_accepted_is_left(stage: Stage, dsn: str, db: ps
     invite(db, "late", NOON - DAY)
     with psycopg.connect(dsn) as accepting:
         accepting.execute("UPDATE forecasts.invites SET accepted_at = %s", (NOON,))
-        assert stage.run(TASK)["items"] == 0  # would wait for ever
+        assert stage.run(TASK)["items"] == 0  # would otherwise wait for ever
     assert stage.run(TASK, force=True)["items"] == 0
     assert invited(db) == ["late"]
 

@@ -1,4 +1,4 @@
-"""cleanup_idempotency_keys: what has expired goes, nothing else does, and nobody waits."""
+"""cleanup_idempotency_keys deletes expired keys and nothing else, and makes no one wait."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def add_key(db: psycopg.Connection, key: str, expires_at: datetime | str) -> Non
 
 
 def add_many(db: psycopg.Connection, number: int, expires_at: datetime = NOON - DAY, name: str = "old") -> None:
-    """More than a batch: these go page by page."""
+    """Add more than a batch: these go page by page."""
     db.execute(
         "INSERT INTO forecasts.idempotency_keys (key, response, created_at, expires_at) "
         "SELECT %s || '-' || n, jsonb_build_object('text', repeat('x', 300)), %s, %s FROM generate_series(1, %s) AS n",
@@ -83,7 +83,7 @@ def test_a_key_that_somebody_holds_is_left_and_not_waited_for(
     add_key(db, "held", NOON - DAY / 2)
     with psycopg.connect(dsn) as holder:
         holder.execute("UPDATE forecasts.idempotency_keys SET expires_at = %s WHERE key = 'held'", (NOON + DAY,))
-        assert stage.run(TASK)["items"] == many  # would wait for ever
+        assert stage.run(TASK)["items"] == many  # would otherwise wait for ever
         assert keys(db) == ["held"]
     assert stage.run(TASK, force=True)["items"] == 0  # it was renewed
     assert keys(db) == ["held"]
@@ -100,7 +100,7 @@ def test_two_runs_at_once_delete_each_key_once(stage: Stage, db: psycopg.Connect
 
 def test_a_run_without_time_leaves_the_rest_to_a_continuation(stage: Stage, db: psycopg.Connection) -> None:
     add_many(db, 6000)
-    first = stage.run(TASK, seconds=10)  # no more than the margin
+    first = stage.run(TASK, seconds=10)  # only the margin
     assert (first["items"], first["more"]) == (0, True)
     assert [answer["items"] for answer in stage.deliver()] == [6000]
 

@@ -1,4 +1,4 @@
-"""cleanup_notifications: old ones go with their deliveries, in batches, and nothing else does."""
+"""cleanup_notifications deletes old ones with their deliveries, in batches, and nothing else."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_with_nothing_old_nothing_happens(stage: Stage, db: psycopg.Connection) 
 
 def test_many_go_in_batches_and_the_rest_in_a_continuation(stage: Stage, db: psycopg.Connection) -> None:
     add_many(db, 2500, 10_000)
-    assert stage.run(TASK, seconds=10)["more"] is True  # no more than the margin
+    assert stage.run(TASK, seconds=10)["more"] is True  # only the margin
     assert [answer["items"] for answer in stage.deliver()] == [2500]
     assert (count(db, NOTIFICATIONS), count(db, DELIVERIES)) == (10_000, 20_000)
 

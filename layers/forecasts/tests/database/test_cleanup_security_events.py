@@ -1,4 +1,4 @@
-"""cleanup_security_events: what is older than its retention goes, and nothing else does."""
+"""cleanup_security_events deletes what is older than its retention, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""cleanup_soft_deletes: an organisation goes for good with all its own, leaves a trace, and takes no other along."""
+"""cleanup_soft_deletes deletes an organisation for good with all its rows, leaves a trace, and affects no other."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def organizations(db: psycopg.Connection) -> list[str]:
 
 
 def furnished(db: psycopg.Connection, name: str, times: int = 1, **columns: Any) -> UUID:
-    """An organisation with so many of everything that an organisation may have."""
+    """Add an organisation with this many of everything that an organisation may have."""
     made = rows.organization(db, name=name, **columns)
     statement = """
         WITH n AS MATERIALIZED (SELECT generate_series(1, %(times)s) AS n), w AS (
@@ -137,7 +137,7 @@ def test_a_continuation_has_what_the_run_before_it_left_of_the_fifty(
 
 def test_an_organisation_too_large_for_one_run_goes_on_in_a_continuation(stage: Stage, db: psycopg.Connection) -> None:
     furnished(db, "gone", times=2500, deleted_at=LONG_AGO)
-    assert stage.run(TASK, seconds=10)["more"] is True  # no more than the margin
+    assert stage.run(TASK, seconds=10)["more"] is True  # only the margin
     assert organizations(db) == ["gone"]
     assert [answer["items"] for answer in stage.deliver()] == [1]
     assert left(db) == {0}
@@ -214,7 +214,7 @@ def test_two_runs_at_once_delete_each_once(stage: Stage, db: psycopg.Connection)
         furnished(db, f"{number}", times=300, deleted_at=LONG_AGO - 10 * DAY)
     answers = two_at_once(stage, TASK, NOON - DAY, NOON)
     assert [answer["status"] for answer in answers] == ["succeeded"] * 2
-    third = stage.run(TASK, NOON + DAY)  # what one left to the other while it was at it
+    third = stage.run(TASK, NOON + DAY)  # rows that one left to the other in the meantime
     assert sum(answer["items"] for answer in [*answers, third]) == 8
     assert (left(db), len(purged(db)), len(set(purged(db)))) == ({0}, 8, 8)
 

@@ -1,4 +1,4 @@
-"""enforce_payment_failure and enforce_overage: what is paused after the days of grace, and that nobody resumes it."""
+"""enforce_payment_failure and enforce_overage pause watchpoints after the days of grace, and nothing resumes them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ both = pytest.mark.parametrize(("task", "column", "grace", "reason"), [PAYMENT, 
 
 @pytest.fixture(autouse=True)
 def _no_room(db: psycopg.Connection) -> None:
-    """A plan without any watchpoints, so that all that an organisation has is beyond it."""
+    """Make a plan without any watchpoints, so that all that an organisation has is beyond it."""
     plan(db, "none", watchpoints=0)
     plan(db, "three", watchpoints=3)
 
@@ -38,7 +38,7 @@ def audited(db: psycopg.Connection) -> list[dict[str, Any]]:
 
 
 def watchpoints(db: psycopg.Connection, owner: UUID, number: int) -> list[UUID]:
-    """From the oldest to the newest."""
+    """Add watchpoints, from the oldest to the newest."""
     return [watchpoint(db, owner, created_at=THEN + n * DAY) for n in range(number)]
 
 
@@ -146,7 +146,7 @@ def test_two_runs_at_once_pause_and_note_each_watchpoint_once(
 def test_a_row_that_fails_fails_its_batch_whole(
     stage: Stage, db: psycopg.Connection, task: str, column: str, grace: timedelta, reason: str
 ) -> None:
-    """No watchpoint is paused without its record: what can't be noted is not done."""
+    """No watchpoint is paused without its record: if the record can't be written, nothing is paused."""
     one = watchpoint(db, organization(db, plan="none", **{column: NOON - 2 * grace}))
     db.execute("ALTER TABLE forecasts.audit_logs ADD CONSTRAINT trouble CHECK (action <> 'watchpoint.paused')")
     with pytest.raises(psycopg.errors.CheckViolation):

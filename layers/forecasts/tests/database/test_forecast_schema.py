@@ -1,4 +1,4 @@
-"""The pack's schema."""
+"""The pack's poll_data replaces the stand-in of the engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The poller: what upstream has becomes runs, each triggered once, whatever goes wrong in between."""
+"""The poller makes runs of what upstream has, each triggered once, whatever goes wrong in between."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ SIX = NOON - 6 * HOUR
 
 
 class Crash(BaseException):
-    """The process is gone: nothing of ours runs after it."""
+    """The process is gone: none of our code runs after it."""
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """A poller among its surroundings."""
+    """Run a poller among its surroundings."""
 
     stage: Stage
     db: psycopg.Connection
@@ -55,13 +55,13 @@ class World:
         return self.bucket.files
 
     def poll(self, at: datetime = NOON, *, seconds: float = 60, **event: Any) -> dict[str, Any]:
-        """One poll by hand."""
+        """Poll once by hand."""
         answer = self.stage.app.poll(event, Stage.invocation(at, seconds))
         assert answer["status"] == "succeeded"
         return answer
 
     def crash_at(self, name: str) -> None:
-        """A poll whose process dies where that is called; its lease has run out."""
+        """Poll in a process that dies where that is called; its lease has expired."""
         with self.monkeypatch.context() as broken:
             broken.setattr(name, crash)
             with pytest.raises(Crash):
@@ -634,7 +634,7 @@ def crash(*_: object, **__: object) -> None:
 
 
 def age(db: psycopg.Connection, by: timedelta) -> None:
-    """As so much later."""
+    """Make runs older by this much."""
     db.execute(
         "UPDATE forecasts.forecast_runs "
         "SET started_at = clock_timestamp() - %(by)s, triggered_at = triggered_at - %(by)s",
@@ -643,8 +643,8 @@ def age(db: psycopg.Connection, by: timedelta) -> None:
 
 
 def together(world: World, events: Sequence[dict[str, Any]]) -> None:
-    """Each event by a poller of its own, in slots of their own, at once."""
-    # The task forbids overlap; here its own guard is to be seen, so each poller has no other before it.
+    """Run each event by a poller of its own, in slots of their own, at once."""
+    # The task forbids overlap; here its own guard is tested, so no other poller is before any of them.
     contexts = [context_of(world.stage.another(), "poll_data", NOON, Params(**event)) for event in events]
     answers = at_once(*(partial(poll_data, context) for context in contexts))
     assert [answer for answer in answers if isinstance(answer, Exception)] == []

@@ -1,4 +1,4 @@
-"""Forecast runs that take too long: each gets the end that RunPod's answer calls for, once."""
+"""Each forecast run that takes too long gets the end that RunPod's answer calls for, once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COLUMNS = "status, failure_reason, external_id, retry_count"
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """The reconciling among its surroundings."""
+    """Run the reconciling among its surroundings."""
 
     stage: Stage
     db: psycopg.Connection
@@ -42,7 +42,7 @@ class World:
         return answer
 
     def run(self, state: str | None = "IN_PROGRESS", *, age: timedelta = 4 * HOUR, **columns: Any) -> UUID:
-        """A run that began so long before noon; the state is its job's at RunPod, None for one that has no job."""
+        """Add a run that began this long before noon; the state is its job's at RunPod, None for one without a job."""
         error = columns.pop("error", None)
         if state is not None:
             columns["external_id"] = self.runpod.add(state, error=error)
@@ -62,7 +62,7 @@ class World:
 
     @property
     def taken(self) -> int:
-        """How many runs RunPod was asked for."""
+        """Count the runs that RunPod was asked for."""
         return sum(given is not None for given in self.runpod.inputs)
 
 
@@ -72,7 +72,7 @@ def world(stage: Stage, db: psycopg.Connection, runpod: RunPodStandIn, monkeypat
     return World(stage, db, runpod, monkeypatch)
 
 
-# ---- What becomes of a run.
+# ---- The end of a run.
 
 
 @pytest.mark.parametrize("state", ["IN_QUEUE", "IN_PROGRESS", "RUNNING", "A_NEW_ONE"])
@@ -350,7 +350,7 @@ def test_a_worker_that_completes_its_run_while_it_is_asked_about_keeps_its_word(
     [
         "external_id = 'the retry''s', triggered_at = now()",
         "external_id = NULL, triggered_at = now()",
-        "failure_reason = 'Timeout'",  # and about to say so: it was this other who cancelled the job
+        "failure_reason = 'Timeout'",  # and about to fail it: this other one cancelled the job
         "status = 'failed', failure_reason = 'Timeout'",
     ],
 )
@@ -427,7 +427,7 @@ def test_a_job_that_a_poll_of_a_past_slot_triggered_just_now_is_not_taken_for_hu
 
 
 def together(world: World, times: int) -> dict[str, int]:
-    """So many reconcilings at once, without the engine's guard; what they say that they did, added up."""
+    """Run this many reconcilings at once, without the engine's guard, and add up what they report."""
     contexts = [context_of(world.stage.another(), "reconcile_forecasts", NOON) for _ in range(times)]
     counts = [done.detail or {} for done in at_once(*(partial(reconcile_forecasts, context) for context in contexts))]
     names = {name for count in counts for name in count} - {"overtaken"}

@@ -1,4 +1,4 @@
-"""requeue_deferred: what quiet hours held back goes out once they have ended, and not into the next ones."""
+"""requeue_deferred sends what quiet hours held back once they have ended, and not into the next ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUARTER, SECOND = timedelta(minutes=15), timedelta(seconds=1)
 
 
 def deferred(db: psycopg.Connection, until: datetime = NOON - QUARTER, payload: Any = None, **of: Any) -> UUID:
-    """A delivery that waits until then, of an organisation that is as `of` says."""
+    """Add a delivery that waits until then, for an organisation with the columns `of`."""
     told = notification(db, organization(db, **of), payload={"text": "rain"} if payload is None else payload)
     return delivery(db, told, status="deferred", next_retry_at=until)
 
@@ -194,7 +194,7 @@ def test_a_past_run_sends_what_was_due_then(stage: Stage, db: psycopg.Connection
 def test_a_late_run_sends_nothing_into_the_next_quiet_hours(
     stage: Stage, db: psycopg.Connection, queue: AwsStandIn, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The archiver was away all day: at 23:30 in Berlin the quiet hours that ended at seven have begun anew."""
+    """The archiver was away all day: at 23:30 in Berlin the quiet hours that ended at seven have begun again."""
     wishes = {"quiet_hours": {"start": "22:00", "end": "07:00"}}
     berlin = deferred(
         db, datetime(2026, 3, 10, 6, tzinfo=UTC), timezone="Europe/Berlin", notification_preferences=wishes

@@ -1,4 +1,4 @@
-"""The safety share: a cleanup that would delete too much of its table deletes nothing, until an operator says so."""
+"""A cleanup that would delete too much of its table deletes nothing, until an operator allows it."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def add_notification(db: psycopg.Connection, organization: UUID, old: bool) -> N
 
 @dataclass(frozen=True, slots=True)
 class Cleanup:
-    """A task, the table it cleans, and how that gets a row."""
+    """Name a task and the table it cleans, and how to add a row to it."""
 
     task: str
     table: str
     add: Callable[[psycopg.Connection, UUID, bool], object]
 
     def fill(self, db: psycopg.Connection, *, old: int, of: int) -> None:
-        """Rows of which so many are old; the organisation that they need counts where organisations are counted."""
+        """Add `of` rows, `old` of them old; the organisation that they need counts among organisations."""
         organization = rows.organization(db)
         for number in range(of - count(db, self.table)):
             self.add(db, organization, number < old)
@@ -121,7 +121,7 @@ def test_the_share_and_the_few_are_settings(
 def test_what_counts_is_what_a_run_would_delete_not_what_is_due(
     stage: Stage, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A backlog is worked off at so many a run."""
+    """A backlog is worked off at a fixed number a run."""
     monkeypatch.setenv("FORECASTS_CLEANUP_BATCH", "12")
     ORGANIZATIONS.fill(db, old=30, of=60)
     assert stage.run("cleanup_soft_deletes")["items"] == 12

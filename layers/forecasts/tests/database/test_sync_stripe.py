@@ -1,4 +1,4 @@
-"""sync_stripe: ours is as Stripe's, one organisation's trouble is its own, and nobody gets two customers."""
+"""sync_stripe makes our state Stripe's; one organisation's failure is its own, and none gets two customers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def plans(db: psycopg.Connection) -> None:
 def subscriber(
     db: psycopg.Connection, stripe: StripeStandIn, status: str = "active", price: Any = "price_pro", **columns: Any
 ) -> UUID:
-    """An organisation that is as its subscription says, but for the columns that a test names."""
+    """Add an organisation that matches its subscription, but for the columns that a test names."""
     customer = stripe.account.add_customer()
     stripe.account.add_subscription(customer, status, price)
     ours = {"plan": "pro", "subscription_status": status, "stripe_customer_id": customer}
@@ -89,7 +89,7 @@ def metric(capsys: pytest.CaptureFixture[str], name: str) -> Any:
 
 
 def asked(stripe: StripeStandIn, path: str = "/v1/subscriptions") -> list[str]:
-    """The customers asked for, in order."""
+    """Return the customers asked for, in order."""
     return [params.get("customer", "") for _, asked, params in stripe.requests if asked == path]
 
 
@@ -344,7 +344,7 @@ def test_two_runs_at_once_make_one_customer_and_one_audit_row(
 
 
 def overlapping(stage: Stage) -> Stage:
-    """Without the guard that lets one slot at a time work: the effects must hold by themselves."""
+    """Remove the guard that lets one slot at a time work: the effects must hold by themselves."""
     tasks = [replace(task, overlap=Overlap.ALLOW) for task in stage.app.resources.tasks]
     stage.app = replace(stage.app, resources=replace(stage.app.resources, tasks=TaskRegistry(tasks)))
     return stage

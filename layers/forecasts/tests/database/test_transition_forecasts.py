@@ -1,4 +1,4 @@
-"""transition_forecasts: a run is `deleted` when nothing is left of its data, and no other run's data goes with it."""
+"""A run is marked `deleted` when nothing is left of its data, and no other run's data goes with it."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_keys_of_any_characters_go(stage: Stage, aws: Aws, db: psycopg.Connectio
 
 
 def test_a_run_that_has_no_objects_is_marked(stage: Stage, aws: Aws, db: psycopg.Connection) -> None:
-    """As after a crash between the last object and the mark."""
+    """A crash between the last object and the mark leaves such a run."""
     run = complete(db, "runs/1/")
     assert stage.run(TASK)["items"] == 1
     assert status(db, run) == "deleted"
@@ -254,7 +254,7 @@ def test_s3_failing_for_the_only_run_fails_ours(stage: Stage, aws: Aws, db: psyc
 def test_a_crash_between_the_objects_and_the_mark_loses_nothing(
     stage: Stage, aws: Aws, db: psycopg.Connection, front: S3Front
 ) -> None:
-    """S3 has deleted, and its answer is lost each time; the next run finds nothing left, and marks."""
+    """S3 has deleted, and its answer is lost each time; the next run finds nothing left, and marks the run."""
     run = complete(db, "runs/1/")
     put(aws, "runs/1/a")
     front.faults.add(Fault(matching="POST", lost=True))
@@ -283,7 +283,7 @@ def test_what_is_written_into_a_folder_while_it_is_emptied_goes_too(
 
 def test_a_run_without_time_leaves_the_rest_to_a_continuation(stage: Stage, aws: Aws, db: psycopg.Connection) -> None:
     complete(db, "runs/1/")
-    assert stage.run(TASK, seconds=10)["more"] is True  # no more than the margin
+    assert stage.run(TASK, seconds=10)["more"] is True  # only the margin
     assert [answer["items"] for answer in stage.deliver()] == [1]
 
 

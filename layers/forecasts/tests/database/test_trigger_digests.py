@@ -1,4 +1,4 @@
-"""trigger_digests: whose digest is due gets one, and the next is planned by the organisation's own calendar."""
+"""trigger_digests sends due digests, and plans the next by the organisation's own calendar."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def daily(clock: str = "08:00", **more: Any) -> dict[str, Any]:
 
 
 def due(db: psycopg.Connection, at: datetime | None = NOON - HOUR, wishes: Any = None, **columns: Any) -> UUID:
-    """An organisation whose digest is due then."""
+    """Add an organisation whose digest is due then."""
     wishes = daily() if wishes is None else wishes
     return organization(db, next_digest_at=at, notification_preferences=wishes, **columns)
 
@@ -97,10 +97,10 @@ def test_three_days_of_missed_digests_become_one(stage: Stage, db: psycopg.Conne
 @pytest.mark.parametrize(
     ("zone", "now", "following"),
     [
-        # New York springs forward on the 8th of March, at 2:00; falls back on the 1st of November.
+        # New York changes on the 8th of March at 2:00, and back on the 1st of November.
         ("America/New_York", "2026-03-07T13:00+00:00", "2026-03-08T12:00+00:00"),
         ("America/New_York", "2026-10-31T12:00+00:00", "2026-11-01T13:00+00:00"),
-        # Berlin on the 29th of March and the 25th of October.
+        # Berlin changes on the 29th of March and back on the 25th of October.
         ("Europe/Berlin", "2026-03-28T07:00+00:00", "2026-03-29T06:00+00:00"),
         ("Europe/Berlin", "2026-10-24T06:00+00:00", "2026-10-25T07:00+00:00"),
     ],
@@ -165,7 +165,7 @@ def test_a_switched_off_digest_without_a_readable_time_is_looked_at_a_day_later(
     "columns",
     [
         {"timezone": "Mars/Olympus"},
-        {"timezone": "America"},  # a folder
+        {"timezone": "America"},  # a folder of the time zone database
         {"timezone": "../etc/passwd"},
         {"timezone": ""},
         {"wishes": {}},
@@ -222,7 +222,7 @@ def test_a_queue_that_refuses_leaves_all_due_for_the_next_run(
     queue.takes = None
     assert stage.run("trigger_digests", NOON + HOUR)["items"] == 25
     told = {(body["organization_id"], body["due_at"]) for body in queue.bodies}
-    assert len(told) == 25  # what went out twice names the same digest
+    assert len(told) == 25  # a digest that was sent twice is still the same digest
 
 
 def test_a_crash_after_the_messages_and_before_the_commit_asks_again(

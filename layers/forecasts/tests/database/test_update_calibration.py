@@ -1,4 +1,4 @@
-"""update_calibration: RunPod is asked once a week to calibrate the tiles that enough is known of, and never twice."""
+"""update_calibration asks RunPod once a week to calibrate the tiles with enough samples, and never twice."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ TASK = "update_calibration"
 REQUESTS = "forecasts.calibration_requests"
 DAY, SECOND = timedelta(days=1), timedelta(seconds=1)
 WEEK, PERIOD = 7 * DAY, 30 * DAY
-SLOT = datetime(2026, 3, 9, 4, 30, tzinfo=UTC)  # NOON is the day after
+SLOT = datetime(2026, 3, 9, 4, 30, tzinfo=UTC)  # the day before NOON
 
 
 @pytest.fixture(autouse=True)
 def quick(runpod: RunPodStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
-    """RunPod's stand-in for each test, and no waiting for it."""
+    """Start RunPod's stand-in for each test, without waits."""
     monkeypatch.setattr("forecasts.runs.runpod.FIRST_BACKOFF", 0.01)
 
 
@@ -236,7 +236,7 @@ def crash(*_: object) -> None:
 def test_two_workers_in_one_slot_ask_once(
     stage: Stage, db: psycopg.Connection, runpod: RunPodStandIn, run: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without the slot's lease, as when it has run out. They meet when both have found nothing asked for yet."""
+    """Test without the slot's lease, as when it has expired: both find that nothing was asked for yet."""
     samples(db, run, "a")
     gate, items = Barrier(2, timeout=30), list[int]()
 

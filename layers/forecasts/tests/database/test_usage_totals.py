@@ -1,4 +1,4 @@
-"""Nothing counted is ever lost or counted twice, with traffic on connections of its own while usage is filed."""
+"""Nothing counted is ever lost or counted twice, with traffic on other connections while usage is filed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FIRST = datetime(2026, 3, 1, tzinfo=UTC)
 DAYS, CALLERS, TRANSACTIONS = 12, 4, 150
 Row = tuple[UUID, str]
 
-# What the API does with an organisation that calls after the end of its period, one row at a time.
+# The API resets an organisation that calls after the end of its period so, one row at a time.
 RESET_BY_THE_API = """
 WITH ended AS (
     SELECT * FROM forecasts.rate_limits
@@ -74,7 +74,7 @@ def test_what_comes_in_is_what_is_filed_and_what_is_still_counting(
 
 
 def _count(connection: psycopg.Connection, chance: random.Random, rows: list[Row], counted: Counter[Row]) -> None:
-    """A transaction that counts a few calls, in the order of the rows as the API's does, and may not come to pass."""
+    """Count a few calls in one transaction, in the order of the rows as the API does; it may be rolled back."""
     chosen = sorted(chance.sample(rows, chance.choice([1, 1, 1, 2, 3])))
     for row in chosen:
         connection.execute(

@@ -1,4 +1,4 @@
-"""verification: each run of the day is compared with what was observed, once."""
+"""verification has each run of the day compared with observations, once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DAY, HOUR, SECOND = timedelta(days=1), timedelta(hours=1), timedelta(seconds=1)
 
 @pytest.fixture(autouse=True)
 def source(aws: Aws, runpod: RunPodStandIn, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Front]:
-    """The bucket of observations, which anybody may read; it is the archive's, since no test here needs that."""
+    """Serve the public bucket of observations; it is the archive's, since no test here needs that."""
     aws.s3.put_bucket_acl(Bucket=aws.archive_bucket, ACL="public-read")
     with S3Front(aws.endpoint) as front:
         monkeypatch.setenv("FORECASTS_S3_ENDPOINT_URL", front.url)
@@ -41,7 +41,7 @@ def source(aws: Aws, runpod: RunPodStandIn, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def observe(aws: Aws, since: datetime = NOON - 3 * DAY, until: datetime = NOON, body: bytes = b"rain") -> None:
-    """A file for each full hour of the time."""
+    """Add a file for each full hour of the period."""
     hour = since.replace(minute=0, second=0, microsecond=0)
     while hour <= until:
         key = f"CONUS/Rain/{hour:%Y%m%d}/Rain-{hour:%H}"
@@ -59,7 +59,7 @@ def complete(db: psycopg.Connection, age: timedelta, **columns: Any) -> UUID:
 
 
 def asked(runpod: RunPodStandIn) -> list[str | None]:
-    """The runs that RunPod was asked to verify."""
+    """Return the runs that RunPod was asked to verify."""
     return [InferencePayload.model_validate(given).forecast_run_id for given in runpod.inputs]
 
 
@@ -457,7 +457,7 @@ def test_a_run_without_time_leaves_the_rest_to_a_continuation(
     observe(aws)
     run = complete(db, 30 * HOUR)
     canary(db, expecting(True))
-    assert stage.run(TASK, seconds=10)["more"] is True  # no more than the margin
+    assert stage.run(TASK, seconds=10)["more"] is True  # only the margin
     assert mismatches(db) == []
     assert [answer["items"] for answer in stage.deliver()] == [1]
     assert (asked(runpod), len(mismatches(db))) == ([str(run)], 1)

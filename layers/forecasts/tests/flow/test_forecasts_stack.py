@@ -1,4 +1,4 @@
-"""The deployment with the pack forecasts, as the laptop brings it up: a story told, every rule and event run."""
+"""The laptop brings up the deployment with the pack forecasts: a story loaded, every rule fired, every event run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from signalbox_laptop.up import StackOptions, down, up
 from tests.support.events import EVENTS, function_of
 from tests.support.laptop import control, quiet
 
-# The demo's instant, for which the story is told.
+# The demo's instant, which the story is made for.
 AT = datetime(2026, 1, 5, 2, 30, tzinfo=UTC)
 REGISTRY = registry_of(["forecasts"])
 PACKS_TASKS = sorted(set(REGISTRY.names()) - set(registry_of([]).names()) | {"poll_data"})
@@ -29,7 +29,7 @@ PACKS_TASKS = sorted(set(REGISTRY.names()) - set(registry_of([]).names()) | {"po
 
 @dataclass(frozen=True)
 class Told:
-    """A stack after the night of the story."""
+    """Describe a stack after the night of the story."""
 
     state: StackState
     fired: list[dict[str, Any]]
@@ -76,7 +76,7 @@ def jobs(state: StackState) -> dict[str, Any]:
 
 
 def asked(state: StackState, task_type: str) -> list[Any]:
-    """What RunPod was asked to compute."""
+    """Return what RunPod was asked to compute."""
     inputs = (job["input"] for job in jobs(state).values())
     return [given for given in inputs if given and given["task_type"] == task_type]
 

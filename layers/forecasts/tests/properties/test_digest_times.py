@@ -1,4 +1,4 @@
-"""Digests by every calendar that there is: one a day, at the time asked for, whatever the clocks do."""
+"""Every calendar gets one digest a day, at the time asked for, whatever the clocks do."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from forecasts.digests.preferences import DigestWish
 
 DAY, HOUR, MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
 START, END = datetime(2026, 1, 1, tzinfo=UTC), datetime(2028, 1, 1, tzinfo=UTC)
-# 'localtime' is whatever the machine is set to.
+# 'localtime' is the machine's own setting.
 ZONES = sorted(available_timezones() - {"localtime"})
 clocks = st.times().map(lambda moment: moment.replace(second=0, microsecond=0))
-# Some years that clocks were changed in other ways, too: at midnight, by half an hour, by a day.
+# In some of these years clocks changed in other ways, too: at midnight, by half an hour, by a day.
 instants = st.integers(
     int(datetime(1975, 1, 1, tzinfo=UTC).timestamp()), int(datetime(2036, 1, 1, tzinfo=UTC).timestamp())
 ).map(lambda seconds: datetime.fromtimestamp(seconds, UTC))
@@ -30,7 +30,7 @@ def daily(clock: time) -> DigestWish:
 
 
 def digests(wish: DigestWish, zone: ZoneInfo, since: datetime, until: datetime) -> Iterator[datetime]:
-    """Each digest, planned from the one before, as the task does it."""
+    """Yield each digest, planned from the one before, as the task does it."""
     due = next_digest(wish, zone, since)
     while due is not None and due < until:
         yield due
@@ -38,7 +38,7 @@ def digests(wish: DigestWish, zone: ZoneInfo, since: datetime, until: datetime) 
 
 
 def changes(zone: ZoneInfo, since: datetime, until: datetime) -> Iterator[tuple[datetime, timedelta]]:
-    """When the zone's clocks change, to the minute, and by how much."""
+    """Yield when the zone's clocks change, to the minute, and by how much."""
     moment, step = since, 6 * HOUR
     while moment < until:
         before, after = offset(zone, moment), offset(zone, moment + step)
@@ -58,13 +58,13 @@ def offset(zone: ZoneInfo, moment: datetime) -> timedelta:
 
 
 def is_skipped(day: date, clock: time, zone: ZoneInfo) -> bool:
-    """Does no clock read this on that day?"""
+    """Say whether no clock reads this on that day."""
     wall = datetime.combine(day, clock, zone)
     return wall.astimezone(UTC).astimezone(zone).replace(tzinfo=None) != wall.replace(tzinfo=None)
 
 
 def check(due: datetime, day: date, clock: time, zone: ZoneInfo) -> None:
-    """The digest of that day comes at its time: the first of two, or moved by the gap that it falls into."""
+    """Check that the day's digest comes at its time: the first of two, or moved by the gap that it falls into."""
     local = due.astimezone(zone)
     if not is_skipped(day, clock, zone):
         assert (local.date(), local.time(), local.fold) == (day, clock, 0)
@@ -119,7 +119,7 @@ def test_a_weekly_digest_is_the_daily_one_of_its_weekday(name: str, clock: time,
     due = next_digest(weekly, zone, after)
     assert due is not None
     assert after < due <= after + 8 * DAY + HOUR
-    # Where its time is skipped near midnight it may come on the next day.
+    # If its time is skipped near midnight it may come on the next day.
     local = due.astimezone(zone)
     assert weekday in (local.weekday(), (local - DAY).weekday())
     assert due in list(digests(daily(clock), zone, after, due + MINUTE))

@@ -1,4 +1,4 @@
-"""Nowcast matching, held to a model that looks at every pair anew after each one it takes."""
+"""Nowcast matching agrees with a model that looks at every pair again after each one it takes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from forecasts.sources.nowcast import Pair, match
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
-# A narrow range and a coarse grain, so that ties, doubles and competition are frequent.
+# Use a narrow range and coarse steps, so that ties, doubles and competition are frequent.
 instants = st.sets(st.integers(0, 40).map(lambda n: NOON + timedelta(seconds=30 * n)), max_size=12)
 tolerances = st.integers(0, 12).map(lambda n: timedelta(seconds=30 * n))
 

@@ -1,4 +1,4 @@
-"""When quiet hours end, in every zone and across every change of its clocks."""
+"""Quiet hours end at the right time in every zone and across every change of its clocks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ instants = st.integers(
 
 
 def is_quiet(start: time, end: time, zone: ZoneInfo, moment: datetime) -> bool:
-    """By what the clock on the wall reads."""
+    """Judge by what the local clock reads."""
     clock = moment.astimezone(zone).time()
     return start <= clock < end if start <= end else not end <= clock < start
 

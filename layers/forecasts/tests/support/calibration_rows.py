@@ -1,4 +1,4 @@
-"""Factories of what calibration reads and brings back. Coefficients are JSON text, as they are compared as written."""
+"""Make what calibration reads and brings back. Coefficients are JSON text, as they are compared as written."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def samples(
 
 
 def coefficients(db: psycopg.Connection, tile_id: str, text: str = '{"gain": 1}') -> None:
-    """Those that a tile has from now on."""
+    """Set the coefficients of a tile."""
     db.execute(
         "INSERT INTO forecasts.calibration_coefficients (tile_id, coefficients) VALUES (%s, %s::jsonb) "
         "ON CONFLICT (tile_id) DO UPDATE SET coefficients = excluded.coefficients, updated_at = clock_timestamp()",
@@ -48,7 +48,7 @@ def candidate(
     created_at: datetime = NOON,
     reviewed: bool = False,
 ) -> str:
-    """Reviewed: just now, by the clock, as people do."""
+    """Add a candidate; `reviewed` means just now, by the clock, as people do."""
     row = db.execute(
         "INSERT INTO forecasts.calibration_candidates (tile_id, proposed, violation_reason, created_at, reviewed_at) "
         "VALUES (%s, %s::jsonb, %s, %s, CASE WHEN %s THEN clock_timestamp() END) RETURNING id::text",

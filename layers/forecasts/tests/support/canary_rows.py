@@ -1,4 +1,4 @@
-"""Canaries, what they expect, and what was noted of those that are not as they should be."""
+"""Make canaries and what they expect, and read what was noted of those that are wrong."""
 
 from __future__ import annotations
 

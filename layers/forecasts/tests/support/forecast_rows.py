@@ -1,4 +1,4 @@
-"""Factories of the platform's rows: legal ones only, with what a test does not name filled in."""
+"""Make the platform's rows: only legal ones, with what a test does not name filled in."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def forecast_run(db: psycopg.Connection, run_timestamp: datetime, **columns: Any
 
 
 def insert(db: psycopg.Connection, table: str, columns: dict[str, Any]) -> UUID:
-    """One row of the pack's schema; answers its id."""
+    """Insert one row of the pack's schema; return its id."""
     values = {name: Jsonb(value) if isinstance(value, dict | list) else value for name, value in columns.items()}
     statement = sql.SQL("INSERT INTO forecasts.{} ({}) VALUES ({}) RETURNING id").format(
         sql.Identifier(table),

@@ -1,6 +1,6 @@
-"""Upstream's files as two kinds of mirror show them, each call counted: a bucket's listings, and index pages.
+"""Serve upstream's files as two kinds of mirror, each call counted: a bucket's listings, and index pages.
 
-Only names and sizes: what a poll looks at. Buckets in AWS's stand-in serve the same purpose, and take a call a file.
+They have only names and sizes, which a poll looks at. Buckets in AWS's stand-in would do, but cost a call per file.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from forecasts.sources.gfs import HOURS
 from signalbox.testing.stand_in import Request, Response, StandIn
 
 PAGE = 1000
-CHANNELS = range(1, 17)  # of GOES, a file each
+CHANNELS = range(1, 17)  # for GOES, a file each
 XML = [("Content-Type", "application/xml")]
 
 
 class Files:
-    """What lies upstream: sizes by key."""
+    """List what lies upstream: sizes by key."""
 
     def __init__(self) -> None:
         self.sizes: dict[str, int] = {}
 
     def add_cycle(self, cycle: datetime, *, without: Iterable[str] = (), empty: Iterable[str] = ()) -> None:
-        """A cycle of GFS; `without` and `empty` name the ends of keys."""
+        """Add a cycle of GFS; `without` and `empty` name the ends of keys."""
         for hour in HOURS:
             for end in (f"f{hour:03}", f"f{hour:03}.idx"):
                 key = f"gfs.{cycle:%Y%m%d}/{cycle:%H}/atmos/gfs.t{cycle:%H}z.pgrb2.0p25.{end}"
@@ -50,7 +50,7 @@ class Files:
 
 
 class _MirrorServer(StandIn):
-    """Owns a server; `failing` answers with that status, `garbled` with something that is no listing."""
+    """Own a server; `failing` answers with that status, `garbled` with something that is no listing."""
 
     def __init__(self, files: Files) -> None:
         self.files = files
@@ -73,7 +73,7 @@ class _MirrorServer(StandIn):
 
 
 class BucketListing(_MirrorServer):
-    """Speaks ListObjectsV2, a thousand keys a page. `still`: its files in order, once there are very many."""
+    """Serve ListObjectsV2, a thousand keys a page. `still` has its files in order, once there are very many."""
 
     still: list[str] | None = None
 
@@ -110,7 +110,7 @@ class BucketListing(_MirrorServer):
 
 
 class IndexPages(_MirrorServer):
-    """Shows folders as Apache does; without `sizes`, as Python's own server does."""
+    """Show folders as Apache does; without `sizes`, as Python's own server does."""
 
     sizes = True
 

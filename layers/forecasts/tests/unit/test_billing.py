@@ -1,4 +1,4 @@
-"""What an organisation should have, by all that Stripe says about its customer."""
+"""An organisation's status and plan follow from all that Stripe says about its customer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What calibration brings back: what counts as coefficients, how far they moved, and what we make of a candidate."""
+"""Calibration's results are judged: what counts as coefficients, how far they moved, and our verdict on a candidate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pack's settings: any of them by a variable of its own or in one object, all faults listed together."""
+"""Each setting of the pack has a variable of its own or a field in one object, and all faults are listed together."""
 
 from __future__ import annotations
 

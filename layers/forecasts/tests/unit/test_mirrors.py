@@ -1,4 +1,4 @@
-"""Mirrors over real sockets: what they list, what counts as failure, and what a page of links tells."""
+"""Mirrors are read over real sockets: what they list, what counts as failure, and what a page of links tells."""
 
 from __future__ import annotations
 

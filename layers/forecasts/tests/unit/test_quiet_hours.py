@@ -1,4 +1,4 @@
-"""Quiet hours on the days on which clocks change."""
+"""Quiet hours hold on the days on which clocks change."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def quiet(start: str, end: str) -> dict[str, Any]:
         # The night is an hour shorter, and an hour longer.
         ("Europe/Berlin", "22:00", "07:00", "2026-03-28 22:00:00", "2026-03-29 05:00"),
         ("Europe/Berlin", "22:00", "07:00", "2026-10-24 22:00:00", "2026-10-25 06:00"),
-        # 2:30 comes twice, at 0:30 and 1:30 UTC: over at the first, and quiet once more while the clock reads so.
+        # 2:30 comes twice, at 0:30 and 1:30 UTC: quiet ends at the first, and returns while the clock reads so again.
         ("Europe/Berlin", "22:00", "02:30", "2026-10-24 22:00:00", "2026-10-25 00:30"),
         ("Europe/Berlin", "22:00", "02:30", "2026-10-25 01:10:00", "2026-10-25 01:30"),
         # Half an hour on Lord Howe; a gap at midnight in Cairo; and Samoa's 30th of December 2011, which never came.

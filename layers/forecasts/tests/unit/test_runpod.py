@@ -1,4 +1,4 @@
-"""RunPod's client against its stand-in, over a socket: what is tried again, and what must not be."""
+"""RunPod's client runs against its stand-in, over a socket: what it retries, and what it must not."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def stand_in() -> Iterator[RunPodStandIn]:
 
 
 class Asked:
-    """A client that notes its waits instead of waiting."""
+    """Make a client that notes its waits instead of waiting."""
 
     def __init__(self, url: str, *, key: str = KEY, seconds: float = 100, read_seconds: float = 5) -> None:
         self.waits: list[float] = []

@@ -1,4 +1,4 @@
-"""Keys as NOAA names them: which instant each holds, and which keys are none of the product."""
+"""Keys are read as NOAA names them: which instant each holds, and which keys are none of the product's."""
 
 from __future__ import annotations
 
