@@ -1,4 +1,4 @@
-"""A key of an outside service, as Secrets Manager keeps it: the key itself, or JSON with `api_key` in it."""
+"""Read the key of an outside service from Secrets Manager: the key itself, or JSON with `api_key` in it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from signalbox.errors import SettingsRefused, Unavailable
 
 
 def read_api_key(clients: Clients, name: str) -> str:
-    """Read anew for each run, so that a rotated key needs no deploy. It is never logged."""
+    """Read the key again for each run, so that a rotated key needs no deploy. It is never logged."""
     secret = read_secret(clients, name)
     if secret is None:
         raise Unavailable(f"secret {name} can't be read: there is no such secret, or it has no value yet")

@@ -1,4 +1,4 @@
-"""The pack's own branches of the engine's tree of errors."""
+"""Define the pack's own branches of the engine's tree of errors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from signalbox.errors import Refused, Unavailable
 
 
 class StripeRefused(Refused):
-    """Stripe does not take our key: no call will succeed before it is mended."""
+    """Stripe does not accept our key: no call will succeed before it is replaced."""
 
 
 class StripeUnavailable(Unavailable):
@@ -14,15 +14,15 @@ class StripeUnavailable(Unavailable):
 
 
 class OrganizationRefused(Refused):
-    """What Stripe refuses, or the database, about one organisation; the others are not concerned."""
+    """Stripe, or the database, refuses something about one organisation; the others are not concerned."""
 
 
 class RunPodRefused(Refused):
-    """RunPod does not take this request; others are not concerned."""
+    """RunPod refuses this request; others are not concerned."""
 
 
 class RunPodDenied(Refused):
-    """RunPod knows neither our key nor our endpoint: no call will succeed before that is mended."""
+    """RunPod knows neither our key nor our endpoint: no call will succeed before that is fixed."""
 
 
 class RunPodUnavailable(Unavailable):
@@ -30,7 +30,7 @@ class RunPodUnavailable(Unavailable):
 
 
 class TriggerUnconfirmed(Unavailable):
-    """RunPod may have taken the run, and has not said so. It takes no idempotency key: never send it again."""
+    """RunPod may have taken the run without saying so. It takes no idempotency key: never send it again."""
 
 
 class MirrorFailed(Unavailable):
@@ -38,7 +38,7 @@ class MirrorFailed(Unavailable):
 
 
 class MirrorsFailed(Unavailable):
-    """None of a source's mirrors answers."""
+    """No mirror of a source answers."""
 
 
 class PollFailed(Unavailable):
@@ -46,4 +46,4 @@ class PollFailed(Unavailable):
 
 
 class PreferencesRefused(Refused):
-    """An organisation's time zone or wishes that can't be read; the others are not concerned."""
+    """An organisation's time zone or wishes can't be read; the others are not concerned."""

@@ -1,4 +1,4 @@
-"""What the pack sends to its queues: models with a version, so that a receiver knows what it reads."""
+"""Define the messages that the pack sends to its queues, each with a version so that a receiver knows its shape."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _UNFIT = re.compile(r"[^!-~]")  # SQS takes up to 128 printable characters of AS
 
 
 class Message(BaseModel):
-    """Common to all: frozen, closed, and with the version of its shape."""
+    """Share what all messages have: they are frozen, closed, and carry the version of their shape."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     tenant: ClassVar[str]  # the field whose value is the message's group: fair queues share by it
@@ -19,7 +19,7 @@ class Message(BaseModel):
     version: Literal[1] = 1
 
     def group(self) -> str:
-        """As SQS takes it: one odd id would have its whole call refused."""
+        """Return the group as SQS accepts it: one odd id would have its whole call refused."""
         return _UNFIT.sub("-", str(getattr(self, self.tenant)))[:128] or "-"
 
 

@@ -1,4 +1,4 @@
-"""The pack `forecasts`: the poller of upstream weather data, and the scheduled maintenance of a forecast platform."""
+"""Define the pack `forecasts`: the poller of upstream weather data, and a forecast platform's scheduled maintenance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings of the pack, from its function's environment."""
+"""Define the settings of the pack, read from its function's environment."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ Days = Annotated[int, Field(ge=1, le=3650)]
 
 
 class ForecastSettings(EnvironmentSettings):
-    """What the pack reads. Each field is the variable FORECASTS_<FIELD>; those with structure are JSON."""
+    """Define what the pack reads. Each field is the variable FORECASTS_<FIELD>; structured ones are JSON."""
 
     prefix: ClassVar[str] = "FORECASTS_"
 
-    # Where messages go, and what is stored where.
+    # Queues for messages, and buckets for storage.
     notifications_queue: StackName = "{stack}-notifications"
     evaluations_queue: StackName = "{stack}-evaluations"
     forecast_bucket: StackName = "{stack}-forecasts-{account}-{region}"
     archive_bucket: StackName = "{stack}-archive-{account}-{region}"
 
-    # Upstream data. A mirror is {"kind": "s3", "bucket": …} (with "endpoint" where that is not AWS) or
+    # Upstream data. A mirror is {"kind": "s3", "bucket": …} (with "endpoint" if that is not AWS) or
     # {"kind": "https", "url": …}, a tree of index pages: the first that answers serves.
     gfs_mirrors: tuple[dict[str, str], ...] = ({"kind": "s3", "bucket": "noaa-gfs-bdp-pds"},)
     gfs_key_template: str = "gfs.{date}/{cycle}/atmos/gfs.t{cycle}z.pgrb2.0p25.f{hour:03}"
@@ -33,18 +33,18 @@ class ForecastSettings(EnvironmentSettings):
     goes_product: str = "ABI-L2-CMIPF"
     mrms_mirrors: tuple[dict[str, str], ...] = ({"kind": "s3", "bucket": "noaa-mrms-pds"},)
     mrms_product: str = "CONUS/PrecipRate_00.00"
-    # How long a file may be underway behind its name; listings look back so far behind the newest run.
+    # How long a file may lag behind its name; listings look back this far behind the newest run.
     upstream_lookback_hours: int = Field(12, ge=1, le=240)
     nowcast_lookback_hours: int = Field(2, ge=1, le=48)
-    goes_files_per_instant: int = Field(16, ge=1, le=64)  # of the product: one for each of ABI's channels
+    goes_files_per_instant: int = Field(16, ge=1, le=64)  # for the product: one for each of ABI's channels
     mirror_timeout_seconds: float = Field(8, gt=0, le=60)
     nowcast_tolerance_seconds: int = Field(300, ge=0, le=3600)
     observation_mirror: dict[str, str] = Field(default={"kind": "s3", "bucket": "noaa-mrms-pds"})
     observation_key_template: str = "{product}/{date}/MRMS_{name}_{date}-{hour:02}0000.grib2.gz"
     observation_product: str = "CONUS/MultiSensor_QPE_01H_Pass2_00.00"
-    # Of the files of a window, so many must be there; the rest are taken for gaps that will never be filled.
+    # This share of a window's files must be there; the rest are taken for gaps that will never be filled.
     observation_least_share: float = Field(0.9, gt=0, le=1)
-    s3_endpoint_url: str | None = None  # of NOAA's buckets; empty: AWS
+    s3_endpoint_url: str | None = None  # NOAA's buckets; empty: AWS
 
     # RunPod.
     runpod_base_url: str = "https://api.runpod.ai/v2"
@@ -62,7 +62,7 @@ class ForecastSettings(EnvironmentSettings):
     stripe_staleness_hours: int = Field(24, ge=1)
     stripe_limit: int = Field(500, ge=1)
     stripe_timeout_seconds: float = Field(8, gt=0, le=60)
-    stripe_unsubscribed_plan: str = ""  # of organisations whose subscription has ended; empty: theirs stays
+    stripe_unsubscribed_plan: str = ""  # for organisations whose subscription has ended; empty: theirs stays
 
     # How long things are kept, and how much may go at once.
     retention_nowcast_days: Days = 7
@@ -73,15 +73,15 @@ class ForecastSettings(EnvironmentSettings):
     retention_audit_days: Days = 365
     archive_storage_class: Literal["STANDARD_IA", "GLACIER_IR", "GLACIER", "DEEP_ARCHIVE"] = "GLACIER"
     retention_security_events_days: Days = 7
-    retention_invites_days: int = Field(0, ge=0, le=3650)  # after they have expired
+    retention_invites_days: int = Field(0, ge=0, le=3650)  # counted from when they expired
     cleanup_batch: int = Field(50, ge=1, le=10_000)  # organisations that a run deletes
     cleanup_watchpoints_batch: int = Field(10_000, ge=1, le=1_000_000)
     safety_share: float = Field(0.2, gt=0, le=1)
-    safety_floor: int = Field(10, ge=0)  # so many rows may go whatever their share
+    safety_floor: int = Field(10, ge=0)  # this many rows may go whatever their share
     payment_grace_days: Days = 7
     overage_grace_days: Days = 14
 
-    # Verification: of how many hours after a run, and for how many days it waits for observations.
+    # Verification: how many hours after a run to compare, and for how many days to wait for observations.
     verification_hours_nowcast: int = Field(6, ge=1, le=24)
     verification_hours_medium_range: int = Field(24, ge=1, le=24)
     verification_patience_days: int = Field(3, ge=0, le=30)
@@ -95,7 +95,7 @@ class ForecastSettings(EnvironmentSettings):
 
     @property
     def share(self) -> SafetyShare:
-        """What a cleanup may delete in one run."""
+        """Return what share of its table a cleanup may delete in one run."""
         return SafetyShare(self.safety_share, self.safety_floor)
 
     def timeout_of(self, model: str) -> timedelta:

@@ -1,4 +1,4 @@
-"""What the pack forecasts finds outside the stack: on the laptop, stand-ins for RunPod and Stripe, and NOAA's buckets.
+"""Stand in for what the pack forecasts finds outside the stack: RunPod, Stripe, and NOAA's buckets.
 
 The stack is told of them as a person would tell it, by parameters and by secrets with keys in them. Only the addresses
 of the two services come from the laptop, in the functions' environment: there is no other difference.
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_secretsmanager import SecretsManagerClient
 
-# GFS lies in two places, as it does in the world: one may fail.
+# GFS has two places, as in reality: one may fail.
 GFS = ("noaa-gfs-bdp-pds", "global-forecast-system")
 GOES, MRMS = "noaa-goes19", "noaa-mrms-pds"
 PRICES = {"price_starter": "starter", "price_pro": "pro"}
 
 
 class Outside:
-    """Owns the two stand-ins."""
+    """Own the two stand-ins."""
 
     def __init__(self) -> None:
         self._runpod, self._stripe = RunPodStandIn(), StripeStandIn()
@@ -40,19 +40,19 @@ class Outside:
 
     @property
     def addresses(self) -> dict[str, str]:
-        """Where each can be told what to do, below /_stand_in/."""
+        """Return where each takes instructions, below /_stand_in/."""
         return {"runpod": self._runpod.url.removesuffix("/v2"), "stripe": self._stripe.url}
 
     @property
     def environment(self) -> dict[str, str]:
-        """What leads the functions there instead of into the world."""
+        """Return variables that lead the functions there and not to the real services."""
         return {"FORECASTS_RUNPOD_BASE_URL": self._runpod.url, "FORECASTS_STRIPE_BASE_URL": self._stripe.url}
 
     def furnish(self, stack: str, moto: str) -> dict[str, str]:
-        """Make what is there before the stack; gives the parameters that say so."""
+        """Make what exists before the stack; return the parameters that name it."""
         s3: S3Client = client("s3", moto)
         for bucket in (*GFS, GOES, MRMS):
-            # They are read unsigned, which the stand-in, too, allows only where everybody may.
+            # They are read unsigned, which moto, too, allows only for public buckets.
             s3.create_bucket(Bucket=bucket, ACL="public-read")
         mirrors = [{"kind": "s3", "bucket": bucket} for bucket in GFS]
         secrets: SecretsManagerClient = client("secretsmanager", moto)

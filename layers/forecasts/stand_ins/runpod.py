@@ -1,8 +1,8 @@
-"""A stand-in for RunPod's serverless endpoints: run, status, cancel and health, and the ways in which all that fails.
+"""Stand in for RunPod's serverless endpoints: run, status, cancel and health, and the ways in which they fail.
 
-It answers to one key, and computes nothing: a job waits in the queue until it is told what became of it. `PUT
-/_stand_in/faults` with a list of faults makes calls go wrong, `PUT /_stand_in/jobs/{id}` with a status (and an error)
-ends a job, `DELETE` of the same loses it, and `GET /_stand_in/jobs` shows all, as the demo's story needs them.
+It accepts one key, and computes nothing: a job waits in the queue until a call sets its state. `PUT
+/_stand_in/faults` with a list of faults makes calls fail, `PUT /_stand_in/jobs/{id}` with a status (and an error) ends
+a job, `DELETE` of the same loses it, and `GET /_stand_in/jobs` shows all, as the demo's story needs them.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ Job = dict[str, Any]
 
 
 class RunPodStandIn:
-    """Owns its server. `jobs` is what it has taken, `faults` what it is to do wrong."""
+    """Own the server. `jobs` are the jobs it has taken, `faults` the failures it is to show."""
 
     def __init__(self, port: int = 0, *, endpoint: str = "laptop", clock: Callable[[], float] = time.time) -> None:
         self.endpoint, self.faults = endpoint, Faults()
         self.jobs: dict[str, Job] = {}
         self.calls: deque[tuple[str, str]] = deque(maxlen=1000)  # name of the call and job's id
-        self.during: Callable[[], object] | None = None  # happens while a call is being answered
+        self.during: Callable[[], object] | None = None  # called while a call is being answered
         self._clock = clock
         self._lock = threading.Lock()
         self._server = HttpServer(port, self._answer)
 
     @property
     def url(self) -> str:
-        """What stands in for https://api.runpod.ai/v2."""
+        """Return the address that stands for https://api.runpod.ai/v2."""
         return f"http://{self._server.address}/v2"
 
     def start(self) -> None:
@@ -53,22 +53,22 @@ class RunPodStandIn:
 
     @property
     def inputs(self) -> list[Any]:
-        """What it was asked to compute, in the order of its coming."""
+        """Return what it was asked to compute, in order of arrival."""
         return [job["input"] for job in list(self.jobs.values())]
 
     def add(self, status: str = "IN_PROGRESS", *, error: str | None = None, job_id: str = "") -> str:
-        """A job that was there before."""
+        """Add a job that existed before."""
         job_id = job_id or f"{uuid4()}-u1"
         job: Job = {"id": job_id, "status": status, "error": error, "input": None, "policy": {}, "at": self._clock()}
         self.jobs[job_id] = job
         return job_id
 
     def tell(self, job_id: str, status: str, error: str | None = None) -> None:
-        """What has become of a job."""
+        """Set what has become of a job."""
         self.jobs[job_id] |= {"status": status, "error": error}
 
     def lose(self, job_id: str) -> None:
-        """As after its time to live."""
+        """Lose a job, as after its time to live."""
         del self.jobs[job_id]
 
     def _answer(self, request: Request) -> Response | None:
@@ -124,7 +124,7 @@ class RunPodStandIn:
         return {"jobs": {name: states[state] for name, state in jobs.items()} | {"retried": 0}, "workers": workers}
 
     def _control(self, request: Request) -> Response:
-        """How it is told from outside."""
+        """Take instructions from outside."""
         what, _, job_id = request.path.removeprefix(_CONTROL).partition("/")
         try:
             return _json(200, self._told(request.method, what, job_id, json.loads(request.body or b"null")))
@@ -147,7 +147,7 @@ class RunPodStandIn:
 
 
 def _shown(job: Job) -> Any:
-    """As /status shows it."""
+    """Return the job as /status shows it."""
     shown = {"id": job["id"], "status": job["status"], "delayTime": 100}
     if job["status"] in FINAL:
         shown["executionTime"] = 1000

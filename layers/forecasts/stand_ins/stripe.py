@@ -1,7 +1,7 @@
-"""A stand-in for Stripe: subscriptions, customers, their search, idempotency keys, and ways in which all that fails.
+"""Stand in for Stripe: subscriptions, customers, their search, idempotency keys, and the ways in which they fail.
 
-It answers to one key. `PUT /_stand_in/faults` with a list of faults makes it go wrong; `POST /_stand_in/customers` and
-`/_stand_in/subscriptions` put something in, as the demo's story does.
+It accepts one key. `PUT /_stand_in/faults` with a list of faults makes it fail; `POST /_stand_in/customers` and
+`/_stand_in/subscriptions` add something, as the demo's story does.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ Params = Mapping[str, str]
 
 
 class StripeStandIn:
-    """Owns its server. `account` is what it holds, `faults` what it is to do wrong."""
+    """Own the server. `account` is its data, `faults` the failures it is to show."""
 
     def __init__(self, port: int = 0) -> None:
         self.account, self.faults = Account(), Faults()
         self.requests: deque[tuple[str, str, Params]] = deque(maxlen=1000)
-        self.during: Callable[[], object] | None = None  # happens while a request is being answered
+        self.during: Callable[[], object] | None = None  # called while a request is being answered
         self._replies: dict[str, tuple[Params, Response]] = {}
         self._creating = threading.Lock()
         self._server = HttpServer(port, self._answer)
@@ -52,7 +52,7 @@ class StripeStandIn:
         self._server.stop()
 
     def forget_replies(self) -> None:
-        """As a day later: idempotency keys count no longer."""
+        """Forget idempotency keys, as Stripe does after a day."""
         self._replies.clear()
 
     def _answer(self, request: Request) -> Response | None:
@@ -101,7 +101,7 @@ class StripeStandIn:
         return _json(200, {**result, "data": found})
 
     def _create_customer(self, params: Params, key: str | None) -> Response:
-        """With a key, once: whoever comes again gets the first answer."""
+        """Create a customer, once per key: a repeated call gets the first answer."""
         with self._creating:
             if key is not None and key in self._replies:
                 return _replay(params, *self._replies[key])
@@ -113,7 +113,7 @@ class StripeStandIn:
             return response
 
     def _control(self, request: Request) -> Response:
-        """How it is told from outside."""
+        """Take instructions from outside."""
         try:
             return _json(200, self._told(request.path.removeprefix(_CONTROL), json.loads(request.body or b"null")))
         except (KeyError, TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""What the stand-in for Stripe holds, in the shapes in which Stripe gives it."""
+"""Keep the data of the stand-in for Stripe, in the shapes that Stripe uses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import count
 from typing import Any
 
 Item = dict[str, Any]
-# Listed only where `status` asks for them.
+# Listed only if `status` asks for them.
 _ENDED = ("canceled", "incomplete_expired")
 _MONTH_SECONDS = 30 * 24 * 3600
 _PRICE = {"object": "price", "active": True, "currency": "usd", "lookup_key": None, "type": "recurring"}
@@ -18,16 +18,16 @@ _PRICE = {"object": "price", "active": True, "currency": "usd", "lookup_key": No
 
 @dataclass(slots=True)
 class Account:
-    """Customers and subscriptions, in the order of their making."""
+    """Keep customers and subscriptions, in the order in which they were made."""
 
     customers: dict[str, Item] = field(default_factory=dict)
     subscriptions: dict[str, Item] = field(default_factory=dict)
-    searchable: bool = True  # off: as within the minute that Stripe's search takes to see what is new
+    searchable: bool = True  # off: as in the minute before Stripe's search finds what is new
     _numbers: Any = field(default_factory=lambda: count(1))
     _lock: Any = field(default_factory=threading.Lock)
 
     def add_customer(self, organization_id: str | None = None, **fields: Any) -> str:
-        """Answers the id; made now, unless `created` says otherwise."""
+        """Add a customer and return its id; made now, unless `created` says otherwise."""
         metadata = {"organization_id": organization_id} if organization_id else {}
         with self._lock:
             customer = {"id": f"cus_local{next(self._numbers):06}", **_customer(), "metadata": metadata, **fields}
@@ -35,7 +35,7 @@ class Account:
         return str(customer["id"])
 
     def add_subscription(self, customer: str, status: str, *prices: str | Mapping[str, Any], **fields: Any) -> str:
-        """With an item for each price: an id, or the fields of a price."""
+        """Add a subscription with an item for each price: an id, or the fields of a price."""
         with self._lock:
             id_ = f"sub_local{next(self._numbers):06}"
             made = {"id": id_, **_subscription(customer, status), **fields}
@@ -44,21 +44,21 @@ class Account:
         return id_
 
     def subscriptions_of(self, customer: str, status: str | None) -> list[Item]:
-        """The newest first, as Stripe lists them."""
+        """Return subscriptions, newest first, as Stripe lists them."""
         with self._lock:
             found = [one for one in self.subscriptions.values() if one["customer"] == customer]
         kept = [one for one in found if _listed(one["status"], status)]
         return sorted(kept, key=lambda one: (one["created"], one["id"]), reverse=True)
 
     def customers_of(self, organization_id: str) -> list[Item]:
-        """As the search finds them."""
+        """Return customers as the search finds them."""
         with self._lock:
             found = list(self.customers.values()) if self.searchable else []
         return [one for one in found if one["metadata"].get("organization_id") == organization_id]
 
 
 def page(url: str, found: list[Item], params: Mapping[str, str]) -> Item:
-    """One page of a list, after the object that `starting_after` names."""
+    """Return one page of a list, after the object that `starting_after` names."""
     limit, after = int(params.get("limit", 10)), params.get("starting_after")
     start = next((at + 1 for at, one in enumerate(found) if one["id"] == after), 0)
     return {**_list(url, found[start : start + limit]), "has_more": len(found) > start + limit}

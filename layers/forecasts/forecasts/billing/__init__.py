@@ -1,1 +1,1 @@
-"""What Stripe says of an organisation."""
+"""Read what Stripe says of an organisation."""

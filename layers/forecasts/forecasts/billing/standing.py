@@ -1,7 +1,7 @@
-"""What Stripe's subscriptions say about one organisation: its status and its plan. Pure.
+"""Derive one organisation's status and plan from Stripe's subscriptions. Pure.
 
-A customer may have several subscriptions, and a subscription several prices. One that still runs counts before one that
-has ended, and the newer before the older; a plan is only what exactly one known price of it stands for.
+A customer may have several subscriptions, and a subscription several prices. A running subscription counts before an
+ended one, and a newer before an older. It gives a plan only if its known prices stand for exactly one.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-# Whoever has one of these owes nothing.
+# A subscription in one of these states owes nothing.
 PAID = frozenset({"active", "trialing"})
-# Whoever has one of these is a customer in good standing, or still in time to pay: the plan is theirs.
+# A customer with one of these is in good standing, or still in time to pay: the plan is theirs.
 GRANTING = PAID | {"past_due"}
 ENDED = frozenset({"canceled", "incomplete_expired"})
 _RANKS: Mapping[str, int] = {
@@ -20,13 +20,13 @@ _RANKS: Mapping[str, int] = {
     "incomplete": 1,
     **dict.fromkeys(ENDED, 0),
 }
-# A status that Stripe adds one day belongs to something that has not ended.
+# An unknown status, which Stripe may add one day, counts as not ended.
 _UNKNOWN_RANK = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What one item of a subscription is charged by."""
+    """Describe what one item of a subscription is charged by."""
 
     id: str
     lookup_key: str | None = None
@@ -34,7 +34,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """One of a customer's, as far as it decides anything here."""
+    """Describe a customer's subscription, as far as it matters here."""
 
     id: str
     status: str
@@ -44,15 +44,15 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What the organisation should have."""
+    """Describe what the organisation should have."""
 
     status: str | None  # None: there is no subscription at all
     plan: str | None  # None: Stripe does not say, so ours stays
-    doubt: str | None = None  # why a plan could not be told, where one should be
+    doubt: str | None = None  # why a plan could not be determined, if one should be
 
 
 def standing_of(subscriptions: Sequence[Subscription], plans: Mapping[str, str], unsubscribed: str | None) -> Standing:
-    """By the subscription that counts; `unsubscribed` is the plan of those without one, where there is such a plan."""
+    """Judge by the subscription that counts; `unsubscribed` is the plan of those without one, if there is such."""
     counts = counting(subscriptions)
     if counts is None or counts.status in ENDED:
         return Standing(counts.status if counts else None, unsubscribed)
@@ -65,7 +65,7 @@ def standing_of(subscriptions: Sequence[Subscription], plans: Mapping[str, str],
 
 
 def counting(subscriptions: Sequence[Subscription]) -> Subscription | None:
-    """The one that counts; the id decides between twins, so that the answer is the same each time."""
+    """Return the subscription that counts; the id decides between twins, so that the answer is the same each time."""
     return max(subscriptions, key=_weight, default=None)
 
 
@@ -74,7 +74,7 @@ def _weight(subscription: Subscription) -> tuple[int, int, str]:
 
 
 def plan_of(price: Price, plans: Mapping[str, str]) -> str | None:
-    """By its id, which never changes, before its lookup key, which may move to another price."""
+    """Look up the price's id, which never changes, before its lookup key, which may move to another price."""
     return plans.get(price.id) or plans.get(price.lookup_key or "")
 
 

@@ -1,7 +1,7 @@
-"""Stripe over HTTP, as far as the pack asks it: subscriptions of a customer, and customers for organisations.
+"""Call Stripe over HTTP: read a customer's subscriptions, and find or create customers for organisations.
 
-Whatever goes wrong comes out as an error of the pack's own, by its type: whether the key is refused, Stripe can't be
-reached, or it is this one organisation that Stripe refuses. Calls are bounded in time, and repeated while that helps.
+Each failure becomes one of the pack's own errors: the key is refused, Stripe can't be reached, or Stripe refuses this
+one organisation. Calls are bounded in time, and repeated while that helps.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from stripe import StripeClient
 
 CONNECT_SECONDS = 3.0
-# Of a read that times out, and of a connection that breaks; a call is made three times at most.
+# For a read that times out, and a connection that breaks; a call is made three times at most.
 RETRIES = 2
-# Stripe's client does not repeat what was refused for its rate.
+# Stripe's client does not repeat calls that exceeded its rate limit.
 RATE_LIMITED_TRIES = 4
 _LONGEST_WAIT = 10.0
 
@@ -28,18 +28,18 @@ Result = TypeVar("Result")
 
 
 class Stripe:
-    """One account, by its key. The key is in no message and no log."""
+    """Call one account, by its key. The key is in no message and no log."""
 
     def __init__(self, client: StripeClient, timeout_seconds: float) -> None:
         self._client = client
-        # With its repetitions, and the pauses between them.
+        # With its retries, and the pauses between them.
         self.longest_call = (RETRIES + 1) * (CONNECT_SECONDS + timeout_seconds) + 2
 
     @staticmethod
     def at(base_url: str, key: str, timeout_seconds: float) -> Stripe:
         import stripe
 
-        # It would write a file into the home folder, which Lambda has not, and time our calls for Stripe.
+        # Telemetry would write a file into the home folder, which Lambda does not have, and time our calls for Stripe.
         stripe.enable_telemetry = False
         transport = stripe.RequestsClient(timeout=(CONNECT_SECONDS, timeout_seconds))
         client = stripe.StripeClient(
@@ -51,20 +51,20 @@ class Stripe:
         return Stripe(client, timeout_seconds)
 
     def subscriptions_of(self, customer: str) -> list[Subscription]:
-        """All of them: without a status, Stripe would hide those that have ended."""
+        """Return all subscriptions: without a status, Stripe would hide those that have ended."""
         params: Any = {"customer": customer, "status": "all", "limit": 100}
         found = _ask(lambda: list(self._client.v1.subscriptions.list(params).auto_paging_iter()))
         return [_subscription(one.to_dict()) for one in found]
 
     def find_customer(self, organization_id: str) -> str | None:
-        """The customer made for the organisation; the oldest, should there be several."""
+        """Return the customer made for the organisation; the oldest if there are several."""
         params: Any = {"query": f"metadata['organization_id']:'{organization_id}'", "limit": 100}
         found = _ask(lambda: self._client.v1.customers.search(params).data)
         oldest = min(found, key=lambda customer: (customer.created, customer.id), default=None)
         return None if oldest is None else str(oldest.id)
 
     def create_customer(self, organization_id: str, name: str) -> str:
-        """The same one however often it is asked for within a day; later, `find_customer` knows it."""
+        """Create a customer; within a day, a repeated call returns the same one. Later, `find_customer` finds it."""
         params: Any = {"name": name, "metadata": {"organization_id": organization_id}}
         options: Any = {"idempotency_key": f"signalbox-customer-{organization_id}"}
         return str(_ask(lambda: self._client.v1.customers.create(params, options)).id)
@@ -79,7 +79,7 @@ def _subscription(given: dict[str, Any]) -> Subscription:
 
 
 def _ask(call: Callable[[], Result]) -> Result:
-    """The answer, after waits where Stripe asks for them."""
+    """Return the answer, and wait before another try if Stripe asks for it."""
     import stripe
 
     for tries_left in reversed(range(RATE_LIMITED_TRIES)):
@@ -95,14 +95,14 @@ def _ask(call: Callable[[], Result]) -> Result:
 
 
 def _wait(headers: Any, tries: int) -> float:
-    """Seconds: what Stripe asks for, else about half a second, doubled each time."""
+    """Return the seconds that Stripe asks for, else about half a second, doubled each time."""
     given = str((headers or {}).get("Retry-After", ""))
     wait = float(given) if given.isdecimal() else random.uniform(0.5, 1) * 2 ** (tries - 1) / 2  # noqa: S311, no secret
     return min(wait, _LONGEST_WAIT)
 
 
 def _translated(error: Any) -> Exception:
-    """By type and code. Stripe's words are kept only where they tell of the organisation."""
+    """Translate by type and code. Keep Stripe's words only if they concern the organisation."""
     import stripe
 
     if isinstance(error, stripe.AuthenticationError | stripe.PermissionError):

@@ -1,1 +1,1 @@
-"""When a digest is due, and when nobody is to be disturbed."""
+"""Decide when a digest is due, and when an organisation is not to be disturbed."""

@@ -1,6 +1,6 @@
-"""When digests are due: once for each day (or week) of the organisation's own calendar, whatever its clocks do.
+"""Compute when digests are due: once per day (or week) of the organisation's own calendar, whatever its clocks do.
 
-A time that a clock change skips is moved by as much as the clock; one that comes twice counts the first time only.
+A time that a clock change skips moves by as much as the clock; a repeated time counts the first time only.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ DAY = timedelta(days=1)
 
 
 def next_digest(wish: DigestWish, zone: ZoneInfo, after: datetime) -> datetime | None:
-    """Return the first instant after this one for which the wish asks, on or off; none where it names no time."""
+    """Return the first wished instant after this one, whether the wish is on or off; None if it names no time."""
     if wish.time is None or wish.missing:
         return None
-    # A day early: where clocks skip midnight, yesterday's late digest comes today.
+    # Start a day early: if clocks skip midnight, yesterday's late digest comes today.
     day = after.astimezone(zone).date() - DAY
     while not (_is_wanted(wish, day) and (due := _instant(day, wish.time, zone)) > after):
         day += DAY
@@ -29,5 +29,5 @@ def _is_wanted(wish: DigestWish, day: date) -> bool:
 
 
 def _instant(day: date, clock: time, zone: ZoneInfo) -> datetime:
-    # Of two that read so the first, as fold is 0; in a gap the offset from before it, which moves the time by the gap.
+    # A repeated time means the first, as fold is 0; in a gap the offset from before it moves the time by the gap.
     return datetime.combine(day, clock, zone).astimezone(UTC)

@@ -1,6 +1,6 @@
-"""An organisation's wishes as the column notification_preferences holds them, and the time zone that they are meant in.
+"""Read an organisation's wishes from the column notification_preferences, and the time zone that they are meant in.
 
-Users' programs write them, so they are read with suspicion: what can't be read is refused for its organisation alone.
+Users' programs write them, so they are validated: what can't be read is refused for its organisation alone.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ ClockTime = Annotated[time, BeforeValidator(_clock_time)]
 
 
 class _Wish(BaseModel):
-    # Fields that we do not know are another program's, and none of our business.
+    # Fields that we do not know belong to other programs.
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
 
 
 class DigestWish(_Wish):
-    """When an organisation wants its digest."""
+    """Say when an organisation wants its digest."""
 
     enabled: bool
     schedule: Literal["daily", "weekly"] | None = None
@@ -43,7 +43,7 @@ class DigestWish(_Wish):
 
     @property
     def missing(self) -> list[str]:
-        """The fields without which no digest can be planned."""
+        """Return the missing fields without which no digest can be planned."""
         needed = ["schedule", "time"] + (["weekday"] if self.schedule == "weekly" else [])
         return [name for name in needed if getattr(self, name) is None]
 
@@ -55,7 +55,7 @@ class DigestWish(_Wish):
 
 
 class QuietHours(_Wish):
-    """From the first time of the clock up to the second, over midnight where that comes earlier."""
+    """Cover the time from start up to end, over midnight if end is earlier."""
 
     start: ClockTime
     end: ClockTime
@@ -67,22 +67,22 @@ class QuietHours(_Wish):
 
 
 def read_digest(preferences: object) -> DigestWish:
-    """The digest wished for, or an error that says what is wrong with it."""
+    """Return the digest wished for, or raise an error that says what is wrong with it."""
     return _read(DigestWish, _part(preferences, "digest"), "digest")
 
 
 def read_quiet_hours(preferences: object) -> QuietHours | None:
-    """The quiet hours; none where none were set."""
+    """Return the quiet hours, or None if none were set."""
     part = _part(preferences, "quiet_hours")
     return None if part is None else _read(QuietHours, part, "quiet_hours")
 
 
 def zone_of(name: str) -> ZoneInfo:
-    """The IANA time zone of that name."""
+    """Return the IANA time zone of that name."""
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        # OSError: a folder of the time zone database, such as 'America'.
+        # OSError: the name is a folder of the time zone database, such as 'America'.
         raise PreferencesRefused(f"'{name[:40]}' is no IANA time zone, such as Europe/Berlin") from None
 
 

@@ -1,7 +1,7 @@
-"""Quiet hours: until when an organisation wants to hear nothing.
+"""Decide until when an organisation wants to hear nothing.
 
-It is quiet while the clock on the organisation's wall reads a time between start and end. So quiet hours whose end a
-clock change skips end with the change, and where an hour comes twice, both are quiet as the clock reads them.
+It is quiet while the organisation's local clock reads a time between start and end. So quiet hours whose end a clock
+change skips end with the change, and a repeated hour is quiet both times, as the clock reads it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ MINUTE = timedelta(minutes=1)
 
 
 def resume_at(preferences: object, timezone: str, now: datetime) -> datetime:
-    """The first instant from now on at which it is not quiet: now itself, or a whole minute.
+    """Return the first instant from now on at which it is not quiet: now itself, or a whole minute.
 
-    Looks at the clock minute by minute, a day at most, since no rule about offsets holds everywhere: some zones change
-    at midnight, some by half an hour, and one has left out a day.
+    It checks the clock minute by minute, for a day at most, since no rule about offsets holds everywhere: some zones
+    change at midnight, some by half an hour, and one has left out a day.
     """
     quiet = read_quiet_hours(preferences)
     if quiet is None:

@@ -1,1 +1,1 @@
-"""Whether forecasts are as good as they should be."""
+"""Check whether forecasts are as good as they should be."""

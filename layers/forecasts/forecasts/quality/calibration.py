@@ -1,7 +1,7 @@
-"""What calibration comes back with: coefficients by name for a tile, and how far they are from those before.
+"""Read what calibration returns, coefficients by name for a tile, and how far they are from the previous ones.
 
-A worker applies changes below the bound by itself, and files the others as candidates for a person to look at. Numbers
-are compared as they are written: in binary, 1.15 is less than 15 % from 1.
+A worker applies changes below the bound itself, and files the others as candidates for a person to review. Numbers are
+compared as they are written: in binary, 1.15 is less than 15 % from 1.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ Coefficients = Mapping[str, Decimal]
 
 
 class CalibrationVerdict(StrEnum):
-    """What we make of a candidate."""
+    """Name our verdict on a candidate."""
 
-    WAITS = "waits"  # for a person: its change is large, or there is nothing to compare it with
+    WAITS = "waits"  # needs a person: its change is large, or there is nothing to compare it with
     MISFILED = "misfiled"  # its change is small: the worker should have applied it
-    INVALID = "invalid"  # no coefficients at all
+    INVALID = "invalid"  # has no coefficients at all
 
 
 def read_coefficients(text: str) -> Coefficients | None:
-    """A flat object of finite numbers, at least one; None for anything else."""
+    """Return a flat object of finite numbers, at least one; None for anything else."""
     try:
         given = json.loads(text, parse_float=Decimal, parse_int=Decimal)
     except RecursionError:  # Postgres nests deeper than Python
@@ -40,14 +40,14 @@ def read_coefficients(text: str) -> Coefficients | None:
 
 
 def largest_change(before: Coefficients, after: Coefficients) -> Decimal:
-    """The largest relative change of any coefficient; infinite where one comes, goes or leaves zero."""
+    """Return the largest relative change of any coefficient; infinite if one appears, disappears or leaves zero."""
     if before.keys() != after.keys():
         return INFINITE
     return max(_change(value, after[name]) for name, value in before.items())
 
 
 def judge(proposed: Coefficients | None, change: Decimal | None, bound: Decimal) -> CalibrationVerdict:
-    """`change` is None where the tile has no valid coefficients yet. At the bound is beyond it."""
+    """Judge a candidate. `change` is None if the tile has no valid coefficients yet; at the bound is beyond it."""
     if proposed is None:
         return CalibrationVerdict.INVALID
     return CalibrationVerdict.MISFILED if change is not None and change < bound else CalibrationVerdict.WAITS

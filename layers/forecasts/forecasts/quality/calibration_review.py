@@ -1,6 +1,6 @@
-"""Looks through what RunPod's workers have brought back, before they are asked again: candidates and coefficients.
+"""Review what RunPod's workers have brought back, before they are asked again: candidates and coefficients.
 
-Nothing is changed: what is wrong, or waits for a person, is logged, counted, and told in the run's answer.
+Nothing is changed: what is wrong, or waits for a person, is logged, counted, and reported in the run's answer.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
 PAGE = 1000
-# An answer of Lambda's is six megabytes at most, and nobody reads so many.
+# Lambda's answer is limited to six megabytes, and no person reads so many.
 MOST_LISTED = 100
 MOST_TOLD = Decimal(1000)
 METRICS = {
@@ -35,7 +35,7 @@ METRICS = {
 
 
 def review(context: Context) -> dict[str, Any]:
-    """Open candidates with our verdict, tiles whose coefficients are none, and those that changed beyond the bound."""
+    """Return open candidates with our verdict, tiles without valid coefficients, and tiles changed beyond the bound."""
     bound = Decimal(str(settings_of(context).calibration_bound))
     candidates = [_look_at(context, row, bound) for row in _pages(context, "list_candidates")]
     for verdict, number in Counter(told["verdict"] for told in candidates).items():
@@ -72,7 +72,7 @@ def _invalid(context: Context) -> Iterator[str]:
 
 
 def _leapt(context: Context, bound: Decimal) -> Iterator[str]:
-    """Tiles that a worker has changed further than it may since it was last asked, and nobody has approved of it."""
+    """Yield tiles that a worker changed further than it may since it was last asked, without a person's approval."""
     for tile_id, before_text, after_text in context.db.execute(SQL["list_changed"]):
         before, after = read_coefficients(before_text), read_coefficients(after_text)
         if before is not None and after is not None and largest_change(before, after) >= bound:
@@ -88,7 +88,7 @@ def _report(context: Context, what: str, tiles: list[str]) -> list[str]:
 
 
 def _pages(context: Context, query: str) -> Iterator[tuple[Any, ...]]:
-    """Row by row, read in pages, each behind the last by its first column."""
+    """Yield rows, read in pages that each begin after the last row's first column."""
     after = ""
     while rows := context.db.execute(SQL[query], {"after": after, "now": context.now, "page": PAGE}).fetchall():
         yield from rows
@@ -100,7 +100,7 @@ def _read(text: str | None) -> Coefficients | None:
 
 
 def _percent(change: Decimal) -> str:
-    """A number from next to nothing to the largest of all would fill pages."""
+    """Return a percentage, cut off at a limit: the largest change of all would fill pages."""
     if change == INFINITE:
         return "incomparable"
     return f"{change:.2%}" if change < MOST_TOLD else f"over {MOST_TOLD:.0%}"

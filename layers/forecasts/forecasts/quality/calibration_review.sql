@@ -1,4 +1,4 @@
--- list_candidates: the next page of the candidates that nobody has looked at, each with its tile's coefficients now
+-- list_candidates: the next page of the candidates that wait for review, each with its tile's coefficients now
 -- As text: numbers are compared as they are written.
 SELECT candidate.id::text, candidate.tile_id, candidate.proposed::text, candidate.violation_reason,
     current.coefficients::text
@@ -15,8 +15,8 @@ ORDER BY tile_id
 LIMIT %(page)s;
 
 -- list_changed: coefficients as they were when calibration was last asked for, and as they are, where the two differ
--- Last by the clock, whichever slot it was for: else the steps of several weeks would add up to a leap.
--- Not those of which a person has looked at a candidate since: they may have applied it.
+-- The last request by the clock, whichever slot it was for: otherwise several weeks' steps would add up to a leap.
+-- Without tiles that had a candidate reviewed since: the person may have applied it.
 SELECT current.tile_id, before.value::text, current.coefficients::text
 FROM (
     SELECT requested_at, coefficients_before FROM forecasts.calibration_requests

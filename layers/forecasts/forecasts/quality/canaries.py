@@ -1,4 +1,4 @@
-"""Canaries: watchpoints of our own of which we know whether they should be triggered, and which tell when they are not.
+"""Check canaries: watchpoints of our own that are known to be triggered or not, to notice when the platform errs.
 
 A canary's metadata is {"system_role": "canary", "expected_triggered": true or false}.
 """
@@ -19,7 +19,7 @@ SQL = load_queries(__file__)
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """One of them, as it is now."""
+    """Describe a canary as it is now."""
 
     id: UUID
     organization_id: UUID
@@ -36,7 +36,7 @@ class Canary:
 
 
 def check_canaries(context: Context) -> dict[str, int]:
-    """How many there are, and how many are not as they should be: for each a metric, and one audit record a slot."""
+    """Count canaries and those that are wrong, with a metric for each wrong one and one audit record a slot."""
     rows = context.db.execute(SQL["list_canaries"], {"now": context.now}).fetchall()
     canaries = [Canary(*row) for row in rows]
     mismatched = [canary for canary in canaries if canary.mismatched]

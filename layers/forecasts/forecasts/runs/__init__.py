@@ -1,1 +1,1 @@
-"""Forecast runs: found, submitted to RunPod, and followed."""
+"""Find forecast runs, submit them to RunPod, and follow them."""

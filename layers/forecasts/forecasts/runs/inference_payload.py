@@ -1,4 +1,4 @@
-"""What RunPod's worker is asked to do. The model is the contract with the worker's code."""
+"""Define what RunPod's worker is asked to do. The model is the contract with the worker's code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Model = Literal["medium_range", "nowcast"]
 
 
 class TimeRange(BaseModel):
-    """From the first instant, up to but without the second."""
+    """Cover the time from the first instant, up to but without the second."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -19,7 +19,7 @@ class TimeRange(BaseModel):
 
 
 class InputConfig(BaseModel):
-    """Where the worker finds what it computes from."""
+    """Say where the worker finds its input."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -28,7 +28,7 @@ class InputConfig(BaseModel):
 
 
 class InferencePayload(BaseModel):
-    """One request."""
+    """Describe one request."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

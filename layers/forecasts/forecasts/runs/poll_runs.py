@@ -1,7 +1,7 @@
-"""The launches of one poll: as many as its limit, its time and RunPod allow, over all models.
+"""Launch the runs of one poll: as many as its limit, its time and RunPod allow, over all models.
 
-RunPod refusing one run stops nobody else. RunPod being away, or not saying whether it took a run, ends the poll's
-launches: better one run in doubt than all of them.
+If RunPod refuses one run, the others go on. If RunPod is away, or does not say whether it took a run, the poll's
+launches end: one run in doubt is better than all of them.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from signalbox.ledger.context import Context
 
 @dataclass(slots=True)
 class PollResult:
-    """What became of the runs that a poll found for one model."""
+    """Count what became of the runs that a poll found for one model."""
 
     found: int = 0
     triggered: int = 0
-    skipped: int = 0  # not complete or not matched, or taken by another poller meanwhile
+    skipped: int = 0  # not complete or not matched, or another poller was quicker
     failed: int = 0  # RunPod did not take them, or did not say so
     left_over: int = 0  # for a later poll: the limit was reached, the time was up, RunPod was away
 
 
 class RunPoll:
-    """Goes on until it may not."""
+    """Launch runs until a limit, the budget or RunPod stops the poll."""
 
     def __init__(self, context: Context, limit: int | None) -> None:
         self._context, self._left = context, limit
@@ -43,10 +43,10 @@ class RunPoll:
     def launch_all(
         self, runs: Sequence[tuple[RunCandidate, KnownRun | None]], tally: PollResult, *, anew: bool
     ) -> None:
-        """Counts each of them in the tally; `anew`: failed runs get all their retries again."""
+        """Launch the runs and count each in the tally; `anew` gives failed runs all their retries again."""
         if not runs:
             return
-        # Before the first row: once that is written, nothing but the call must be left to do.
+        # Before the first row: once that is written, only the call must be left to do.
         calibration = self._calibration_of(runs[0][0].model)
         for number, (candidate, known) in enumerate(runs):
             if not self._may_go_on():

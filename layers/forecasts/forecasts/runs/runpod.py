@@ -1,8 +1,8 @@
-"""RunPod's serverless endpoint over HTTP: run, status, cancel. Its own SDK takes longer to import than a poll takes.
+"""Call RunPod's serverless endpoint over HTTP: run, status, cancel. Its own SDK imports slower than a poll runs.
 
-What a failed call may have left behind decides its error. RunPod has surely taken nothing: RunPodUnavailable,
-RunPodRefused or RunPodDenied, and until its time is up the client itself tries again. RunPod may have taken the run:
-TriggerUnconfirmed, at once, since without an idempotency key a second call could start a second job.
+The error says what a failed call may have left behind. If RunPod has surely taken nothing, it is RunPodUnavailable,
+RunPodRefused or RunPodDenied, and the client itself tries again until its time is up. If RunPod may have taken the run,
+it is TriggerUnconfirmed, at once: without an idempotency key a second call could start a second job.
 """
 
 from __future__ import annotations
@@ -29,34 +29,34 @@ from signalbox.runtime.log import Logger
 TRIES = 4
 FIRST_BACKOFF = 0.5
 LONGEST_BACKOFF = 8.0
-# Of the provider's own words about a failure; they go into the row, not into a log.
+# Limits the provider's own words about a failure; they go into the row, not into a log.
 LONGEST_REASON = 500
-# How much longer than our own time-out RunPod lets a job live. Less, and a job that hangs would be gone before the
-# hourly reconciling could see it hang; it would then be taken for lost and tried again.
+# How much longer than our own time-out RunPod lets a job live. If this were shorter, a hung job would be gone before
+# the hourly reconciling could see it hang; it would then be taken for lost and retried.
 GRACE = timedelta(hours=2)
 
 
 class RunPodState(StrEnum):
-    """Where a job stands. What RunPod may call it beyond this is taken for not final."""
+    """Name a job's state. Any other state that RunPod may report counts as not final."""
 
-    UNFINISHED = "UNFINISHED"  # in the queue, at work, or in a state unknown to us
+    UNFINISHED = "UNFINISHED"  # queued, running, or in a state unknown to us
     COMPLETED = "COMPLETED"
     FAILED = "FAILED"
     CANCELLED = "CANCELLED"
     TIMED_OUT = "TIMED_OUT"
-    LOST = "LOST"  # RunPod knows no such job, or no longer
+    LOST = "LOST"  # RunPod does not know the job, or no longer
 
 
 @dataclass(frozen=True, slots=True)
 class RunPodJob:
-    """RunPod's answer about one job."""
+    """Describe RunPod's answer about one job."""
 
     state: RunPodState
-    error: str = ""  # in the provider's words
+    error: str = ""  # the provider's words
 
 
 class RunPod:
-    """One endpoint, for one run of a task: its waits end with the run's budget."""
+    """Call one endpoint, for one run of a task: waits end with the run's budget."""
 
     def __init__(self, web: HttpClient, url: str, key: str, budget: Budget, log: Logger) -> None:
         self._web, self._url, self._budget, self._log = web, url, budget, log
@@ -65,7 +65,7 @@ class RunPod:
         self.sleep: Callable[[float], object] = time.sleep
 
     def trigger(self, payload: InferencePayload, time_out: timedelta) -> str:
-        """The id of the new job, which lives GRACE longer than the time-out at most."""
+        """Start a job and return its id; it lives GRACE longer than the time-out at most."""
         life = int((time_out + GRACE) / timedelta(milliseconds=1))
         asked = {"input": payload.model_dump(mode="json"), "policy": {"executionTimeout": life, "ttl": life}}
         answer = self._ask("POST", "run", json.dumps(asked).encode(), once=True)
@@ -89,13 +89,13 @@ class RunPod:
         return RunPodJob(_state_of(fields["status"]), str(fields.get("error") or "")[:LONGEST_REASON])
 
     def cancel(self, external_id: str) -> None:
-        """Ends the job; one that RunPod no longer knows has ended."""
+        """End the job; one that RunPod no longer knows has ended."""
         answer = self._ask("POST", f"cancel/{quote(external_id, safe='')}")
         if not answer.good and answer.status != 404:
             raise RunPodUnavailable(f"RunPod does not cancel job {external_id}: {answer.words}")
 
     def _ask(self, method: str, path: str, body: bytes | None = None, *, once: bool = False) -> Response:
-        """The first answer that trying again would not change; `once`: nothing RunPod may have taken is sent twice."""
+        """Return the first answer that a retry would not change; `once`: never resend what RunPod may have taken."""
         for attempt in range(TRIES):
             answer = self._web.send(method, f"{self._url}/{path}", body, self._headers)
             if answer.status in (401, 403):
@@ -111,7 +111,7 @@ class RunPod:
         raise AssertionError("the last try raises")
 
     def _wait(self, attempt: int, answer: Response) -> None:
-        """Full jitter, or as long as RunPod asks; raises where that takes too long."""
+        """Wait with full jitter, or as long as RunPod asks; raise if that takes too long."""
         wait = random.uniform(0, min(LONGEST_BACKOFF, FIRST_BACKOFF * 2**attempt))  # noqa: S311 - no secret
         if answer.retry_after is not None:
             wait = answer.retry_after
@@ -124,7 +124,7 @@ class RunPod:
 
 
 def open_runpod(context: Context) -> RunPod:
-    """A client with the stack's endpoint and key. Raises before anything is written where there is none."""
+    """Return a client with the stack's endpoint and key. Without them, raise before anything is written."""
     given = settings_of(context)
     if not given.runpod_endpoint_id:
         raise SettingsRefused("the pack forecasts knows no RunPod endpoint: set FORECASTS_RUNPOD_ENDPOINT_ID")

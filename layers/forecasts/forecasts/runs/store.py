@@ -1,10 +1,10 @@
-"""Rows of forecast_runs on their way to RunPod: each attempt is in the table before RunPod hears of it.
+"""Write rows of forecast_runs on their way to RunPod: each attempt is in the table before RunPod hears of it.
 
     open or retake → RunPod takes it → confirm
                    → RunPod surely does not → refuse: failed, and the next poll takes it again
-                   → nobody knows → running without an id, until reconcile_forecasts gives it up as unconfirmed
+                   → unknown → running without an id, until reconcile_forecasts gives it up as unconfirmed
 
-`triggered_at`, set by each attempt, is the attempt's token: what comes late for an older one changes nothing.
+`triggered_at`, set by each attempt, is the attempt's token: a late write of an older attempt changes nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ REFUSED = "TriggerRefused"
 
 @dataclass(frozen=True, slots=True)
 class RunCandidate:
-    """A run that upstream has the data for."""
+    """Describe a run that upstream has the data for."""
 
     model: Model
     run_timestamp: datetime
@@ -35,14 +35,14 @@ class RunCandidate:
 
     @property
     def storage_prefix(self) -> str:
-        """A folder of its own: the retention deletes by it."""
+        """Return a folder of the run's own: the retention deletes by it."""
         tenth = f".{self.run_timestamp.microsecond // 100_000}" if self.run_timestamp.microsecond else ""
         return f"{self.model}/{self.run_timestamp:%Y%m%dT%H%M%S}{tenth}Z/"
 
 
 @dataclass(frozen=True, slots=True)
 class RunAttempt:
-    """One try at a run; its row says `running`."""
+    """Describe one try at a run; its row says `running`."""
 
     id: UUID
     model: Model
@@ -56,7 +56,7 @@ class RunAttempt:
         return {"forecast_run_id": str(self.id), "model": self.model, "run_timestamp": self.run_timestamp.isoformat()}
 
     def payload(self, calibration: dict[str, Any]) -> InferencePayload:
-        """Calibration is for nowcasts."""
+        """Return the request; only nowcasts take calibration."""
         return InferencePayload(
             task_type="forecast",
             model=self.model,
@@ -71,7 +71,7 @@ class RunAttempt:
 
 @dataclass(frozen=True, slots=True)
 class KnownRun:
-    """A run that the table has already."""
+    """Describe a run that the table already has."""
 
     id: UUID
     run_timestamp: datetime
@@ -82,7 +82,7 @@ class KnownRun:
 
 
 def open_run(connection: Connection, candidate: RunCandidate, now: datetime) -> RunAttempt | None:
-    """A first attempt; None where somebody else has taken the run, or one of its instants."""
+    """Begin a first attempt; return None if the run, or one of its instants, is already taken."""
     row = connection.execute(SQL["open"], _values(candidate, now)).fetchone()
     return None if row is None else _attempt(candidate, *row)
 
@@ -90,7 +90,7 @@ def open_run(connection: Connection, candidate: RunCandidate, now: datetime) -> 
 def retake(
     connection: Connection, known: KnownRun, candidate: RunCandidate, now: datetime, *, anew: bool
 ) -> RunAttempt | None:
-    """A further attempt at a failed run; `anew`: its retries count from the beginning."""
+    """Begin another attempt at a failed run; `anew` counts its retries from the beginning."""
     values = {"id": known.id, "seen": known.triggered_at, "anew": anew} | _values(candidate, now)
     try:
         row = connection.execute(SQL["retake"], values).fetchone()
@@ -100,19 +100,19 @@ def retake(
 
 
 def confirm(connection: Connection, attempt: RunAttempt, external_id: str) -> bool:
-    """RunPod has taken it. False where the attempt has been given up in the meantime."""
+    """Note that RunPod has taken it. Return False if the attempt has been given up in the meantime."""
     values = {"id": attempt.id, "triggered_at": attempt.triggered_at, "external_id": external_id}
     return connection.execute(SQL["confirm"], values).rowcount == 1
 
 
 def refuse(connection: Connection, attempt: RunAttempt) -> None:
-    """RunPod has not taken it."""
+    """Note that RunPod has not taken it."""
     values = {"id": attempt.id, "triggered_at": attempt.triggered_at, "reason": REFUSED}
     connection.execute(SQL["refuse"], values)
 
 
 def read_calibration(connection: Connection) -> dict[str, Any]:
-    """The coefficients of all tiles."""
+    """Return the coefficients of all tiles."""
     return dict(connection.execute(SQL["read_calibration"]).fetchall())
 
 

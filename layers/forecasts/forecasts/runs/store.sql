@@ -1,5 +1,5 @@
--- open: a row for a run that nobody has taken; of two pollers, the unique constraints let one through
--- Without a target: the radar's instant may be taken as well as the run's.
+-- open: add a row for a run that is not taken; of two pollers, the unique constraints let one through
+-- No conflict target: the radar's instant may be taken as well as the run's.
 INSERT INTO forecasts.forecast_runs
     (model, run_timestamp, radar_timestamp, input_references, storage_prefix, started_at, triggered_at)
 VALUES (
@@ -8,7 +8,7 @@ VALUES (
 ON CONFLICT DO NOTHING
 RETURNING id, storage_prefix, triggered_at;
 
--- retake: a failed run's next attempt, unless somebody has been quicker
+-- retake: begin a failed run's next attempt, unless another poller was quicker
 UPDATE forecasts.forecast_runs
 SET status = 'running', external_id = NULL, failure_reason = NULL, completed_at = NULL,
     retry_count = CASE WHEN %(anew)s THEN 0 ELSE retry_count END,
@@ -18,17 +18,17 @@ SET status = 'running', external_id = NULL, failure_reason = NULL, completed_at 
 WHERE id = %(id)s AND status = 'failed' AND triggered_at IS NOT DISTINCT FROM %(seen)s
 RETURNING id, storage_prefix, triggered_at;
 
--- confirm: the id by which RunPod knows this attempt; a worker may have completed it already
+-- confirm: store the id by which RunPod knows this attempt; a worker may have completed it already
 -- The same id again is fine: the first time may have been committed and its answer lost.
 UPDATE forecasts.forecast_runs
 SET external_id = %(external_id)s
 WHERE id = %(id)s AND triggered_at = %(triggered_at)s AND status <> 'failed'
     AND (external_id IS NULL OR external_id = %(external_id)s);
 
--- refuse: the end of an attempt that RunPod has not taken
+-- refuse: end an attempt that RunPod has not taken
 UPDATE forecasts.forecast_runs
 SET status = 'failed', failure_reason = %(reason)s
 WHERE id = %(id)s AND triggered_at = %(triggered_at)s AND external_id IS NULL AND status = 'running';
 
--- read_calibration: the coefficients of all tiles
+-- read_calibration: read the coefficients of all tiles
 SELECT tile_id, coefficients FROM forecasts.calibration_coefficients;

@@ -1,7 +1,7 @@
-"""Hands one attempt to RunPod and stores the id it gets. Between the two lies the only gap that nothing can close.
+"""Hand one attempt to RunPod and store the id it gets. Between the two lies the only gap that nothing can close.
 
-RunPod takes no idempotency key, so what fell into that gap is never sent again by itself: its row stays `running`
-without an id, which reconcile_forecasts ends as unconfirmed. To keep the gap small, all else is ready before the row.
+RunPod takes no idempotency key, so a run lost in that gap is never sent again by itself: its row stays `running`
+without an id, and reconcile_forecasts ends it as unconfirmed. To keep the gap small, all else is ready before the row.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from signalbox.postgres.retry import through_restart
 
 
 def submit_run(context: Context, runpod: RunPod, attempt: RunAttempt, calibration: dict[str, Any]) -> None:
-    """Raises as `trigger` does; then the caller says what becomes of the row."""
+    """Submit a run. Errors are those of `trigger`; the caller then decides about the row."""
     try:
         external_id = runpod.trigger(attempt.payload(calibration), settings_of(context).timeout_of(attempt.model))
     except TriggerUnconfirmed as error:
         context.log.error("forecast.unconfirmed", extra={**attempt.ids, "why": str(error)})
         context.metrics.count("TriggersUnconfirmed")
         raise
-    # Before it is stored: should that fail, the log still has the id.
+    # Log the id before it is stored, to have it if storing fails.
     context.log.info("forecast.triggered", extra={**attempt.ids, "external_id": external_id})
     context.metrics.count("ForecastsTriggered")
     if not through_restart(context.resources.database, lambda db: store.confirm(db, attempt, external_id)):
@@ -34,7 +34,7 @@ def submit_run(context: Context, runpod: RunPod, attempt: RunAttempt, calibratio
 
 
 def _abandon(context: Context, runpod: RunPod, attempt: RunAttempt, external_id: str) -> None:
-    """The attempt was given up while RunPod took it: its job would be one that nobody knows of."""
+    """Cancel RunPod's job: the attempt was given up meanwhile, and no row would know of its job."""
     context.log.warning("forecast.abandoned", extra={**attempt.ids, "external_id": external_id})
     try:
         runpod.cancel(external_id)

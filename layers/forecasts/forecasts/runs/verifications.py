@@ -1,10 +1,10 @@
-"""Rows of verification_requests on their way to RunPod: each is in the table before RunPod hears of it.
+"""Write rows of verification_requests on their way to RunPod: each is in the table before RunPod hears of it.
 
 waiting → unconfirmed, then RunPod is asked → it takes it: requested
                                             → it surely does not: waiting again, or refused
-                                            → nobody knows: unconfirmed for good, and never asked again
-requested, and no result in time → RunPod has ended the job: waiting again, as long as our patience lasts
-                                 → the job is at work: left alone
+                                            → unknown: unconfirmed for good, and never asked again
+requested, and no result in time → RunPod has ended the job: waiting again, until the days allowed are over
+                                 → the job is running: left alone
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ YOUNGEST, OLDEST = timedelta(hours=24), timedelta(hours=48)
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """A run, and what follows it, to be compared with what was observed."""
+    """Describe a run, and the window after it, to be compared with observations."""
 
     forecast_run_id: UUID
     model: Model
@@ -62,7 +62,7 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """One that RunPod has taken, and of which no result has come in time."""
+    """Describe a request that RunPod has taken and not answered in time."""
 
     forecast_run_id: UUID
     window_start: datetime
@@ -70,12 +70,12 @@ class Unanswered:
 
 
 def note_due(context: Context) -> None:
-    """A row for each complete run that is between one day old and two."""
+    """Add a row for each complete run that is between one day old and two."""
     context.db.execute(SQL["note_due"], _times(context))
 
 
 def list_waiting(context: Context) -> list[Verification]:
-    """Those of this day, and those of the days before whose observations had not come, oldest first."""
+    """Return this day's requests, and those of earlier days whose observations had not come, oldest first."""
     rows = context.db.execute(SQL["list_waiting"], _times(context)).fetchall()
     return [
         Verification(id_, model, at, prefix, TimeRange(start=start, end=end))
@@ -84,7 +84,7 @@ def list_waiting(context: Context) -> list[Verification]:
 
 
 def abandon_old(context: Context) -> int:
-    """Gives up those that have waited for longer than our patience."""
+    """Give up requests that have waited for longer than the days allowed."""
     rows = context.db.execute(SQL["abandon_old"], _times(context)).fetchall()
     for forecast_run_id, window_start in rows:
         extra = {"forecast_run_id": str(forecast_run_id), "window_start": window_start.isoformat()}
@@ -93,18 +93,18 @@ def abandon_old(context: Context) -> int:
 
 
 def count_unconfirmed(context: Context) -> int:
-    """Those of the last days that RunPod may have taken, and of which no result has come."""
+    """Count recent requests that RunPod may have taken and has not answered."""
     row = context.db.execute(SQL["count_unconfirmed"], _times(context)).fetchone()
     return int(row[0]) if row else 0
 
 
 def list_unanswered(context: Context) -> list[Unanswered]:
-    """Return those of the last days whose results have not come in time, oldest first."""
+    """Return recent requests whose results have not come in time, oldest first."""
     return [Unanswered(*row) for row in context.db.execute(SQL["list_unanswered"], _times(context)).fetchall()]
 
 
 def take_back(context: Context, runpod: RunPod, unanswered: Unanswered) -> None:
-    """Let it wait again if RunPod has ended its job. What is at work is never asked for twice."""
+    """Let it wait again if RunPod has ended its job. A running job is never requested twice."""
     state = runpod.status(unanswered.external_id).state
     ids = {"forecast_run_id": str(unanswered.forecast_run_id), "external_id": unanswered.external_id}
     context.log.warning("verification.unanswered", extra={**ids, "state": str(state)})
@@ -113,7 +113,7 @@ def take_back(context: Context, runpod: RunPod, unanswered: Unanswered) -> None:
 
 
 def request(context: Context, runpod: RunPod, verification: Verification, references: tuple[str, ...]) -> bool:
-    """Asks RunPod for it. False where another worker has, or RunPod refuses this one; raises where it is away."""
+    """Ask RunPod for it. Return False if another worker has, or RunPod refuses this one; raise if RunPod is away."""
     if not context.db.execute(SQL["begin"], {**verification.key, "now": context.now}).rowcount:
         return False
     time_out = timedelta(minutes=settings_of(context).verification_timeout_minutes)
@@ -130,7 +130,7 @@ def request(context: Context, runpod: RunPod, verification: Verification, refere
     except TriggerUnconfirmed as error:
         context.log.error("verification.unconfirmed", extra={**verification.ids, "why": str(error)})
         raise
-    # Before it is stored: should that fail, the log still has the id.
+    # Log the id before it is stored, to have it if storing fails.
     context.log.info("verification.requested", extra={**verification.ids, "external_id": external_id})
     values = {**verification.key, "external_id": external_id}
     through_restart(context.resources.database, lambda db: db.execute(SQL["confirm"], values))

@@ -7,7 +7,7 @@ WHERE status = 'complete' AND model IN ('medium_range', 'nowcast')
     AND run_timestamp >= %(oldest)s AND run_timestamp < %(youngest)s
 ON CONFLICT (forecast_run_id, window_start) DO NOTHING;
 
--- list_waiting: what is to be verified as of now, oldest first; not what was deleted or failed since
+-- list_waiting: list runs to verify now, oldest first; not those deleted or failed since
 SELECT run.id, run.model, run.run_timestamp, run.storage_prefix, request.window_start, request.window_end
 FROM forecasts.verification_requests AS request
 JOIN forecasts.forecast_runs AS run ON run.id = request.forecast_run_id
@@ -15,19 +15,19 @@ WHERE request.status = 'waiting' AND run.status = 'complete'
     AND request.window_start >= %(patience)s AND request.window_start < %(youngest)s
 ORDER BY request.window_start, run.id;
 
--- abandon_old: those whose observations have not come in all our patience
+-- abandon_old: abandon requests whose observations have not come within the days allowed
 UPDATE forecasts.verification_requests SET status = 'abandoned'
 WHERE status = 'waiting' AND window_start < %(patience)s
 RETURNING forecast_run_id, window_start;
 
--- count_unconfirmed: those of which nobody knows whether RunPod took them, and of which it has sent no result
+-- count_unconfirmed: count requests that RunPod may have taken and has sent no result of
 SELECT count(*) FROM forecasts.verification_requests AS request
 WHERE status = 'unconfirmed' AND window_start >= %(patience)s AND window_start < %(youngest)s
     AND NOT EXISTS (
         SELECT FROM forecasts.verification_results AS result WHERE result.forecast_run_id = request.forecast_run_id
     );
 
--- list_unanswered: what RunPod has had for longer than it may take, and of which it has sent no result
+-- list_unanswered: list what RunPod has had for longer than it may take without a result
 SELECT request.forecast_run_id, request.window_start, request.external_id
 FROM forecasts.verification_requests AS request
 JOIN forecasts.forecast_runs AS run ON run.id = request.forecast_run_id
@@ -46,14 +46,14 @@ WHERE forecast_run_id = %(forecast_run_id)s AND window_start = %(window_start)s
         SELECT FROM forecasts.verification_results AS result WHERE result.forecast_run_id = request.forecast_run_id
     );
 
--- begin: say that RunPod is about to be asked; of two workers, one may
+-- begin: note that RunPod is about to be asked; of two workers, only one may
 UPDATE forecasts.verification_requests SET status = 'unconfirmed', requested_at = %(now)s
 WHERE forecast_run_id = %(forecast_run_id)s AND window_start = %(window_start)s AND status = 'waiting';
 
--- give_up: RunPod has not taken it
+-- give_up: note that RunPod has not taken it
 UPDATE forecasts.verification_requests SET status = %(status)s
 WHERE forecast_run_id = %(forecast_run_id)s AND window_start = %(window_start)s AND status = 'unconfirmed';
 
--- confirm: RunPod has taken it under this id
+-- confirm: note that RunPod has taken it under this id
 UPDATE forecasts.verification_requests SET status = 'requested', external_id = %(external_id)s
 WHERE forecast_run_id = %(forecast_run_id)s AND window_start = %(window_start)s AND status = 'unconfirmed';

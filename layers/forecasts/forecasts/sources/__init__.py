@@ -1,1 +1,1 @@
-"""Upstream weather data: where it lies, under which keys, and which of it makes a run."""
+"""Find upstream weather data: where it lies, under which keys, and which of it makes a run."""

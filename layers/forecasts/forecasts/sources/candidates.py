@@ -1,4 +1,4 @@
-"""What upstream offers each model beyond the runs that are known: complete cycles, and pairs of instants."""
+"""Find what upstream offers each model beyond the known runs: complete cycles, and pairs of instants."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from signalbox.ledger.context import Context
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Runs after the first instant and not after the second."""
+    """Select runs after the first instant and not after the second."""
 
     since: datetime
     until: datetime
@@ -32,15 +32,15 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Runs that could be made now, oldest first."""
+    """List runs that could be made now, oldest first."""
 
     candidates: tuple[RunCandidate, ...]
     skipped: int = 0  # begun upstream, and not complete or without a match
-    left_over: int = 0  # more than one poll looks at
+    left_over: int = 0  # beyond what one poll looks at
 
 
 def list_medium_range_candidates(context: Context, window: Window, known_runs: Sequence[KnownRun]) -> Candidates:
-    """Cycles of GFS."""
+    """Return GFS cycles."""
     settings = settings_of(context)
     template = KeyTemplate.of(settings.gfs_key_template)
     known = {run.run_timestamp for run in known_runs}
@@ -59,13 +59,13 @@ def list_medium_range_candidates(context: Context, window: Window, known_runs: S
 
 
 def list_nowcast_candidates(context: Context, window: Window, known_runs: Sequence[KnownRun]) -> Candidates:
-    """Pairs of GOES and MRMS. The satellite's instant names the run."""
+    """Return pairs of GOES and MRMS instants. The satellite's instant names the run."""
     settings = settings_of(context)
     tolerance = timedelta(seconds=settings.nowcast_tolerance_seconds)
     goes = Goes(settings.goes_product, settings.goes_files_per_instant)
     satellite = _instants(context, "goes", goes, window)
     radar = _instants(context, "mrms", Mrms(settings.mrms_product), Window(window.since - tolerance, window.until))
-    # A known run that does not tell its radar instant takes part in the matching, and so keeps others from it.
+    # A known run without a radar instant takes part in the matching, and so keeps others from its instant.
     known = {run.run_timestamp for run in known_runs}
     paired = {run.run_timestamp for run in known_runs if run.radar_timestamp}
     used = {run.radar_timestamp for run in known_runs}
@@ -95,7 +95,7 @@ def _instants(context: Context, source: str, layout: Layout, window: Window) -> 
 
 
 def likely_references(settings: ForecastSettings, model: Model, run_timestamp: datetime) -> tuple[str, ...]:
-    """Where upstream would have it, for a row that does not tell: the sources' first mirrors, nobody asked."""
+    """Return where a run's files likely are, for a row without references: at the first mirrors, not asking them."""
     if model == "medium_range":
         template = KeyTemplate.of(settings.gfs_key_template)
         return (mirrors_of(settings, "gfs")[0].reference(template.prefix(run_timestamp)),)

@@ -1,7 +1,7 @@
-"""GFS, the global model: four cycles a day, each complete when all its forecast hours are there, data and index.
+"""Find cycles of GFS, the global model: four a day, each complete when all its forecast hours are there, with indexes.
 
-Keys follow a template, which is a setting, since NOAA's next version moves them. What is not complete yet is taken by a
-later poll. A poll costs one listing of days and one for each cycle that the days may hold, forty at most.
+Keys follow a template, which is a setting, since NOAA's next version moves them. A later poll takes what is not
+complete yet. A poll costs one listing of days and one for each cycle that the days may hold, forty at most.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from signalbox.errors import SettingsRefused
 
 CYCLE = timedelta(hours=6)
 HOURS = (*range(121), *range(123, 385, 3))
-# The oldest go first, so that what is left over is found by the same poll another time.
+# The oldest go first, so that the same poll finds the rest another time.
 MOST_LISTED = 40
 _FIELDS = {"date", "cycle", "hour"}
 
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """What a mirror holds of one cycle."""
+    """Describe what a mirror has of one cycle."""
 
     instant: datetime
     complete: bool
-    reference: str  # the part that its keys have in common
+    reference: str  # the common part of its keys
 
 
 @dataclass(frozen=True, slots=True)
 class Cycles:
-    """What there is upstream, oldest first."""
+    """List what upstream has, oldest first."""
 
     listed: tuple[Cycle, ...]
-    left_over: int = 0  # on days that are there, and beyond what one poll lists
+    left_over: int = 0  # more cycles, on days that are there, than one poll lists
 
 
 @dataclass(frozen=True, slots=True)
 class KeyTemplate:
-    """How upstream names its files."""
+    """Build the names of upstream's files."""
 
     text: str
 
@@ -62,23 +62,23 @@ class KeyTemplate:
         return self.text.format(date=f"{cycle:%Y%m%d}", cycle=f"{cycle:%H}", hour=hour)
 
     def keys(self, cycle: datetime) -> list[str]:
-        """All that a complete cycle has: 209 files and the index of each."""
+        """Return all keys of a complete cycle: 209 files and the index of each."""
         data = [self.data_key(cycle, hour) for hour in HOURS]
         return data + [f"{key}.idx" for key in data]
 
     def prefix(self, cycle: datetime) -> str:
-        """What the cycle's keys begin with, up to the hour."""
+        """Return what the cycle's keys begin with, up to the hour."""
         return self.text.partition("{hour")[0].format(date=f"{cycle:%Y%m%d}", cycle=f"{cycle:%H}")
 
     @property
     def days_prefix(self) -> str | None:
-        """What the folders of days begin with, if each day has one."""
+        """Return what the folders of days begin with, if each day has one."""
         before, _, after = self.text.partition("{date")
         return before if "/" in after else None
 
 
 def cycles_between(since: datetime, until: datetime) -> list[datetime]:
-    """The cycles after the first instant and not after the second, oldest first."""
+    """Return the cycles after the first instant and not after the second, oldest first."""
     midnight = since.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     count = max(0, int((until - midnight) / CYCLE) + 1)
     return [cycle for n in range(count) if since < (cycle := midnight + n * CYCLE) <= until]
@@ -89,7 +89,7 @@ def is_complete(keys: Iterable[str], sizes: Mapping[str, int]) -> bool:
 
 
 def find_cycles(mirror: Mirror, template: KeyTemplate, wanted: Sequence[datetime]) -> Cycles:
-    """What the mirror has of the wanted cycles; those of which it has nothing are left out."""
+    """Return what the mirror has of the wanted cycles, without those of which it has nothing."""
     if not wanted:
         return Cycles(())
     there = _there(mirror, template, wanted)
@@ -100,7 +100,7 @@ def find_cycles(mirror: Mirror, template: KeyTemplate, wanted: Sequence[datetime
 
 
 def _there(mirror: Mirror, template: KeyTemplate, cycles: Sequence[datetime]) -> list[datetime]:
-    """Those on days of which the mirror has a folder: days long gone must not use up what a poll may list."""
+    """Return cycles on days that have a folder: days long gone must not use up what a poll may list."""
     prefix = template.days_prefix
     if prefix is None:
         return list(cycles)
@@ -123,7 +123,7 @@ def _judge(mirror: Mirror, template: KeyTemplate, cycle: datetime, entries: Mapp
 
 
 def _known(mirror: Mirror, entries: Sequence[Entry]) -> dict[str, int]:
-    """Sizes by key; where the listing does not tell, 1 for a file that has data."""
+    """Return sizes by key; if the listing gives none, 1 for a file that has data."""
     sizes = {entry.key: entry.size for entry in entries if entry.size is not None}
     untold = [entry.key for entry in entries if entry.size is None]
     if not untold or not all(sizes.values()):

@@ -1,4 +1,4 @@
-"""GOES, the satellite: files by hour, named after the tenth of a second at which their scan began."""
+"""Read keys of GOES, the satellite: files by hour, named after the tenth of a second at which their scan began."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _FILE = re.compile(r"OR_(?P<product>.+?)(-M\d+(?P<channel>C\d\d)?)?_G\d\d_s(?P<b
 
 @dataclass(frozen=True, slots=True)
 class Goes:
-    """One product."""
+    """Name the keys of one product."""
 
     product: str
-    files_per_instant: int = 1  # a product with a file a channel is there when all of them are
+    files_per_instant: int = 1  # a product with a file per channel is there when all of them are
 
     def folder(self, day: datetime) -> str:
         return f"{self.product}/{day:%Y/%j}/"
@@ -26,7 +26,7 @@ class Goes:
 
     def read(self, key: str) -> Part | None:
         found = _FILE.fullmatch(key.rpartition("/")[2])
-        # A mesoscale product's file names end in the number of its sector, which the folder's name leaves out.
+        # A mesoscale product's file names end in its sector's number, which the folder's name leaves out.
         if found is None or not found["product"].startswith(self.product):
             return None
         began = _instant(found["began"])
@@ -34,7 +34,7 @@ class Goes:
 
 
 def _instant(digits: str) -> datetime | None:
-    """YYYYDDDHHMMSSt."""
+    """Read YYYYDDDHHMMSSt."""
     try:
         second = datetime.strptime(digits[:13], "%Y%j%H%M%S").replace(tzinfo=UTC)
     except ValueError:

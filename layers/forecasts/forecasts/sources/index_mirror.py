@@ -1,7 +1,7 @@
-"""A tree of index pages as Apache, nginx and NOMADS make them: a folder's files as links, with their sizes beside.
+"""Read a tree of index pages as Apache, nginx and NOMADS make them: a folder's files as links, with their sizes.
 
 A page costs one call, and a listing that reaches into sub-folders one for each of these. Sizes are rounded, but zero is
-zero. Where a page gives none, `has_data` asks for the one file. Services that list in XML are no such tree; those that
+zero. If a page gives none, `has_data` asks for the one file. Services that list in XML are no such tree; those that
 speak S3 are mirrors of the kind s3, with an endpoint.
 """
 
@@ -22,7 +22,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 class IndexMirror:
-    """One tree, by the URL of its root."""
+    """Read one tree, by the URL of its root."""
 
     def __init__(self, web: HttpClient, url: str) -> None:
         self._web, self._root = web, f"{url.rstrip('/')}/"
@@ -62,7 +62,7 @@ class IndexMirror:
     def _links(self, folder: str) -> list[Entry]:
         answer = self._send("GET", folder)
         if answer.status == 404 and folder:
-            # Nothing has come there yet. Where even the root is missing, the URL is wrong.
+            # Nothing has come there yet. If even the root is missing, the URL is wrong.
             self._root_is_there = self._root_is_there or self._links("") is not None
             return []
         if not answer.good:
@@ -77,7 +77,7 @@ class IndexMirror:
 
 
 def read_page(html: str, root: str, folder: str) -> list[Entry] | None:
-    """What lies in the folder, sub-folders with a slash at their end; None for a page that is no index."""
+    """Return the folder's entries, sub-folders with a slash at the end; None for a page that is no index."""
     reader = _Reader()
     reader.feed(html)
     here = root + folder
@@ -92,20 +92,20 @@ def read_page(html: str, root: str, folder: str) -> list[Entry] | None:
 
 @dataclass(slots=True)
 class _Row:
-    """A link and the text that follows it."""
+    """Pair a link with the text that follows it."""
 
     href: str
     text: str = ""
 
     def size(self) -> int | None:
-        """The last word, where that is a size: the words before are a date."""
+        """Return the last word if it is a size: the words before are a date."""
         words = self.text.split()
         found = _SIZE.fullmatch(words[-1]) if words else None
         return None if found is None else round(float(found[1]) * _UNITS[found[2].upper()])
 
 
 class _Reader(HTMLParser):
-    """Collects links, each with what stands between it and the next."""
+    """Collect links, each with the text up to the next."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -132,5 +132,5 @@ class _Reader(HTMLParser):
 
 
 def _may_hold(folder: str, span: Span) -> bool:
-    """Whether a key of the span can lie in that folder."""
+    """Say whether a key of the span can lie in that folder."""
     return folder <= span.last and (span.after < folder or span.after.startswith(folder))

@@ -1,7 +1,7 @@
-"""A mirror is one place where a source's files lie, by the same keys in each; a source has several, in order.
+"""Ask a source's mirrors in order: each is one place with the source's files, under the same keys.
 
-The first that answers serves. One that can't be reached, refuses, takes too long or answers with something that is no
-listing is logged, counted, and the next is asked; only when all have failed is it an error, which names each and why.
+The first that answers serves. A mirror that can't be reached, refuses, takes too long or answers with no listing is
+logged and counted, and the next is asked. Only if all fail is it an error, which names each and why.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One file of a listing."""
+    """Describe one file of a listing."""
 
     key: str
-    size: int | None  # None: the listing does not tell
+    size: int | None  # None if the listing does not tell
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of keys under one prefix: after the first, not beyond the last."""
+    """Select keys under one prefix: after the first, not beyond the last."""
 
     prefix: str
     after: str = ""
@@ -40,7 +40,7 @@ class Span:
 
 
 class Mirror(Protocol):
-    """What the sources ask of a mirror. Each may raise MirrorFailed."""
+    """Declare what the sources ask of a mirror. Each call may raise MirrorFailed."""
 
     @property
     def name(self) -> str: ...
@@ -48,20 +48,20 @@ class Mirror(Protocol):
     def list_keys(self, span: Span) -> list[Entry]: ...
 
     def list_folders(self, prefix: str, after: str) -> list[str]:
-        """The folders whose names begin so, without their slash, from `after` on."""
+        """Return the folders whose names begin with the prefix, without their slash, from `after` on."""
         ...
 
     def has_data(self, key: str) -> bool:
-        """For entries whose size the listing does not tell."""
+        """Say whether the file has data, for entries without a size."""
         ...
 
     def reference(self, key: str) -> str:
-        """How the worker finds it."""
+        """Return the address by which the worker finds it."""
         ...
 
 
 def first_answer(context: Context, source: str, mirrors: Sequence[Mirror], ask: Callable[[Mirror], Result]) -> Result:
-    """What the first mirror answers that can."""
+    """Return the answer of the first mirror that can give one."""
     faults = []
     for mirror in mirrors:
         try:
@@ -74,7 +74,7 @@ def first_answer(context: Context, source: str, mirrors: Sequence[Mirror], ask: 
 
 
 def list_spans(mirror: Mirror, spans: Sequence[Span]) -> list[Entry]:
-    """All their entries, in the order of the spans; several calls at once, and none after the first that fails."""
+    """Return all entries in the order of the spans; make several calls at once, and none after the first that fails."""
     if len(spans) == 1:
         return mirror.list_keys(spans[0])
     threads = ThreadPoolExecutor(LISTINGS_AT_ONCE)

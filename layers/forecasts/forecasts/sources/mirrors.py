@@ -1,4 +1,4 @@
-"""The mirrors of a source, as its setting names them."""
+"""Make the mirrors of a source from its setting."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from signalbox.http.client import HttpClient
 
 
 def mirrors_of(settings: ForecastSettings, source: str) -> list[Mirror]:
-    """In their order; or an error that names the setting and what is wrong in it."""
+    """Return the mirrors in order, or raise an error that names the setting and what is wrong in it."""
     variable = f"FORECASTS_{source.upper()}_MIRRORS"
     given: Sequence[Mapping[str, str]] = getattr(settings, f"{source}_mirrors")
     if not given:

@@ -1,4 +1,4 @@
-"""MRMS, the radar mosaic: files by day, one every two minutes, named after their second."""
+"""Read keys of MRMS, the radar mosaic: files by day, one every two minutes, named after their second."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _INSTANT = re.compile(r"(\d{8}-\d{6})\.grib2\.gz")
 
 @dataclass(frozen=True, slots=True)
 class Mrms:
-    """One product at one level, such as CONUS/PrecipRate_00.00."""
+    """Name the keys of one product at one level, such as CONUS/PrecipRate_00.00."""
 
     product: str
     files_per_instant: int = 1

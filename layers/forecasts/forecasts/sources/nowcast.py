@@ -1,4 +1,4 @@
-"""Which satellite and radar instants make nowcasts: pairs within the tolerance, nearest first, each instant once."""
+"""Match satellite and radar instants into nowcasts: pairs within the tolerance, nearest first, each instant once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two instants that belong together. The satellite's names the run: it is the rarer, so each may have a radar's."""
+    """Pair two instants. The satellite's names the run: it is the rarer, so each may have a radar's."""
 
     satellite: datetime
     radar: datetime
@@ -21,7 +21,7 @@ class Pair:
 
 
 def match(satellite: Iterable[datetime], radar: Iterable[datetime], tolerance: timedelta) -> list[Pair]:
-    """The pairs, in the order of their satellite instants. Of pairs equally near, the earlier comes first."""
+    """Return the pairs, ordered by satellite instant. Of equally near pairs, the earlier comes first."""
     radars = sorted(set(radar))
     near = [pair for instant in set(satellite) for pair in _near(instant, radars, tolerance)]
     near.sort(key=lambda pair: (pair.apart, pair.satellite, pair.radar))

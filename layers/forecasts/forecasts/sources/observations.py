@@ -1,7 +1,7 @@
-"""What was observed, to compare forecasts with: hourly files of one product, and whether they are there.
+"""Find observations to compare forecasts with: hourly files of one product, and whether they are there.
 
-Where and under which names is configuration, since sources end (ISD did) and products move. A file is asked for by HEAD
-and once a run of the task, as the windows of many forecasts share its hours.
+Their place and names are configuration, since sources end (ISD did) and products move. Each file is asked for by HEAD,
+once a run of the task, as the windows of many forecasts share its hours.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HOUR = timedelta(hours=1)
 
 
 class Observations:
-    """One source, for one run of the task."""
+    """Look up one source, for one run of the task."""
 
     def __init__(self, given: ForecastSettings) -> None:
         self._given = given
@@ -34,7 +34,7 @@ class Observations:
         self._known: dict[str, bool] = {}
 
     def of(self, window: TimeRange) -> tuple[str, ...] | None:
-        """References of the window's files; None while too few are there. Raises MirrorFailed."""
+        """Return references of the window's files, or None while too few are there. May raise MirrorFailed."""
         keys = keys_of(window, self._given.observation_key_template, self._given.observation_product)
         found = [key for key in keys if self._has(key)]
         if len(found) < ceil(self._given.observation_least_share * len(keys)):
@@ -48,7 +48,7 @@ class Observations:
 
 
 def keys_of(window: TimeRange, template: str, product: str) -> list[str]:
-    """The file of each full hour after the start and not after the end: it holds the hour before. Each key once."""
+    """Return the key of each full hour after the start and not after the end, once: its file covers the hour before."""
     hour = window.start.astimezone(UTC).replace(minute=0, second=0, microsecond=0) + HOUR
     keys = dict.fromkeys([_key(template, product, hour)])
     while (hour := hour + HOUR) <= window.end:
@@ -68,7 +68,7 @@ def _key(template: str, product: str, hour: datetime) -> str:
 
 
 def _connect(mirror: Mapping[str, str], given: ForecastSettings) -> tuple[str, Callable[[str], bool]]:
-    """Where the files lie, and how to see whether one is there."""
+    """Return where the files lie, and a function that says whether one is there."""
     seconds = given.mirror_timeout_seconds
     if mirror.get("kind") == "s3" and (bucket := mirror.get("bucket")):
         endpoint = mirror.get("endpoint")

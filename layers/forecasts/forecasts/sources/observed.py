@@ -1,7 +1,7 @@
-"""What an observing source offers: instants, each with the files that hold it, and the spans of keys to list for them.
+"""List what an observing source offers: instants, each with its files, and the spans of keys to list for them.
 
-Folders are by day. One listing a day, begun at the hour that is wanted, costs a call per thousand files, and so less
-than one call an hour.
+Folders are by day. One listing a day, begun at the wanted hour, costs a call per thousand files, and so less than one
+call an hour.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Protocol
 from forecasts.sources.mirror import Entry, Mirror, Span, list_spans
 
 DAY = timedelta(days=1)
-END = "\x7f"  # sorts behind whatever a key goes on with
+END = "\x7f"  # sorts behind any continuation of a key
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One file's place: its instant, and which part of that it holds."""
+    """Describe one file's place: its instant, and which part of that it holds."""
 
     instant: datetime
     part: str = ""
 
 
 class Layout(Protocol):
-    """How one source names its files."""
+    """Declare how one source names its files."""
 
     @property
     def files_per_instant(self) -> int: ...
@@ -34,16 +34,16 @@ class Layout(Protocol):
     def folder(self, day: datetime) -> str: ...
 
     def stem(self, instant: datetime) -> str:
-        """What keys of that hour begin with."""
+        """Return what keys of that hour begin with."""
         ...
 
     def read(self, key: str) -> Part | None:
-        """None for a key that is no file of the product."""
+        """Read a key; return None if it is no file of the product."""
         ...
 
 
 def spans_between(layout: Layout, since: datetime, until: datetime) -> list[Span]:
-    """One for each day, from the hour of the first instant to the hour of the last."""
+    """Return one span for each day, from the hour of the first instant to the hour of the last."""
     days = list(_days(since, until))
     return [
         Span(
@@ -58,7 +58,7 @@ def spans_between(layout: Layout, since: datetime, until: datetime) -> list[Span
 def instants_between(
     mirror: Mirror, layout: Layout, since: datetime, until: datetime
 ) -> dict[datetime, tuple[str, ...]]:
-    """References of each instant after the first and not after the second that is there with all its files."""
+    """Return the references of each instant after the first and not after the second that has all its files."""
     entries = list_spans(mirror, spans_between(layout, since, until))
     files = _by_instant(entries, layout.read)
     return {
@@ -69,7 +69,7 @@ def instants_between(
 
 
 def _by_instant(entries: Iterable[Entry], read: Callable[[str], Part | None]) -> Mapping[datetime, Mapping[str, str]]:
-    """Keys by instant and part; the later of two of one part, which upstream made anew. An empty file is none yet."""
+    """Return keys by instant and part. Of two for one part, take the later, remade one; ignore empty files."""
     files: dict[datetime, dict[str, str]] = {}
     for entry in entries:
         place = read(entry.key) if entry.size != 0 else None

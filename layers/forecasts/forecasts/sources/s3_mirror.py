@@ -1,4 +1,4 @@
-"""A bucket that anybody may read: NOAA's on AWS, or one of another service that speaks S3 (Google's, by its endpoint).
+"""List a bucket that anybody may read: NOAA's on AWS, or one of another service that speaks S3 (Google's, by endpoint).
 
 Requests are not signed, so that it needs no permission. A listing costs a call per thousand keys.
 """
@@ -15,15 +15,15 @@ from signalbox.http.client import CONNECT_SECONDS
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-REGION = "us-east-1"  # of all of NOAA's buckets
+REGION = "us-east-1"  # where all of NOAA's buckets are
 
 
 class S3Mirror:
-    """One bucket."""
+    """List one bucket."""
 
     def __init__(self, client: S3Client, bucket: str, endpoint: str | None = None) -> None:
         self._client, self._bucket = client, bucket
-        # An endpoint of its own is part of the address: a worker would look for the bucket at AWS.
+        # An endpoint is part of the address: without it a worker would look for the bucket at AWS.
         self._root = f"{endpoint.rstrip('/')}/{bucket}" if endpoint else f"s3://{bucket}"
 
     @property
@@ -44,7 +44,7 @@ class S3Mirror:
         return [one["Prefix"].rstrip("/") for page in pages for one in page.get("CommonPrefixes", ())]
 
     def has_data(self, key: str) -> bool:
-        """Never asked: these listings tell sizes."""
+        """Say whether the file has data; unused, since these listings give sizes."""
         return any(entry.key == key and entry.size for entry in self.list_keys(Span(key)))
 
     def reference(self, key: str) -> str:
@@ -57,7 +57,7 @@ class S3Mirror:
         given: dict[str, Any] = {name: value for name, value in asked.items() if value}
         try:
             for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, **given):
-                # Any XML passes for an empty listing; this one, each real listing has.
+                # Any XML passes for an empty listing; every real listing has this field.
                 if "IsTruncated" not in page:
                     raise MirrorFailed("what it answers is no listing")
                 yield page
@@ -68,7 +68,7 @@ class S3Mirror:
 
 
 def connect(endpoint: str | None, read_seconds: float) -> S3Client:
-    """A client that signs nothing; made for each run, since that costs less than a listing."""
+    """Return a client that signs nothing; each run makes one, since that costs less than a listing."""
     import boto3
     from botocore import UNSIGNED
     from botocore.config import Config

@@ -1,7 +1,7 @@
-"""The pack's tasks: one line each, and a rule in the template.
+"""List the pack's tasks; each has a rule in the template.
 
-Most do the work of those missed before them, so that at most the latest missed slot runs. What is filed under a day,
-or looks at one day's window, runs for each.
+Most tasks do the work of slots missed before them, so at most the latest missed slot runs. Tasks that file something
+under a day, or look at one day's window, run for each.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TASKS = (
         "forecasts.tasks.poll_data",
         schedule=QUARTERLY,
         function="poller",
-        # The next poll sees all that the missed ones would have seen.
+        # The next poll finds everything that the missed ones would have found.
         catch_up=CatchUp.SKIP,
         overlap=Overlap.FORBID,
     ),
@@ -77,7 +77,7 @@ TASKS = (
         "enforce_overage",
         "pause the newest watchpoints of organisations beyond their plan for two weeks",
         "forecasts.tasks.enforce_overage",
-        # After aggregate_usage, which ends the overage of those who are within their plan again.
+        # After aggregate_usage, which ends the overage of organisations that are within their plan again.
         schedule="cron(40 1 * * ? *)",
         catch_up=CatchUp.LATEST,
     ),
@@ -124,7 +124,7 @@ TASKS = (
         "have yesterday's forecasts compared with what was observed, and check the canaries",
         "forecasts.tasks.verification",
         schedule="cron(0 3 * * ? *)",
-        # Each looks at a day of its own.
+        # Each slot looks at a day of its own.
         catch_up=CatchUp.ALL,
         max_lateness=3 * DAY,
     ),

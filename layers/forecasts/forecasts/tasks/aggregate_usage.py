@@ -1,8 +1,8 @@
-"""SCHED-001, SCHED-002: files the usage of periods that have ended, and begins new ones, each day at one o'clock.
+"""SCHED-001, SCHED-002: file the usage of periods that have ended and begin new ones, each day at one o'clock.
 
-The API does the same for each organisation that calls; this finds those that don't. Usage is filed by organisation and
-source under the day that its period belongs to, whenever the run comes. Nothing counted is lost or counted twice while
-calls go on. Overages end for those whose usage of the day before was within their plan.
+The API does the same for each organisation that calls; this task handles those that don't. Usage is filed by
+organisation and source under the day that its period belongs to, whenever the run comes. Nothing counted is lost or
+counted twice while calls go on. Overages end for organisations whose usage of the day before was within their plan.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
 DAY = timedelta(days=1)
-# Rows that the API is counting in are looked at again, so many seconds apart; its transactions are short.
+# Look again, after these seconds, at rows that the API is counting in; its transactions are short.
 LOOKS_AGAIN = (0.05, 0.1, 0.2, 0.4, 0.8)
 
 Key = tuple[datetime, str, str]  # the end of the period, the organisation's id, the source
@@ -67,7 +67,7 @@ def _count_ended(context: Context) -> int:
 
 
 def _report_left(context: Context, left: int) -> None:
-    """Somebody holds them for longer than any call takes; the next run files them, under the same day."""
+    """Report locked rows, which were held longer than any call takes; the next run files them, under the same day."""
     context.metrics.count("UsageLeft", left)
     context.log.warning("usage.left", extra={"periods": left})
 
@@ -88,5 +88,5 @@ def _end_overages(context: Context) -> Done:
 
 
 def _day_of(instant: datetime) -> datetime:
-    """Its midnight in UTC."""
+    """Return the instant's midnight in UTC."""
     return instant.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)

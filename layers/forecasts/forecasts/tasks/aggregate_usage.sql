@@ -1,7 +1,7 @@
--- file_ended: one page of the periods that have ended, filed and begun anew in one statement
+-- file_ended: file one page of the periods that have ended, and begin new ones in the same statement
 -- The lock comes first, and a locked row is read as it then is: what is filed is what is set to zero, and calls counted
--- meanwhile wait for the commit and count for the new period. SKIP LOCKED: a row that the API is just counting in is
--- left for the next look, so that no page waits with a thousand locks in its hands; and two runs share the work.
+-- meanwhile wait for the commit and count for the new period. SKIP LOCKED: a row that the API is counting in is left
+-- for the next look, so that no page waits while it holds a thousand locks; and two runs share the work.
 WITH ended AS (
     SELECT organization_id, source, api_calls_count, watchpoints_count, period_start, period_end
     FROM forecasts.rate_limits
@@ -27,12 +27,12 @@ FROM ended
 ORDER BY period_end DESC, ended.organization_id DESC, source DESC
 LIMIT 1;
 
--- count_ended: how many periods have ended and are not filed
+-- count_ended: count periods that have ended and are not filed
 SELECT count(*) FROM forecasts.rate_limits WHERE period_end < %(now)s;
 
--- end_overages: of one batch of organisations whose usage of the day before is within their plan
--- Not of those with a period still to be filed, whose day is not known yet; nor of those whose overage began after that
--- day. The gauge starts each day at zero and an idle day leaves it there: so what is really active counts too.
+-- end_overages: end the overage of one batch of organisations whose usage of the day before is within their plan
+-- Not those with a period still to be filed, whose day is not known yet; nor those whose overage began after that
+-- day. The gauge starts each day at zero and an idle day leaves it there: so active watchpoints count too.
 UPDATE forecasts.organizations SET overage_started_at = NULL
 WHERE id IN (
     SELECT organization.id

@@ -1,9 +1,9 @@
-"""Moves audit records older than their retention to cold storage, once a night (MAINT-004).
+"""Move audit records older than their retention to cold storage, once a night (MAINT-004).
 
     plan → fetch → upload → verify → delete, and close the plan in the same transaction
 
-The plan is a row that names the records and the object they go into, and there is one at a time. A crash leaves it
-open, and the next run goes on with it: the same records under the same name, whatever has become old meanwhile.
+The plan is a row that names the records and their object; there is one at a time. After a crash it is still open, and
+the next run continues it: the same records under the same name, whatever has become old meanwhile.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from signalbox.ledger.context import Context, Done
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
-# An object holds so many records, or fewer that are large: what is stored, cold objects cost more the smaller they are.
+# An object has at most this many records, or fewer large ones: small cold objects cost more per stored byte.
 MOST_RECORDS = 10_000
 MOST_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class ArchivePlan:
-    """Records on their way into one object."""
+    """Describe the records on their way into one object."""
 
     key: str
     ids: list[int]
@@ -44,7 +44,7 @@ def archive_audit_logs(context: Context) -> Done:
 
 
 def _plan(context: Context) -> ArchivePlan | None:
-    """The one that a crash left open, else a new one; None when nothing is old enough."""
+    """Return the plan that a crash left open, else a new one; None if nothing is old enough."""
     values = {
         "before": context.now - timedelta(days=settings_of(context).retention_audit_days),
         "now": context.now,
@@ -59,7 +59,7 @@ def _plan(context: Context) -> ArchivePlan | None:
 def _archive(context: Context, storage: ColdStorage, plan: ArchivePlan) -> int:
     records = context.db.execute(SQL["fetch"], {"key": plan.key}).fetchall()
     if not records:
-        # Another worker was quicker, or somebody has deleted all of them: an empty object must not replace theirs.
+        # Another worker was quicker, or all of them were deleted: an empty object must not replace theirs.
         context.db.execute(SQL["drop_empty"], {"key": plan.key})
         return 0
     stored = storage.store(plan.key, [line for _, line in records])

@@ -1,6 +1,6 @@
--- plan: name the oldest records that are old enough and the object they go into, unless a plan is open
--- Ids are listed one by one: they are not given in the order of created_at, so that a range of either might come to
--- hold a record that was written later. The object is named for the first and the last, which are in no other.
+-- plan: name the oldest due records and the object they go into, unless a plan is open
+-- Ids are listed one by one: they do not follow the order of created_at, so a range of either might come to include a
+-- record that was written later. The object is named for the first and the last, which are in no other.
 WITH oldest AS (
     SELECT id, created_at, detail FROM forecasts.audit_logs
     WHERE created_at < %(before)s
@@ -26,8 +26,8 @@ ON CONFLICT ((archived_at IS NULL)) WHERE archived_at IS NULL DO NOTHING;
 -- find_open: the plan to carry out
 SELECT key, ids FROM forecasts.audit_archives WHERE archived_at IS NULL;
 
--- fetch: the records of a plan as lines of JSON, in the order of their ids; none once it is closed
--- One statement, so that what it finds missing was deleted with the plan still open, and not by a worker that closed it.
+-- fetch: read the records of a plan as lines of JSON, in the order of their ids; none once it is closed
+-- One statement: a record that it misses was deleted while the plan was open, and not by a worker that closed it.
 SELECT log.id, jsonb_build_object(
     'id', log.id,
     'organization_id', log.organization_id,
@@ -36,7 +36,7 @@ SELECT log.id, jsonb_build_object(
     'entity_type', log.entity_type,
     'entity_id', log.entity_id,
     'detail', log.detail,
-    -- As JSON has it in UTC, whatever the session's time zone: the same bytes each time.
+    -- Written as JSON in UTC, whatever the session's time zone: the same bytes each time.
     'created_at', (to_json(log.created_at AT TIME ZONE 'UTC') #>> '{}') || 'Z'
 )::text
 FROM forecasts.audit_archives AS plan
@@ -44,10 +44,10 @@ JOIN forecasts.audit_logs AS log ON log.id = ANY (plan.ids)
 WHERE plan.key = %(key)s AND plan.archived_at IS NULL
 ORDER BY log.id;
 
--- drop_empty: a plan of which no record is left and nothing was stored
+-- drop_empty: drop a plan without any record left and nothing stored
 DELETE FROM forecasts.audit_archives WHERE key = %(key)s AND archived_at IS NULL;
 
--- delete_and_close: delete exactly what was stored, and say where it is
+-- delete_and_close: delete exactly what was stored, and note where it is
 WITH gone AS (
     DELETE FROM forecasts.audit_logs WHERE id = ANY (%(ids)s) RETURNING id
 ), closed AS (

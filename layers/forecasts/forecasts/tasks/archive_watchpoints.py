@@ -1,7 +1,7 @@
-"""WPLC-009, OBS-007: archives watchpoints whose event has passed, and asks for their summaries, each quarter hour.
+"""WPLC-009, OBS-007: archive watchpoints whose event has passed, and ask for their summaries, each quarter hour.
 
-A watchpoint, its audit record and its message belong together: the message goes out before the commit. What comes
-between the two makes the next run send it again; none is lost.
+A watchpoint, its audit record and its message belong together: the message goes out before the commit. After a crash
+between the two, the next run sends it again; none is lost.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from signalbox.ledger.context import Context, Done
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
-# What was observed in the event's last minutes comes in after its end.
+# Observations of the event's last minutes arrive after its end.
 BUFFER = timedelta(hours=1)
 
 Key = tuple[datetime, str]  # the end of the event, the watchpoint's id

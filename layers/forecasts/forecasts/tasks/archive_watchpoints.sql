@@ -1,7 +1,7 @@
--- archive: one page of the watchpoints whose event has passed, archived and noted in one statement
+-- archive: archive and note one page of the watchpoints whose event has passed, in one statement
 -- SKIP LOCKED: two runs share the work, and one that its owner is changing waits for the next run. The order is that of
--- idx_watchpoints_archive_candidates. NO KEY, so that notifications that refer to it are not held up. An array of ids,
--- since for a join the planner may read the whole table, with each page anew.
+-- idx_watchpoints_archive_candidates. NO KEY does not block notifications that refer to it. An array of ids: for a join
+-- the planner may read the whole table again for each page.
 WITH passed AS (
     SELECT id FROM forecasts.watchpoints
     WHERE status = 'active' AND time_window_end IS NOT NULL AND time_window_end < %(before)s

@@ -1,7 +1,7 @@
-"""Deletes watchpoints that were archived long ago, with their notifications, once a night (MAINT-002).
+"""Delete watchpoints that were archived long ago, with their notifications, once a night (MAINT-002).
 
-Notifications go first, in batches of their own: a watchpoint may have many. Refuses to delete more than a share of the
-table in one run, unless told to.
+Notifications go first, in batches of their own: a watchpoint may have many. The task refuses to delete more than a
+share of the table in one run, unless told to.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def cleanup_archived_watchpoints(context: Context) -> Done:
 
 
 def _pages(context: Context, values: dict[str, Any]) -> Iterator[list[UUID]]:
-    """The longest archived first."""
+    """Yield pages of ids, the longest archived first."""
     after: dict[str, Any] = {"after": "-infinity", "after_id": UUID(int=0)}
     while page := context.db.execute(SQL["list_due"], {**values, **after, "page": PAGE}).fetchall():
         yield [row[0] for row in page]
@@ -51,7 +51,7 @@ def _pages(context: Context, values: dict[str, Any]) -> Iterator[list[UUID]]:
 
 
 def _delete_notifications(context: Context, these: dict[str, Any]) -> bool:
-    """False when the budget ended before they were gone."""
+    """Delete the notifications; return False if the budget ended first."""
     values = {**these, "batch": NOTIFICATIONS}
     statement = SQL["delete_notifications"]
     return not drain(context.budget, lambda: context.db.execute(statement, values).rowcount, size=NOTIFICATIONS).more

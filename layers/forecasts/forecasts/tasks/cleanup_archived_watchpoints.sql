@@ -5,9 +5,9 @@ WHERE status = 'archived' AND archived_at < %(before)s
 ORDER BY archived_at, id
 LIMIT %(page)s;
 
--- delete_notifications: one batch of these watchpoints'; their deliveries go with them
--- FOR SHARE: who takes a watchpoint out of the archive waits for the batch, and no batch begins after that. SKIP
--- LOCKED: two runs share the work. By ctid: the lock keeps a row in its place, and a join would look it up again.
+-- delete_notifications: delete one batch of these watchpoints' notifications; their deliveries go with them
+-- FOR SHARE: taking a watchpoint out of the archive waits for the batch, and no batch begins after that.
+-- SKIP LOCKED: two runs share the work. By ctid: the lock keeps a row in its place, and a join would look it up again.
 WITH doomed AS MATERIALIZED (
     SELECT id FROM forecasts.watchpoints
     WHERE id = ANY (%(ids)s) AND status = 'archived' AND archived_at < %(before)s
@@ -20,8 +20,8 @@ DELETE FROM forecasts.notifications WHERE ctid = ANY (ARRAY(
     FOR UPDATE SKIP LOCKED
 ));
 
--- delete_watchpoints: those of the page that are still archived and have no notifications left
--- What others hold at this moment is left for the next run, so that no lock is waited for.
+-- delete_watchpoints: delete those of the page that are still archived and have no notifications left
+-- Rows locked by others are left for the next run, so that it waits for no lock.
 DELETE FROM forecasts.watchpoints WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM forecasts.watchpoints AS w
     WHERE id = ANY (%(ids)s) AND status = 'archived' AND archived_at < %(before)s

@@ -1,6 +1,6 @@
-"""Deletes invites that expired without being accepted, once a night (MAINT-006). Accepted ones stay.
+"""Delete invites that expired without being accepted, once a night (MAINT-006). Accepted ones stay.
 
-Refuses to delete more than a share of the table in one run, unless told to.
+The task refuses to delete more than a share of the table in one run, unless told to.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Deletes idempotency keys that have expired, once a night (SCHED-006), in batches that never hold a lock for long."""
+"""Delete expired idempotency keys, once a night (SCHED-006), in batches that never hold a lock for long."""
 
 from __future__ import annotations
 

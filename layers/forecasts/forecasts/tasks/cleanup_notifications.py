@@ -1,6 +1,6 @@
-"""Deletes notifications older than their retention, with their deliveries, once a night (MAINT-003).
+"""Delete notifications older than their retention, with their deliveries, once a night (MAINT-003).
 
-Refuses to delete more than a share of the table in one run, unless told to.
+The task refuses to delete more than a share of the table in one run, unless told to.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from signalbox.batches.retention import Retention
 from signalbox.batches.safety_share import CleanupParams
 from signalbox.ledger.context import Context, Done
 
-# The deliveries of each are looked up and deleted one by one: a thousand take some 50 ms.
+# The cascade looks up and deletes each notification's deliveries one by one: a thousand take some 50 ms.
 NOTIFICATIONS = Retention("forecasts.notifications", age="created_at", batch=1000)
 Params = CleanupParams
 

@@ -1,4 +1,4 @@
-"""Deletes security events older than a week, once a night (MAINT-007), in batches that never hold a lock for long."""
+"""Delete security events older than a week, once a night (MAINT-007), in batches that never hold a lock for long."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Deletes organisations for good, a month after they were deleted (MAINT-005): at most 50 a run, each with a trace.
+"""Delete organisations for good, a month after they were deleted (MAINT-005): at most 50 a run, each with a trace.
 
-What belongs to an organisation goes first, in batches of its own, since one DELETE of a large one would cascade for
-minutes. An organisation that is restored meanwhile keeps what is left of it. Refuses to delete more than a share of all
-organisations in one run, unless told to.
+Their rows in other tables go first, in batches of their own, since one DELETE of a large organisation would cascade for
+minutes. An organisation that is restored meanwhile keeps what is left of it. The task refuses to delete more than a
+share of all organisations in one run, unless told to.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from signalbox.ledger.context import Context, Done
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
-# Rows that have rows of their own are deleted fewer at a time. The rest is few enough to go with the organisation.
+# Rows that have rows of their own go in smaller batches. The rest is few enough to go with the organisation.
 BELONGINGS = {
     "delete_notifications": 1000,
     "delete_watchpoints": 1000,
@@ -59,7 +59,7 @@ def cleanup_soft_deletes(context: Context) -> Done:
 
 
 def _due(context: Context, values: dict[str, Any]) -> Iterator[UUID]:
-    """The longest deleted first. Those that can't be deleted keep nobody else from their turn."""
+    """Yield the longest deleted first. One that can't be deleted does not hold up the others."""
     after: dict[str, Any] = {"after": "-infinity", "after_id": UUID(int=0)}
     while page := context.db.execute(SQL["list_due"], {**values, **after, "page": PAGE}).fetchall():
         yield from (row[0] for row in page)
@@ -67,7 +67,7 @@ def _due(context: Context, values: dict[str, Any]) -> Iterator[UUID]:
 
 
 def _delete_belongings(context: Context, one: dict[str, Any]) -> bool:
-    """False when the budget ended before they were gone."""
+    """Delete the organisation's rows; return False if the budget ended first."""
     for query, size in BELONGINGS.items():
         values = {**one, "batch": size}
         statement = SQL[query]
@@ -90,7 +90,7 @@ def _delete(context: Context, one: dict[str, Any]) -> bool:
 
 
 def _keep(context: Context, organization_id: UUID, error: psycopg.Error) -> bool:
-    """Something outside the pack refers to it, or holds it: no reason to keep the others."""
+    """Report an organisation that something outside the pack refers to or locks; the others go on."""
     context.metrics.count("OrganizationsKept")
     reason = f"{type(error).__name__}: {error.diag.message_primary}"
     context.log.warning("organization.kept", extra={"organization_id": str(organization_id), "reason": reason})

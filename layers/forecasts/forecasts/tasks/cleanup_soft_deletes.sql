@@ -4,10 +4,10 @@ WHERE deleted_at < %(before)s AND (deleted_at, id) > (%(after)s::timestamptz, %(
 ORDER BY deleted_at, id
 LIMIT %(page)s;
 
--- delete_notifications: one batch of a deleted organisation's; their deliveries go with them
+-- delete_notifications: delete one batch of a deleted organisation's notifications; their deliveries go with them
 -- FOR SHARE, here and below: a restore of the organisation waits for the batch, and no batch begins after it. SKIP
--- LOCKED: two runs share the work, and what others hold stays for the next. By ctid: the lock keeps a row in its place,
--- and a join would look it up again.
+-- LOCKED: two runs share the work, and rows locked by others stay for the next. By ctid: the lock keeps a row in its
+-- place, and a join would look it up again.
 WITH doomed AS MATERIALIZED (
     SELECT id FROM forecasts.organizations WHERE id = %(id)s AND deleted_at < %(before)s FOR SHARE SKIP LOCKED
 )
@@ -51,10 +51,10 @@ DELETE FROM forecasts.usage_history WHERE ctid = ANY (ARRAY(
     FOR UPDATE SKIP LOCKED
 ));
 
--- limit_waits: the little that goes by cascade may be held by others; those who wait for us must not wait long
+-- limit_waits: others may lock the few rows that go by cascade; transactions that wait for us must not wait long
 SET LOCAL lock_timeout = '300ms';
 
--- delete_organization: the row, once what belongs to it is gone, unless it was restored; and a trace of it
+-- delete_organization: delete the row, once its other rows are gone, unless it was restored; and leave a trace of it
 WITH gone AS (
     DELETE FROM forecasts.organizations AS o
     WHERE id = %(id)s AND deleted_at < %(before)s

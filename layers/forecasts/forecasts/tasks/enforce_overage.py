@@ -1,7 +1,7 @@
-"""BILL-011: pauses what organisations have beyond their plan once they have had it for two weeks, each night.
+"""BILL-011: pause watchpoints beyond an organisation's plan after two weeks of overage, each night.
 
-The newest active watchpoints are paused, the oldest stay, as many as the plan has. A watchpoint and its audit record
-go together. Nothing of ours ever resumes one: its owner does.
+The newest active watchpoints are paused; the oldest stay, as many as the plan has. A watchpoint and its audit record
+are written together. None of our code ever resumes one: its owner does.
 """
 
 from __future__ import annotations

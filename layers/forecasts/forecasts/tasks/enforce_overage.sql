@@ -1,5 +1,5 @@
--- pause_newest: one batch of the watchpoints beyond their organisation's plan, the newest first, each with its record
--- The oldest stay, as many as the plan has. What is beyond is counted before anything is locked, and rows that another
+-- pause_newest: pause one batch of watchpoints beyond their organisation's plan, newest first, each with its record
+-- The oldest stay, as many as the plan has. The excess is counted before anything is locked, and rows that another
 -- run has paused since drop out when they are locked: two runs at once never pause more than the excess.
 WITH beyond AS (
     SELECT watchpoint.id

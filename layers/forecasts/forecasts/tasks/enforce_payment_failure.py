@@ -1,6 +1,6 @@
-"""BILL-005: pauses all active watchpoints of organisations whose payment failed a week ago, each night.
+"""BILL-005: pause all active watchpoints of organisations whose payment failed a week ago, each night.
 
-A watchpoint and its audit record go together. Nothing of ours ever resumes one: its owner does, once paid.
+A watchpoint and its audit record are written together. None of our code ever resumes one: its owner does, once paid.
 """
 
 from __future__ import annotations

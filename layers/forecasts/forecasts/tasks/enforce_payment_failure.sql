@@ -1,5 +1,5 @@
--- pause: one batch of what is active at organisations that have not paid for too long, oldest first, each with its record
--- SKIP LOCKED: two runs share the work, and one that its owner is changing is met again by the next run.
+-- pause: pause one batch of active watchpoints of organisations that are overdue, oldest first, each with its record
+-- SKIP LOCKED: two runs share the work, and the next run meets a watchpoint that its owner is changing.
 WITH unpaid AS (
     SELECT watchpoint.id
     FROM forecasts.organizations AS organization

@@ -1,10 +1,10 @@
-"""Looks for new upstream data each quarter of an hour and triggers forecast runs (FCST-003).
+"""Look for new upstream data each quarter of an hour and trigger forecast runs (FCST-003).
 
     window → known runs → what upstream offers → launches
 
-A run is a row before RunPod hears of it, so two pollers never trigger it twice. What RunPod surely did not take, the
-next poll takes; what it may have taken is left to reconcile_forecasts. The oldest runs go first, so that a poll which
-ends early leaves nothing behind that the next one would not find.
+A run is a row before RunPod hears of it, so two pollers never trigger it twice. The next poll takes runs that RunPod
+surely did not take; those it may have taken are left to reconcile_forecasts. The oldest runs go first, so that a poll
+which ends early leaves nothing behind that the next one would not find.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from signalbox.packs.payload import Payload
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
-# No poll looks further back, nor can it be asked to: for longer, backfill the task itself.
+# No poll looks further back, or can be asked to: for longer, backfill the task itself.
 LONGEST = timedelta(days=31)
-# For so long a run that RunPod did not take is taken again by itself.
+# For this long a run that RunPod did not take is retried by itself.
 PATIENCE = timedelta(hours=24)
-# Of the errors of one poll, as many as its message names.
+# A poll's error names at most this many causes.
 MOST_NAMED = 5
 
 
 class Params(Payload):
-    """As the poller's payload gives them."""
+    """Read the poller's payload."""
 
-    force_retry: bool = False  # trigger the window's failed runs anew
+    force_retry: bool = False  # trigger the window's failed runs again
     backfill_hours: int = Field(0, ge=0, le=LONGEST // timedelta(hours=1))
-    limit: int | None = Field(None, ge=0, le=1000)  # of triggers, over both models; 0: no limit
+    limit: int | None = Field(None, ge=0, le=1000)  # triggers, over both models; 0: no limit
 
 
 def poll_data(context: Context) -> Done:
@@ -52,7 +52,7 @@ def poll_data(context: Context) -> Done:
         try:
             _poll(context, model, launches, tally)
         except Exception as error:
-            # One model's trouble must not cost the other its runs.
+            # A failure of one model must not stop the other's runs.
             if not isinstance(error, SignalboxError):
                 context.log.exception("model.failed", extra={"model": model})
             faults[model] = error
@@ -62,7 +62,7 @@ def poll_data(context: Context) -> Done:
 def since_of(
     now: datetime, newest: datetime | None, refused: datetime | None, lookback: timedelta, backfill: timedelta
 ) -> datetime:
-    """Where a poll begins: behind the newest run by the look-back, or earlier for what it is asked for or owes."""
+    """Return where a poll begins: the look-back before the newest run, or earlier for a backfill or a refused run."""
     starts = [(newest or now) - lookback, now - backfill]
     if refused is not None:
         starts.append(refused - timedelta(microseconds=1))
@@ -93,7 +93,7 @@ def _window(context: Context, model: Model) -> Window:
 
 
 def _list_known(context: Context, model: Model, window: Window) -> list[KnownRun]:
-    """Those of the window, and those beyond its ends that may hold a radar instant of it."""
+    """Return the window's runs, and those beyond its ends that may have a radar instant inside it."""
     reach = timedelta(seconds=2 * settings_of(context).nowcast_tolerance_seconds)
     values = {"model": model, "since": window.since - reach, "until": window.until + reach}
     rows = context.db.execute(SQL["list_known"], values).fetchall()
@@ -107,7 +107,7 @@ def _is_due_again(run: KnownRun, force: bool) -> bool:
 def _conclude(
     context: Context, launches: RunPoll, tallies: Mapping[str, PollResult], faults: Mapping[str, Exception]
 ) -> Done:
-    """The poll's answer; or its error, now that all that could be done is done."""
+    """Return the poll's answer, or raise its errors now that everything possible is done."""
     detail = {model: asdict(tally) for model, tally in tallies.items()}
     context.log.info("forecasts.polled", extra={"models": detail})
     errors = [*faults.values(), *launches.faults]
@@ -118,6 +118,6 @@ def _conclude(
         raise PollFailed("; ".join(named[:MOST_NAMED]))
     triggered = sum(tally.triggered for tally in tallies.values())
     left_over = sum(tally.left_over for tally in tallies.values())
-    # Out of time, or more cycles than one poll lists: the slot goes on. A limit is for the whole slot.
+    # Out of time, or more cycles than one poll lists: the slot continues. A limit is for the whole slot.
     more = bool(triggered and left_over and not context.params.limit)
     return Done(triggered, more=more, detail=detail)

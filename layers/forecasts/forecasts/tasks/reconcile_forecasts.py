@@ -1,9 +1,9 @@
-"""Finds out each hour what became of forecast runs that take longer than their model may (FCST-004).
+"""Find out each hour what became of forecast runs that take longer than their model may (FCST-004).
 
     give up what RunPod never confirmed → ask RunPod about the others → complete, cancel, try again or fail
 
 RunPod is asked outside of any transaction, and each change of a row names the attempt that was asked about, so that two
-reconcilings never act twice on one. What RunPod does not answer about is left alone and reported.
+reconcilings never act twice on one. A run that RunPod does not answer about is left alone and reported.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
 BATCH = 100
-# A reconciling this far behind the clock lives a past day through again, and goes by that day's times. Up to here it is
-# late, and goes by how old attempts really are: a poll of a past slot triggers its jobs today.
+# A reconciling this far behind the clock replays a past day by that day's times. A shorter delay is mere lateness, and
+# it goes by how old attempts really are: a poll of a past slot triggers its jobs today.
 REPLAY = timedelta(hours=2)
 TIMEOUT = "Timeout"
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class NextStep(Enum):
-    """What follows from RunPod's answer."""
+    """Name what follows from RunPod's answer."""
 
-    COMPLETE = auto()  # the worker's own word was lost
+    COMPLETE = auto()  # the worker's own report was lost
     CANCEL = auto()
-    END = auto()  # it was cancelled, and the row does not say so yet
+    END = auto()  # it was cancelled, and its row does not say so yet
     RETRY = auto()
     FAIL = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Overdue:
-    """A run that RunPod has had for too long."""
+    """Describe a run that RunPod has had for too long."""
 
     id: UUID
     model: Model
@@ -68,7 +68,7 @@ class Overdue:
 
     @property
     def key(self) -> dict[str, Any]:
-        """By which a change of its row finds this attempt and no later one."""
+        """Return the key by which a change of the row finds this attempt and no later one."""
         return {"id": self.id, "external_id": self.external_id, "triggered_at": self.triggered_at}
 
 
@@ -78,12 +78,12 @@ def reconcile_forecasts(context: Context) -> Done:
     counts = Counter(unconfirmed=unconfirmed.items)
     more = _reconcile_all(context, counts) or unconfirmed.more
     items = counts.total() - counts["unreachable"] - counts["overtaken"]
-    # Where nothing has moved, RunPod is away: it is not asked again before the next hour.
+    # If nothing has moved, RunPod is away: ask it again only in the next hour.
     return Done(items, more=more and items > 0, detail={name: count for name, count in counts.items() if count})
 
 
 def decide(state: RunPodState, retry_count: int, most_retries: int, *, hung: bool) -> NextStep:
-    """Of a job beyond its time. A retry is checked before it is counted, so the count never exceeds the most."""
+    """Decide about a job beyond its time. A retry is checked, then counted, so the count never exceeds the most."""
     if state is RunPodState.COMPLETED:
         return NextStep.COMPLETE
     if state is RunPodState.UNFINISHED:
@@ -94,7 +94,7 @@ def decide(state: RunPodState, retry_count: int, most_retries: int, *, hung: boo
 
 
 def _reconcile_all(context: Context, counts: Counter[str]) -> bool:
-    """Whether some are left for want of time."""
+    """Reconcile all; say whether some are left because time ran out."""
     runpod: RunPod | None = None
     for run in _overdue(context):
         runpod = runpod or open_runpod(context)
@@ -114,7 +114,7 @@ def _give_up_unconfirmed(context: Context) -> int:
 
 
 def _overdue(context: Context) -> Iterator[Overdue]:
-    """In batches, each after the last, since those that are left alone stay overdue."""
+    """Yield overdue runs in batches, each after the last, since those that are left alone stay overdue."""
     after: dict[str, Any] = {"after": BEGINNING, "after_id": UUID(int=0)}
     while True:
         rows = context.db.execute(SQL["list_overdue"], _limits(context) | after).fetchall()
@@ -136,7 +136,7 @@ def _limits(context: Context) -> dict[str, Any]:
 
 
 def _reconcile(context: Context, runpod: RunPod, run: Overdue) -> str:
-    """What became of it, in a word."""
+    """Reconcile one run and return a word for its end."""
     try:
         job = runpod.status(run.external_id)
         return _act(context, runpod, run, job)
@@ -161,7 +161,7 @@ def _act(context: Context, runpod: RunPod, run: Overdue, job: RunPodJob) -> str:
 
 
 def _cancel(context: Context, runpod: RunPod, run: Overdue) -> str:
-    """Marks the row first: else whoever sees the job cancelled before the row says failed would try it again."""
+    """Mark the row before cancelling: otherwise another reconciling could see the cancelled job and retry it."""
     if not context.db.execute(SQL["mark_hung"], run.key | {"reason": TIMEOUT}).rowcount:
         return "overtaken"
     runpod.cancel(run.external_id)
@@ -179,14 +179,14 @@ def _complete(context: Context, run: Overdue) -> str:
 def _fail(context: Context, run: Overdue, reason: str, outcome: str) -> str:
     if not context.db.execute(SQL["fail"], run.key | {"reason": reason}).rowcount:
         return "overtaken"
-    # Its first word: what the provider says beyond that may hold anything.
+    # Log only the reason's first word: what the provider says beyond that may contain anything.
     context.log.error("forecast.failed", extra={**run.ids, "reason": reason.partition(":")[0]})
     context.metrics.count("ForecastsLost")
     return outcome
 
 
 def _retry(context: Context, runpod: RunPod, run: Overdue, job: RunPodJob) -> str:
-    """Counts the retry and asks RunPod; where that takes nothing, all is as it was."""
+    """Count the retry and ask RunPod; if RunPod takes nothing, restore the row."""
     calibration = store.read_calibration(context.db) if run.model == "nowcast" else {}
     attempt = _begin_retry(context, run)
     if attempt is None:
@@ -210,7 +210,7 @@ def _retry(context: Context, runpod: RunPod, run: Overdue, job: RunPodJob) -> st
 
 
 def _begin_retry(context: Context, run: Overdue) -> RunAttempt | None:
-    """The next attempt, with what the run was first computed from."""
+    """Begin the next attempt, with the run's first input."""
     instant = run.run_timestamp.astimezone(UTC)
     references = tuple(run.references) or likely_references(settings_of(context), run.model, instant)
     prefix = RunCandidate(run.model, instant, references).storage_prefix

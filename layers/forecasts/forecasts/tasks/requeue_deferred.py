@@ -1,8 +1,8 @@
-"""NOTIF-002: sends the notifications that were deferred by quiet hours, each quarter of an hour, once these have ended.
+"""NOTIF-002: send notifications that quiet hours deferred, each quarter of an hour, once these have ended.
 
-A delivery is marked pending and its message sent in one transaction, the message first: what comes between makes the
-next run send it again; none is lost. One whose organisation is in quiet hours at the time, because the run comes late
-or its wishes have changed, is deferred to their end.
+A delivery is marked pending and its message sent in one transaction, the message first: after a crash between the two,
+the next run sends it again; none is lost. If its organisation is in quiet hours at the time, because the run is late or
+its wishes have changed, it is deferred to their end.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from signalbox.ledger.context import Context, Done
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
-# In characters, of which each may be four bytes: SQS takes a mebibyte.
+# In characters, each of up to four bytes: SQS takes a mebibyte.
 LONGEST_PAYLOAD = 250_000
 
 Key = tuple[datetime, str]  # when it was to go out, the delivery's id
@@ -32,7 +32,7 @@ START: Key = (datetime.min.replace(tzinfo=UTC), "00000000-0000-0000-0000-0000000
 
 @dataclass(frozen=True, slots=True)
 class DeferredDelivery:
-    """One that is due, with what its message and the decision about it need."""
+    """Describe a due delivery, with what its message and the decision about it need."""
 
     id: str
     notification_id: str
@@ -45,11 +45,11 @@ class DeferredDelivery:
 
 @dataclass(slots=True)
 class Sorted:
-    """What becomes of a page's deliveries."""
+    """Describe what becomes of a page's deliveries."""
 
     messages: list[Deliver] = field(default_factory=list)
-    later: dict[str, datetime] = field(default_factory=dict)  # in quiet hours, until then
-    unreadable: dict[str, datetime] = field(default_factory=dict)  # stay as they are, due since then
+    later: dict[str, datetime] = field(default_factory=dict)  # in quiet hours, until that time
+    unreadable: dict[str, datetime] = field(default_factory=dict)  # left as they are, due since that time
 
 
 def requeue_deferred(context: Context) -> Done:
@@ -61,7 +61,7 @@ def requeue_deferred(context: Context) -> Done:
 def sort_out(
     deliveries: list[DeferredDelivery], resume: Callable[[DeferredDelivery], datetime], now: datetime
 ) -> Sorted:
-    """Which go out, which wait on, and which can't be read."""
+    """Sort out which deliveries go out, which wait, and which can't be read."""
     result = Sorted()
     for delivery in deliveries:
         payload = read_payload(delivery.payload)
@@ -76,7 +76,7 @@ def sort_out(
 
 
 def read_payload(text: str) -> dict[str, Any] | None:
-    """The stored notification, or none where no message can be made of it."""
+    """Return the stored notification, or None if no message can be made of it."""
     payload = json.loads(text) if len(text) <= LONGEST_PAYLOAD else None
     return payload if isinstance(payload, dict) else None
 
@@ -107,7 +107,7 @@ def _report(context: Context, page: Sorted) -> None:
 
 
 class _Resume:
-    """From when on an organisation may be told something, worked out once for each of the few wishes there are."""
+    """Compute from when on an organisation may be notified, once for each of the few different wishes."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -124,7 +124,7 @@ class _Resume:
         try:
             return resume_at({"quiet_hours": quiet_hours}, delivery.timezone, self._context.now)
         except PreferencesRefused as error:
-            # It was to go out by now, and nothing readable says otherwise.
+            # It was due by now, and no readable wish says otherwise.
             ids = {"organization_id": delivery.organization_id, "reason": str(error)}
             self._context.log.warning("quiet_hours.ignored", extra=ids)
             return self._context.now

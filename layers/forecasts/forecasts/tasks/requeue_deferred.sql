@@ -1,8 +1,8 @@
--- take: one page of the deliveries whose quiet hours have ended, and what their messages hold
--- SKIP LOCKED: two runs share the work. Marked before they are sent and in the same transaction: nobody sees the mark
--- before the commit, and one statement costs two thirds of what a query and an update by id would. An array of ids,
--- since for a join the planner may read the whole table, with each page anew. A limit that the planner can't read: it
--- takes the conditions for independent, expects less than a page, and would fetch and sort all that is due for each.
+-- take: take one page of the deliveries whose quiet hours have ended, with the contents of their messages
+-- SKIP LOCKED: two runs share the work. Marked before they are sent and in the same transaction: the mark is invisible
+-- before the commit, and one statement costs two thirds of a query and an update by id. It uses an array of ids, since
+-- for a join the planner may read the whole table again for each page. The planner must not see the limit: it takes the
+-- conditions for independent, expects less than a page, and would fetch and sort all that is due for each.
 WITH due AS (
     SELECT id FROM forecasts.notification_deliveries
     WHERE status = 'deferred' AND next_retry_at <= %(now)s
@@ -21,7 +21,7 @@ FROM taken
 JOIN forecasts.notifications AS notification ON notification.id = taken.notification_id
 JOIN forecasts.organizations AS organization ON organization.id = notification.organization_id;
 
--- put_back: those of a page that may not go out now, each until its own time
+-- put_back: defer those of a page that may not go out now, each until its own time
 UPDATE forecasts.notification_deliveries AS delivery SET status = 'deferred', next_retry_at = kept.until
 FROM unnest(%(ids)s::uuid[], %(untils)s::timestamptz[]) AS kept (id, until)
 WHERE delivery.id = kept.id;

@@ -1,7 +1,7 @@
-"""Compares organisations' plan and status with their subscriptions at Stripe, once a day, and repairs ours (SCHED-003).
+"""Compare organisations' plan and status with their Stripe subscriptions once a day, and repair ours (SCHED-003).
 
-The longest neglected come first. Whoever has no customer at Stripe yet gets one, once. One organisation that fails is
-reported and goes to the end of the queue; the run fails where all do, or where Stripe itself does.
+The longest neglected come first. An organisation without a customer at Stripe gets one, once. One that fails is
+reported and goes to the end of the queue; the run fails if all do, or if Stripe itself does.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from signalbox.ledger.context import Context, Done, Skipped
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
-# So many failures of Stripe in a row are Stripe's own, and no organisation's: asking on would only add to them.
+# This many failures of Stripe in a row are Stripe's own, and no organisation's: more calls would only add to them.
 OUTAGE = 5
 
 
 @dataclass(frozen=True, slots=True)
 class SyncedOrganization:
-    """Ours, as it was before Stripe was asked."""
+    """Describe our organisation, as it was before Stripe was asked."""
 
     id: UUID
     name: str
@@ -42,15 +42,15 @@ class SyncedOrganization:
 
 @dataclass(slots=True)
 class SyncResult:
-    """How the run fares."""
+    """Count how the run goes."""
 
     compared: int = 0
     doubtful: int = 0
     failed: int = 0
-    failed_in_a_row: int = 0  # of Stripe's own failures
+    failed_in_a_row: int = 0  # Stripe's own failures
 
     def reason(self) -> str | None:
-        """What the ledger says beside the count; the log names the organisations."""
+        """Return the ledger's reason beside the count; the log names the organisations."""
         parts = []
         if self.failed:
             parts.append(f"{self.failed} of {self.failed + self.compared} organisations could not be compared")
@@ -90,7 +90,7 @@ def _connect(context: Context) -> Stripe:
 
 
 def _take(context: Context, stripe: Stripe, tally: SyncResult, organization: SyncedOrganization) -> None:
-    """One organisation; what concerns it alone ends here."""
+    """Compare one organisation; errors that concern it alone end here."""
     try:
         customer = organization.stripe_customer_id or _ensure_customer(context, stripe, organization)
         standing = _ask(context, stripe, customer)
@@ -109,7 +109,7 @@ def _take(context: Context, stripe: Stripe, tally: SyncResult, organization: Syn
 
 
 def _ensure_customer(context: Context, stripe: Stripe, organization: SyncedOrganization) -> str:
-    """Made once, whatever crashes: the idempotency key answers for a day, and Stripe's search from a minute on."""
+    """Create a customer once, even over crashes: the key works for a day, Stripe's search from a minute on."""
     id_ = str(organization.id)
     customer = stripe.find_customer(id_) or stripe.create_customer(id_, organization.name)
     context.db.execute(SQL["adopt_customer"], {"id": organization.id, "customer": customer} | _author(context))
@@ -118,13 +118,13 @@ def _ensure_customer(context: Context, stripe: Stripe, organization: SyncedOrgan
 
 
 def _ask(context: Context, stripe: Stripe, customer: str) -> Standing:
-    """What Stripe has. No transaction is open meanwhile."""
+    """Return what Stripe has. No transaction is open meanwhile."""
     given = settings_of(context)
     return standing_of(stripe.subscriptions_of(customer), given.stripe_prices, given.stripe_unsubscribed_plan or None)
 
 
 def _record(context: Context, organization: SyncedOrganization, customer: str, standing: Standing) -> bool:
-    """False where the organisation has changed while Stripe was asked: the next run looks at it again."""
+    """Record the comparison. Return False if the organisation changed meanwhile: the next run compares it again."""
     plan = standing.plan or organization.plan
     differences = _differences(organization, plan, standing.status)
     values = {
@@ -147,7 +147,7 @@ def _record(context: Context, organization: SyncedOrganization, customer: str, s
 
 
 def _differences(organization: SyncedOrganization, plan: str, status: str | None) -> dict[str, Any]:
-    """By column: ours, and Stripe's."""
+    """Return ours and Stripe's value by column, where they differ."""
     pairs = {"plan": (organization.plan, plan), "subscription_status": (organization.subscription_status, status)}
     found = {name: {"ours": ours, "stripe": theirs} for name, (ours, theirs) in pairs.items() if ours != theirs}
     if status in PAID and organization.payment_failed_at is not None:

@@ -1,4 +1,4 @@
-"""Deletes the stored data of old forecasts, once a night (MAINT-001): nowcasts after a week, others after a season.
+"""Delete the stored data of old forecasts, once a night (MAINT-001): nowcasts after a week, others after a season.
 
     list what is due → see that no other run's data lies there → delete all versions → see that nothing is left → mark
 
@@ -22,13 +22,13 @@ from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
 PAGE = 100
-# So many runs in a row that S3 fails for: it is S3, and not they.
+# If S3 fails for this many runs in a row, S3 is at fault, not the runs.
 OUTAGE = 5
 
 
 @dataclass(frozen=True, slots=True)
 class ExpiredRun:
-    """A forecast run whose data is old enough."""
+    """Describe a forecast run whose data is old enough."""
 
     id: UUID
     model: Model
@@ -42,7 +42,7 @@ class ExpiredRun:
 
 @dataclass(slots=True)
 class TransitionResult:
-    """What became of those due."""
+    """Count what became of the due runs."""
 
     deleted: int = 0
     kept: int = 0
@@ -66,7 +66,7 @@ def _detail(tally: TransitionResult) -> dict[str, int]:
 
 
 def _due(context: Context) -> Iterator[ExpiredRun]:
-    """Page by page, each behind the last: those that keep their data stay due."""
+    """Yield due runs page by page, each after the last: those that keep their data stay due."""
     days: dict[Model, int] = {
         "nowcast": settings_of(context).retention_nowcast_days,
         "medium_range": settings_of(context).retention_medium_range_days,
@@ -79,7 +79,7 @@ def _due(context: Context) -> Iterator[ExpiredRun]:
 
 
 def _take(context: Context, bucket: str, run: ExpiredRun, tally: TransitionResult) -> bool:
-    """One run; what concerns it alone ends here. False where the budget ended before its data was gone."""
+    """Delete one run's data; errors that concern it alone end here. Return False if the budget ended first."""
     try:
         folder = _folder(context, run)
         if not empty(context.clients.s3, bucket, folder, context.budget):
@@ -98,7 +98,7 @@ def _take(context: Context, bucket: str, run: ExpiredRun, tally: TransitionResul
 
 
 def _folder(context: Context, run: ExpiredRun) -> Folder:
-    """The run's own; raises where it is not its own alone."""
+    """Return the run's folder; raise if it is not its own alone."""
     folder = Folder.of(run.storage_prefix)
     other = context.db.execute(SQL["find_sharer"], {"id": run.id, "folder": folder.name}).fetchone()
     if other is not None:
@@ -107,7 +107,7 @@ def _folder(context: Context, run: ExpiredRun) -> Folder:
 
 
 def _mark(context: Context, run: ExpiredRun) -> int:
-    """Nothing, where another worker has marked it."""
+    """Mark the run; return 0 if another worker has marked it."""
     marked = context.db.execute(SQL["mark_deleted"], {"id": run.id}).rowcount
     if marked:
         context.log.info("forecast.deleted", extra=run.ids)

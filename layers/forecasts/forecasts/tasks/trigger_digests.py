@@ -1,9 +1,9 @@
-"""NOTIF-003: asks each hour for the digests that are due, and plans each organisation's next one by its own calendar.
+"""NOTIF-003: ask each hour for the digests that are due, and plan each organisation's next one by its own calendar.
 
 However many digests an organisation has missed, one is asked for. The message goes out before the next digest is
-planned, in one transaction: what comes between makes the next run ask again. Digests that are switched off are planned
-and not sent, as preferences alone may switch them on again. An organisation whose wishes can't be read keeps its place
-and is reported with each run, until someone mends them; it holds up nobody.
+planned, in one transaction: after a crash between the two, the next run asks again. Digests that are switched off are
+planned but not sent, since preferences alone may switch them on again. An organisation whose wishes can't be read keeps
+its place and is reported with each run until they are fixed; it holds up no other.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ START: Key = (datetime.min.replace(tzinfo=UTC), "00000000-0000-0000-0000-0000000
 
 @dataclass(frozen=True, slots=True)
 class DigestOrganization:
-    """One whose digest is due."""
+    """Describe an organisation whose digest is due."""
 
     id: str
     due_at: datetime
@@ -40,11 +40,11 @@ class DigestOrganization:
 
 @dataclass(slots=True)
 class DigestPlan:
-    """What becomes of a page's organisations."""
+    """Describe what becomes of a page's organisations."""
 
     digests: list[GenerateDigest] = field(default_factory=list)
     next_due: dict[str, datetime] = field(default_factory=dict)
-    skipped: dict[str, str] = field(default_factory=dict)  # and why
+    skipped: dict[str, str] = field(default_factory=dict)  # with the reason
 
 
 def trigger_digests(context: Context) -> Done:
@@ -53,7 +53,7 @@ def trigger_digests(context: Context) -> Done:
 
 
 def plan(organizations: list[DigestOrganization], now: datetime) -> DigestPlan:
-    """Who gets a digest now, when each one's next is due, and who can't be helped."""
+    """Decide which organisations get a digest now, when each one's next is due, and which have unreadable wishes."""
     result = DigestPlan()
     for organization in organizations:
         try:
@@ -70,7 +70,7 @@ def plan(organizations: list[DigestOrganization], now: datetime) -> DigestPlan:
 
 
 def _next_due(wish: DigestWish, timezone: str, now: datetime) -> datetime:
-    """A wish that is switched off and can't be planned is looked at again a day later."""
+    """Return the next due time; look a day later at a wish that is switched off and can't be planned."""
     try:
         due = next_digest(wish, zone_of(timezone), now)
     except PreferencesRefused:

@@ -1,8 +1,8 @@
-"""Has the calibration of tiles with enough verification computed anew, once a week (OBS-006).
+"""Have RunPod recompute the calibration of tiles with enough verification, once a week (OBS-006).
 
     look through what has come back → find the tiles → note the request → ask RunPod, once a slot
 
-RunPod's worker applies small changes itself and files large ones as candidates. Neither is taken on trust: see
+RunPod's worker applies small changes itself and files large ones as candidates. Neither is trusted unchecked: see
 `calibration_review`.
 """
 
@@ -21,7 +21,7 @@ from signalbox.postgres.queries import load_queries
 from signalbox.postgres.retry import through_restart
 
 SQL = load_queries(__file__)
-# Coefficients are one set a tile, and only nowcasts take them: samples of another model would spoil them.
+# There is one set of coefficients per tile, and only nowcasts use it: another model's samples would spoil it.
 MODEL: Model = "nowcast"
 
 
@@ -49,7 +49,7 @@ def _find_tiles(context: Context, period: TimeRange) -> list[str]:
 
 
 def _explain(context: Context, external_id: str | None) -> str:
-    """Why there is nothing to ask in a slot that has asked before."""
+    """Return why a slot that has asked before asks nothing."""
     if external_id is not None:
         return f"RunPod has been asked for this slot before, as job {external_id}"
     context.metrics.count("CalibrationsUnconfirmed")
@@ -58,7 +58,7 @@ def _explain(context: Context, external_id: str | None) -> str:
 
 
 def _request(context: Context, runpod: RunPod, period: TimeRange, tiles: list[str]) -> bool:
-    """In the table before RunPod hears of it, so that it is never asked twice. False where another was quicker."""
+    """Ask RunPod, after writing the row: it is never asked twice. Return False if another worker was quicker."""
     slot = {"slot": context.slot}
     if not context.db.execute(SQL["begin"], {**slot, "tiles": tiles}).rowcount:
         return False
@@ -73,7 +73,7 @@ def _request(context: Context, runpod: RunPod, period: TimeRange, tiles: list[st
         context.metrics.count("CalibrationsUnconfirmed")
         context.log.error("calibration.unconfirmed", extra={**ids, "why": str(error)})
         raise
-    # Before it is stored: should that fail, the log still has the id.
+    # Log the id before it is stored, to have it if storing fails.
     context.log.info("calibration.requested", extra={**ids, "external_id": external_id})
     values = {**slot, "external_id": external_id}
     through_restart(context.resources.database, lambda db: db.execute(SQL["confirm"], values))

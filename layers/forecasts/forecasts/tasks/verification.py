@@ -1,11 +1,11 @@
-"""Has yesterday's forecasts compared with what was observed, once a day (OBS-005), and checks the canaries.
+"""Have yesterday's forecasts compared with observations, once a day (OBS-005), and check the canaries.
 
     note the runs due → ask RunPod what became of those without a result → see whether the observations are there
     → ask RunPod, once a run and window → check the canaries
 
-Due are complete runs between one day old and two. One whose observations have not come yet waits for the days after.
-What RunPod's worker finds, it writes itself; where it ended without a result, it is asked again. Whatever fails on the
-way, the canaries are checked.
+Complete runs between one day old and two are due. One whose observations have not come yet waits for the days after.
+RunPod's worker writes its results itself; if it ended without one, it is asked again. Whatever else fails, the canaries
+are checked.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def verification(context: Context) -> Done:
 
 
 def _verify(context: Context, counts: Counter[str]) -> bool:
-    """Whether some are left for want of time."""
+    """Verify; say whether requests are left because time ran out."""
     verifications.note_due(context)
     _report(context, counts, "abandoned", verifications.abandon_old(context))
     _report(context, counts, "unconfirmed", verifications.count_unconfirmed(context))
@@ -59,7 +59,7 @@ def _take_back_all(context: Context, counts: Counter[str]) -> bool:
         try:
             verifications.take_back(context, runpod, one)
         except RunPodUnavailable as error:
-            # The next run looks again; what is due is asked for all the same.
+            # The next run looks again; due requests are sent all the same.
             context.log.warning("verification.unreachable", extra={"external_id": one.external_id, "why": str(error)})
             break
     return False

@@ -1,7 +1,7 @@
-"""The forecast platform's sample data: a night in which something is the matter everywhere, told around one instant.
+"""Load the forecast platform's sample data: a night with a problem everywhere, told around one instant.
 
-Rows, objects in NOAA's buckets and the stack's, and what RunPod and Stripe know. Each task finds something of its own
-to do, next to something that it must leave alone; and none fails, for each trouble is one that its task can deal with.
+The data are rows, objects in NOAA's buckets and the stack's, and what RunPod and Stripe know. Each task finds something
+to do, next to something that it must leave alone; and none fails, for its task can deal with each problem.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def load_story(stack: StackState, at: datetime) -> bool:
-    """Loads all of it; False, and nothing done, in a stack without the pack."""
+    """Load all of it; do nothing and return False for a stack without the pack."""
     bucket = _outputs(stack).get("ForecastBucketName")
     if bucket is None:
         return False

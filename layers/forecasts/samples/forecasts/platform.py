@@ -1,4 +1,4 @@
-"""The platform's rows: platform.sql, which tells its times as so long before the story's instant."""
+"""Load the platform's rows: platform.sql gives its times relative to the story's instant."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ROWS = Path(__file__).with_suffix(".sql")
 
 
 def load_platform(database: str, at: datetime) -> None:
-    """All rows, or none."""
+    """Load all rows, or none."""
     with psycopg.connect(database) as connection:
         connection.execute("SELECT set_config('story.at', %s, true)", [at.isoformat()])
         connection.execute(_ROWS.read_bytes())

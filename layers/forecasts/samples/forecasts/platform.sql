@@ -1,4 +1,4 @@
--- The platform on the night of the story. Every time is told as so long before its instant, in pg_temp.ago; clock times
+-- The platform on the night of the story. Every time is given relative to its instant, in pg_temp.ago; clock times
 -- and weekdays in the preferences fit 2026-01-05T02:30:00Z, a Monday, at which the demo fires every rule.
 
 CREATE FUNCTION pg_temp.ago(span interval) RETURNS timestamptz
@@ -36,7 +36,7 @@ VALUES
      NULL, 'cus_nobody', 'active', pg_temp.ago('26 hours'), NULL, NULL, pg_temp.ago('1 year')),
     ('00000000-0000-4000-8000-000000000007', 'Corner Shop', 'starter', 'America/Sao_Paulo', '{}',
      NULL, NULL, NULL, NULL, NULL, NULL, pg_temp.ago('3 hours')),
-    -- As it should be: compared this very night, within its plan, nothing due.
+    -- Nothing to do: compared this very night, within its plan, nothing due.
     ('00000000-0000-4000-8000-000000000008', 'Quiet Harbour', 'starter', 'Asia/Kolkata',
      '{"digest": {"enabled": true, "schedule": "daily", "time": "18:00"}}',
      pg_temp.ago('-10 hours'), 'cus_quiet', 'active', pg_temp.ago('2 hours'), NULL, NULL, pg_temp.ago('1 year'));
@@ -53,7 +53,7 @@ SELECT '00000000-0000-4000-8000-000000000001', 'hut ' || number, 'tile-' || numb
     pg_temp.ago(CASE WHEN number < 4 THEN interval '90 minutes' ELSE interval '45 minutes' END), pg_temp.ago('20 days')
 FROM generate_series(1, 4) AS number;
 
--- Seven where the plan has five; and two of who has not paid.
+-- Seven where the plan has five; and two of an organisation that has not paid.
 INSERT INTO forecasts.watchpoints (organization_id, name, tile_id, created_at)
 SELECT '00000000-0000-4000-8000-000000000002', 'berth ' || number, 'tile-7', pg_temp.ago('30 days') + number * interval '1 day'
 FROM generate_series(1, 7) AS number;
@@ -61,7 +61,7 @@ INSERT INTO forecasts.watchpoints (organization_id, name, tile_id, created_at)
 SELECT '00000000-0000-4000-8000-000000000005', 'field ' || number, 'tile-8', pg_temp.ago('60 days')
 FROM generate_series(1, 2) AS number;
 
--- One canary that sings as it should, and one that should and does not.
+-- One canary that is triggered as it should be, and one that should be and is not.
 INSERT INTO forecasts.watchpoints (organization_id, name, tile_id, is_triggered, metadata, created_at)
 VALUES
     ('00000000-0000-4000-8000-000000000008', 'canary that agrees', 'tile-1', true,
@@ -76,7 +76,7 @@ SELECT '00000000-0000-4000-8000-000000000001', 'last summer ' || number, 'tile-3
     'event_passed', pg_temp.ago('121 days'), pg_temp.ago('200 days')
 FROM generate_series(1, 3) AS number;
 
--- Notifications that quiet hours have held back: three of Alpine Huts' go out, and Harbour Pilots' waits on, since its
+-- Notifications that quiet hours have held back: three of Alpine Huts' go out, and Harbour Pilots' waits, since its
 -- quiet hours have just begun. Four are older than notifications are kept.
 WITH told AS (
     INSERT INTO forecasts.notifications (organization_id, payload, created_at)
@@ -97,7 +97,7 @@ SELECT id, 'email',
     created_at
 FROM told;
 
--- Forecast runs. Of those at work, one hangs, RunPod has lost one, one is done and our row does not know it, one has
+-- Forecast runs. Of those in progress, one hangs, RunPod has lost one, one is done without our row knowing it, one has
 -- failed for the fourth time, and one began just now.
 INSERT INTO forecasts.forecast_runs
     (model, run_timestamp, status, external_id, retry_count, storage_prefix, started_at, completed_at, created_at)
@@ -149,8 +149,8 @@ CROSS JOIN LATERAL (
     SELECT date_trunc('day', pg_temp.ago(days), 'UTC') AS day_start
 ) AS began;
 
--- What only has to go: keys that have expired, events seen long ago, invites that nobody accepted, audit records of more
--- than a year ago, which are stored first. Of each, some that stay.
+-- Rows that only have to go: expired keys, old security events, unaccepted invites, audit records of more than a year
+-- ago, which are stored first. Of each, some stay.
 INSERT INTO forecasts.idempotency_keys (key, organization_id, response, created_at, expires_at)
 SELECT 'key-' || number, '00000000-0000-4000-8000-000000000001', '{}', pg_temp.ago('2 days'),
     pg_temp.ago(CASE WHEN number <= 40 THEN interval '1 day' ELSE interval '-1 hour' END)

@@ -1,4 +1,4 @@
-"""What RunPod and Stripe know of the story, told to their stand-ins as anybody can tell them."""
+"""Tell the stand-ins of RunPod and Stripe what they know of the story, through their public calls."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import json
 import urllib.request
 from typing import Any
 
-# A hung job, one that is done, one that has failed for good. Of `job-lost` RunPod knows nothing any more.
+# A hung job, a completed one, and one that failed for good. RunPod no longer knows `job-lost`.
 JOBS = {
     "job-hung": {"status": "IN_PROGRESS"},
     "job-done": {"status": "COMPLETED"},
     "job-failed": {"status": "FAILED", "error": "CUDA out of memory"},
 }
-# Customer, status and price. Southern Vines has subscribed to more than we know of; of Old Mill's customer nothing is
-# left; Corner Shop has none yet.
+# Customer, status and price. Southern Vines has subscribed to more than we know of; Old Mill's customer is gone; Corner
+# Shop has none yet.
 SUBSCRIPTIONS = (
     ("cus_alpine", "active", "price_pro"),
     ("cus_harbour", "active", "price_starter"),
@@ -36,7 +36,7 @@ def tell_stripe(address: str) -> None:
 
 
 def _tell(method: str, url: str, what: dict[str, Any]) -> None:
-    # A proxy that the shell names would not find this machine's loopback.
+    # A proxy from the shell's environment would not reach this machine's loopback.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(urllib.request.Request(url, json.dumps(what).encode(), method=method), timeout=10):
         pass

@@ -1,7 +1,7 @@
-"""What lies in NOAA's buckets and in the stack's own, by the keys that NOAA uses; the files themselves are a few bytes.
+"""Put files into NOAA's buckets and the stack's own, by the keys that NOAA uses; each file is a few bytes.
 
-GFS's first mirror is gone. In the second one cycle is complete and the next has only begun. Satellite and radar
-instants match, or miss each other. What was observed two days ago is there to verify forecasts by.
+GFS's first mirror is gone. In the second one cycle is complete and the next has only begun. Some satellite and radar
+instants match, others do not. Observations of two days ago are there to verify forecasts with.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 HOURS = (*range(121), *range(123, 385, 3))
-CHANNELS = range(1, 17)  # of the satellite, a file each
-BEGUN_HOURS = 15  # of the cycle that is still being written
+CHANNELS = range(1, 17)  # the satellite's, a file each
+BEGUN_HOURS = 15  # for the cycle that is still being written
 _AT_ONCE = 16
-# Minutes before the story's instant. The first two of each are pairs; the last miss each other by a few seconds less
-# than six minutes, and five are allowed.
+# Minutes before the story's instant. The first two of each are pairs; the last are a few seconds less than six minutes
+# apart, and five are allowed.
 SATELLITE_MINUTES, RADAR_MINUTES = (30, 20, 5), (29, 20, 11)
-# What is old enough to be deleted, and what is not.
+# Some of it is old enough to be deleted, some is not.
 STORED = ("nowcast/old/", "medium_range/old/", "nowcast/new/", "medium_range/new/")
 _STORED_FILES = 5
 
@@ -39,7 +39,7 @@ def publish_upstream(s3: S3Client, at: datetime) -> None:
 
 
 def store_forecasts(s3: S3Client, bucket: str) -> None:
-    """What the workers have written."""
+    """Store what the workers have written."""
     _put_all(s3, bucket, (f"{prefix}part-{number}.zarr" for prefix in STORED for number in range(_STORED_FILES)))
 
 
@@ -57,7 +57,7 @@ def _goes_keys(at: datetime) -> Iterator[str]:
 
 
 def _goes_key(began: datetime, channel: int) -> str:
-    """Scanned for nine and a half minutes, and stored after one more."""
+    """Return the key of a scan that took nine and a half minutes and was stored one minute later."""
     ended, stored = began + timedelta(minutes=9, seconds=30), began + timedelta(minutes=10, seconds=30)
     began, ended, stored = (instant + timedelta(seconds=20) for instant in (began, ended, stored))
     name = f"OR_ABI-L2-CMIPF-M6C{channel:02}_G19_s{began:%Y%j%H%M%S}3_e{ended:%Y%j%H%M%S}8_c{stored:%Y%j%H%M%S}1.nc"
