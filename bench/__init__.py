@@ -1,1 +1,1 @@
-"""Benchmarks: ratios measured in one run, against the floor that each names."""
+"""Measure ratios, each in one run against the floor that it names."""

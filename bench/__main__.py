@@ -1,4 +1,4 @@
-"""`make bench`: each benchmark prints what it measured, against what, and the ratio beside its bound."""
+"""`make bench` prints what each benchmark measured, against what, and the ratio beside its bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A measurement beside its floor. Rounds alternate between the two, so that a busy machine burdens both alike."""
+"""Compare a measurement with its floor. Rounds alternate between the two, so that a busy machine affects both alike."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from time import perf_counter
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """What was measured, what it is compared with, and the most that the comparison may come to."""
+    """Say what was measured, what it is compared with, and the largest ratio allowed."""
 
     what: str
     floor: str
@@ -35,7 +35,7 @@ def _shown(value: float) -> str:
 
 
 def alternate(rounds: int, *measured: Callable[[], float]) -> list[float]:
-    """The median of each, in milliseconds, after a round to warm up; each call answers its own seconds."""
+    """Return the median of each, in milliseconds, after a round to warm up; each call returns its own seconds."""
     for once in measured:
         once()
     taken: list[list[float]] = [[] for _ in measured]
@@ -46,7 +46,7 @@ def alternate(rounds: int, *measured: Callable[[], float]) -> list[float]:
 
 
 def timed(act: Callable[[], object]) -> Callable[[], float]:
-    """The act, answering how many seconds it took."""
+    """Return a function that does the act and returns how many seconds it took."""
 
     def measure() -> float:
         began = perf_counter()

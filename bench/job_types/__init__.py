@@ -1,4 +1,4 @@
-"""Job types for the benchmarks: what is left of a job's time when the job itself takes none, or only waits."""
+"""Define job types for the benchmarks: jobs that take no time, or only wait, so that the rest of a job's time shows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from signalbox.packs.job_type import JobType
 
-AT_ONCE = 400  # jobs that wait, in one worker
+AT_ONCE = 400  # waiting jobs, in one worker
 OF_A_HOST = 4  # jobs at once in a host of the cells
 _SHORT = timedelta(seconds=5)  # the crowd's invocations last 20 s
 

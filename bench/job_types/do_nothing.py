@@ -1,14 +1,14 @@
-"""A job that is done at once."""
+"""Run a job that is done at once."""
 
 from signalbox.packs.job_payload import JobPayload
 from signalbox.worker.job_context import JobContext
 
 
 class DoNothing(JobPayload):
-    """Tells the jobs apart."""
+    """Tell the jobs apart."""
 
     number: int = 0
 
 
 def do_nothing(_: JobContext) -> None:
-    """Done."""
+    """Do nothing."""

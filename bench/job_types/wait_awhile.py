@@ -1,6 +1,6 @@
-"""A job that only waits, as one that asks another service does: as a plain function, and as an `async def` one.
+"""Run a job that only waits, as one that calls another service does: as a plain function, or as an `async def` one.
 
-A third notes its start and its end in a ledger: a database that no trouble of its queue reaches.
+A third notes its start and its end in a ledger: a database that no fault of its queue affects.
 """
 
 import asyncio
@@ -18,34 +18,34 @@ NOTE = "INSERT INTO notes (job, host, what) VALUES (%s, %s, %s)"
 
 
 class WaitAwhile(JobPayload):
-    """How long."""
+    """Say how long to wait."""
 
     number: int = 0
     seconds: float
 
 
 class WaitOnLoop(WaitAwhile):
-    """The same."""
+    """Say how long to wait on the event loop."""
 
 
 class WaitAndNote(WaitAwhile):
-    """And where."""
+    """Say how long to wait, and where to note it."""
 
     ledger: str
 
 
 def wait_awhile(context: JobContext) -> None:
-    """Block its thread."""
+    """Block the thread."""
     time.sleep(context.payload.seconds)
 
 
 async def wait_on_loop(context: JobContext) -> None:
-    """Leave the loop to others meanwhile."""
+    """Leave the event loop to others meanwhile."""
     await asyncio.sleep(context.payload.seconds)
 
 
 def wait_and_note(context: JobContext) -> None:
-    """Block its thread between the two notes."""
+    """Block the thread between the two notes."""
     ledger = _connect(context.payload.ledger)
     ledger.execute(NOTE, (context.job.id, os.getpid(), "start"))
     time.sleep(context.payload.seconds)

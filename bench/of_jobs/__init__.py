@@ -1,1 +1,1 @@
-"""What jobs cost and how long they wait."""
+"""Measure what jobs cost and how long they wait."""

@@ -1,7 +1,7 @@
-"""What caps cost: the part of a cap that is used, the error of a rate, and what held jobs cost those of another tenant.
+"""Measure what caps cost: the share of a cap that is used, a rate's error, and what held jobs cost another tenant's.
 
-One worker is handed what its lane holds as it falls due, with dispatch_jobs each minute. Leaves out SQS itself, and the
-submits.
+One worker is handed what its lane holds as it falls due, with dispatch_jobs each minute. SQS itself and the submits are
+left out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WAIT_SECONDS = 0.1
 RATE, RATE_SECONDS = 20, 60
 HELD, HELD_CAP, BESIDE = 300_000, 10, 2_000
 ROUNDS = 3
-PATIENCE = 3  # times as long as it should take
+PATIENCE = 3  # multiplies the expected time
 
 
 def measure(dsn: str) -> list[Ratio]:
@@ -62,7 +62,7 @@ def _cost_of_held(dsn: str) -> Ratio:
 
 
 def _hold(plant: JobPlant) -> None:
-    """Another worker runs as many as the cap allows, and this one is handed the rest."""
+    """Have another worker run as many as the cap allows, and hand this one the rest."""
     _set(plant, Cap(max_running=HELD_CAP))
     running = plant.submit("do_nothing", HELD_CAP, tenant="capped")
     LeaseClaim(str(uuid.uuid4()), "elsewhere", life=timedelta(hours=1)).begin(plant.db, running)

@@ -1,11 +1,10 @@
-"""Play what goes wrong while jobs run: a short form of the cells of hardbyte's
-postgresql-job-queue-benchmarking, for our worker and for pgqueuer, one after the other, each on its own PostgreSQL.
+"""Play faults while jobs run: a short form of the cells of hardbyte's postgresql-job-queue-benchmarking.
 
-Jobs of 20 ms note their start and their end in a ledger that the trouble does not reach; the books are closed by SQL
-over it and the queue's own tables. Ours have one attempt each. Recovery is faster than in life: leases run out after
-5 s, our sweeps, which run each minute, come every 5 s, and so does pgqueuer's look for stale jobs. A stand-in for SQS
-gives a killed worker's messages to the next at once, and a host that ends is started again at once. Our lane is looked
-at every 10 ms, which counts in what our jobs wait.
+Our worker and pgqueuer take turns, each on its own PostgreSQL. Jobs of 20 ms note their start and their end in a ledger
+that no fault reaches; SQL over it and the queue's own tables makes the account. Ours have one attempt each. Recovery is
+faster than in production: leases expire after 5 s, our sweeps, which run each minute, come every 5 s, and so does
+pgqueuer's look for stale jobs. A stand-in for SQS gives a killed worker's messages to the next at once, and a host that
+ends is started again at once. Our lane is checked every 10 ms, which counts in our jobs' waits.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ BOOKS = """
         FROM notes GROUP BY job
     ) AS noted USING (job)
 """
-# Leases run out that no live worker holds, and nobody waits for a delay, or for a message that got lost.
+# Expire leases that no live worker holds, and end waits for a delay, or for a message that got lost.
 RUN_OUT = """
     UPDATE signalbox.jobs SET lease_expires_at = now()
     WHERE status = 'running' AND split_part(worker_id, '/', 1) <> ALL (%s)
@@ -82,7 +81,7 @@ END_BACKENDS = """
 
 
 class Ours:
-    """Workers with a lane between, and the sweeps in this process."""
+    """Run our workers, a lane between them, and the sweeps in this process."""
 
     name, table = "signalbox", b"signalbox.jobs"
     left = "SELECT EXISTS (SELECT FROM signalbox.jobs WHERE completed_at IS NULL)"
@@ -96,7 +95,7 @@ class Ours:
     def __init__(self, dsn: str, workers_dsn: str, ledger: str, hosts: int, stack: ExitStack) -> None:
         self._dsn, self._db = dsn, psycopg.connect(dsn, autocommit=True)
         migrations.apply(self._db, [ENGINE], "bench")
-        with redirect_stdout(io.StringIO()):  # what it logs is not shown
+        with redirect_stdout(io.StringIO()):  # its log is not shown
             self._engine = start_worker(as_url(dsn))
         stack.callback(self._engine.close)
         payload = {"ledger": ledger, "seconds": JOB_SECONDS}
@@ -109,7 +108,7 @@ class Ours:
         self._sweep()
 
     def submit(self, number: int) -> int:
-        """How many were."""
+        """Submit jobs, and return how many were submitted."""
         try:
             if self._db.closed:
                 self._db = psycopg.connect(self._dsn, autocommit=True)
@@ -127,7 +126,7 @@ class Ours:
         self._crowd.put([notice["job_id"] for notice in self._lanes.take()])
 
     def _sweep(self) -> None:
-        """The next one finds what this one has not."""
+        """Sweep once; the next sweep finds what this one has not."""
         self._swept = monotonic()
         with suppress(psycopg.Error, Unavailable), redirect_stdout(io.StringIO()):
             with psycopg.connect(self._dsn, autocommit=True) as db:
@@ -138,14 +137,14 @@ class Ours:
                 self._engine.run_task({"task": task, "force": True}, invocation)
 
     def kill(self) -> bool:
-        """Whether there was one at work."""
+        """Kill a worker, and say whether one was at work."""
         before = len(self._crowd.killed)
         self._crowd.kill_one()
         return len(self._crowd.killed) > before
 
 
 class Theirs:
-    """pgqueuer's hosts, and a process that submits."""
+    """Run pgqueuer's hosts, and a process that submits."""
 
     name, table = "pgqueuer", b"pgqueuer"
     left = "SELECT EXISTS (SELECT FROM pgqueuer)"
@@ -186,12 +185,12 @@ class Theirs:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A system in its cell."""
+    """Describe a system in its cell."""
 
     postgres: EmbeddedPostgres
     system: Ours | Theirs
     cutter: AnswerCutter
-    held: ExitStack  # by the trouble
+    held: ExitStack  # resources of the fault
 
     def connect(self) -> Connection:
         return psycopg.connect(self.postgres.dsn, autocommit=True, application_name="cell")
@@ -208,7 +207,7 @@ def end_backends(trial: Trial) -> None:
 
 
 def take_connections(trial: Trial) -> None:
-    """All of max_connections: first the free ones, then those of the others, as each is ended."""
+    """Take all of max_connections: first the free ones, then those of others, as each is ended."""
     own, until = trial.held.enter_context(closing(trial.connect())), monotonic() + 2
     while monotonic() < until:
         try:
@@ -231,7 +230,7 @@ def hold_snapshot(trial: Trial) -> Connection:
 
 
 def read(trial: Trial) -> None:
-    """Scan the table from now on, in a transaction each."""
+    """Scan the table from now on, each reader in one transaction."""
     over = Event()
 
     def scan(db: Connection) -> None:
@@ -246,13 +245,13 @@ def read(trial: Trial) -> None:
 
 
 def cut(trial: Trial) -> None:
-    """The next answer of the kind whose turn it is, after its commit."""
+    """Cut the next answer of the kind whose turn it is, after its commit."""
     trial.cutter.cut_next(next(CUTS))
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A load, and what goes wrong at which second of it."""
+    """Describe a load, and which fault comes at which second of it."""
 
     name: str
     trouble: Mapping[float, Callable[[Trial], object]] = field(default_factory=dict)
@@ -278,14 +277,14 @@ CELLS = (
 
 
 class Books(NamedTuple):
-    """What became of a cell's jobs."""
+    """Count what became of a cell's jobs."""
 
     submitted: int
     completed: int
     failed: int
     lost: int
     twice: int
-    unstarted: int  # attempts that were charged
+    unstarted: int  # charged attempts
     unproved: int  # completed, though their code did not end
     p95: float
     seconds: float  # from the load's end until all is done
@@ -299,7 +298,7 @@ def measure(dsn: str) -> list[Ratio]:
             print(f"\n{cell.name}\n{'':10} submitted completed failed  lost twice unstarted seconds p95 ms", flush=True)
             ours = _play(cell, Ours, ledger, notes)
             theirs = _play(cell, Theirs, ledger, notes) if cell.peer else ours
-            # Only a killed host may take jobs with it: its batch at most, of which it had begun so many at once.
+            # Only a killed host may cost jobs: its batch at most, and unstarted attempts of those that it runs at once.
             killed = list(cell.trouble.values()).count(kill)
             wrong = ours.lost or ours.twice or ours.unproved
             if wrong or ours.failed > BATCH * killed or ours.unstarted > OF_A_HOST * killed:
@@ -317,7 +316,7 @@ def _play(cell: Cell, make: type[Ours | Theirs], ledger: str, notes: Connection)
         cutter = stack.enter_context(AnswerCutter(postgres.start()))
         system = make(postgres.dsn, postgres.dsn if cell.peer else cutter.dsn, ledger, cell.hosts, stack)
         trial = Trial(postgres, system, cutter, stack.enter_context(ExitStack()))
-        system.submit(10 * BATCH)  # so that the hosts have started; these are in no book
+        system.submit(10 * BATCH)  # so that the hosts have started; these are not counted
         until = monotonic() + PATIENCE_SECONDS
         while trial.is_left() and monotonic() < until:
             system.turn()
@@ -338,7 +337,7 @@ def _play(cell: Cell, make: type[Ours | Theirs], ledger: str, notes: Connection)
 
 
 def _run(cell: Cell, trial: Trial) -> float:
-    """Submits evenly; answers how many seconds after the last submit everything is done, or the patience is over."""
+    """Submit evenly; return the seconds from the last submit until all is done, or the patience is over."""
     planned, submitted, looked, began, loaded, left = dict(cell.trouble), 0, 0.0, monotonic(), 0.0, True
     while left and (now := monotonic()) < (loaded or began + cell.seconds) + PATIENCE_SECONDS:
         due_now = [at for at in planned if at <= now - began]

@@ -1,8 +1,8 @@
-"""What a claim and its finish cost with 1,000,000 jobs in the table, against 1,000: the indexes are to make them alike.
+"""Measure a claim and its finish with 1,000,000 jobs in the table, against 1,000: the indexes should make them alike.
 
-The jobs that lie there are completed, with an attempt each, and in the partition of those that are worked on, which are
-new in both. Both tables are vacuumed and analyzed, with their checkpoint done, and both have been read, so that neither
-has to be fetched from disk first. Leaves out SQS, and the worker's own part: these are the two statements alone.
+The jobs there are completed, with an attempt each, and in the partition that is worked on, which is new in both. Both
+tables are vacuumed and analyzed, with their checkpoint done, and both have been read, so that neither has to be fetched
+from disk first. SQS and the worker's own part are left out: these are the two statements alone.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _claim_and_finish(plant: JobPlant) -> Callable[[], float]:
         if len(changed) != SIZE:
             raise RuntimeError(f"{len(changed)} of {SIZE} jobs were finished")
         plant.db.execute("DELETE FROM signalbox.job_executions WHERE job_id = ANY (%s::uuid[])", (ids,))
-        plant.db.execute("DELETE FROM signalbox.jobs WHERE id = ANY (%s::uuid[])", (ids,))  # it stays as deep as it was
+        plant.db.execute("DELETE FROM signalbox.jobs WHERE id = ANY (%s::uuid[])", (ids,))  # keep the table as deep
         plant.db.execute("VACUUM signalbox.jobs, signalbox.job_executions")
         return took
 

@@ -1,7 +1,7 @@
-"""What a job and a run leave behind, and what they take of processors: what docs/cost.md counts with.
+"""Measure what a job and a run leave behind, and their processor time: docs/cost.md calculates with these.
 
-Bytes, flushes and processor time, not clocks, so that a busy machine changes little. WAL without whole pages, as Aurora
-writes it, and with them, as RDS does after each checkpoint.
+It measures bytes, flushes and processor time, not elapsed time, so that a busy machine changes little. WAL is measured
+without whole pages, as Aurora writes it, and with them, as RDS does after each checkpoint.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ DUE = "UPDATE signalbox.jobs SET status = 'pending', scheduled_for = now(), send
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """By one act: bytes of WAL and its flushes, bytes of log, milliseconds of the server's processor and of ours."""
+    """Count what one act costs: bytes of WAL and its flushes, bytes of log, the server's and our processor time."""
 
     wal: int
     fsyncs: int
@@ -98,12 +98,12 @@ def _of_transactional(plant: JobPlant) -> dict[str, float]:
         "transactional_job_fsyncs": spent.fsyncs / LONE,
         "transactional_job_cpu_ms": spent.own_ms / LONE,
         "transactional_job_server_ms": spent.server_ms / LONE,
-        "transactional_job_round_trips": (count_trips(plant) - 2) / BATCH_OF_TRIPS,  # less claim and finish
+        "transactional_job_round_trips": (count_trips(plant) - 2) / BATCH_OF_TRIPS,  # without claim and finish
     }
 
 
 def _of_sweeps(plant: JobPlant) -> dict[str, float]:
-    """A thousand jobs taken by dispatch_jobs: the statement alone."""
+    """Measure a thousand jobs taken by dispatch_jobs: the statement alone."""
     plant.submit("do_nothing", dispatch_jobs.BATCH)
     plant.db.execute(DUE)
     values = {"now": datetime.now(UTC), "after": datetime(1970, 1, 1, tzinfo=UTC), "batch": dispatch_jobs.BATCH}
@@ -146,7 +146,7 @@ def _spend(plant: JobPlant, act: Callable[[], object]) -> Spent:
 
 
 def _fsyncs(plant: JobPlant) -> int:
-    """Each session counts for itself, and tells when it is asked to."""
+    """Count the flushes of both sessions; each counts its own, and reports them when asked to."""
     for connection in (plant.engine.resources.database.connection(), plant.db):
         connection.execute("SELECT pg_stat_force_next_flush()")
         connection.execute("SELECT 1")

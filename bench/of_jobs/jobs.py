@@ -1,9 +1,9 @@
-"""No-op jobs through the worker, beside those of procrastinate and pgqueuer, on one server and in one run.
+"""Run no-op jobs through the worker, and through procrastinate and pgqueuer, on one server and in one run.
 
-The worker keeps its full history, as a job and an attempt each, and is handed events as SQS would hand them. SQS itself
-is left out: its delivery, and the deletion of the messages. So are the submits, of all three. Each of them is one
-process, in the fastest of the ways that it supports: pgqueuer with asyncpg on uvloop, drained as by its own benchmark
-tool; procrastinate with asynchronous tasks and no listener.
+The worker keeps its full history, a job and an attempt each, and is handed events as SQS would hand them. Left out are
+SQS itself, with its delivery and the deletion of messages, and the submits of all three. Each is one process, in the
+fastest way that it supports: pgqueuer with asyncpg on uvloop, drained as by its own benchmark tool; procrastinate with
+asynchronous tasks and no listener.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bench.stage.round_trips import count_round_trips
 ROUNDS = 5
 SIZES = {10: 1_000, 1_000: 20_000, 10_000: 20_000}  # records of an event: jobs
 PGQUEUER_JOBS, PROCRASTINATE_JOBS = 20_000, 500
-# Batch size, queue managers and jobs at once, which 0 does not limit; concurrency.
+# pgqueuer: batch size, queue managers and jobs at once (0: no limit). procrastinate: concurrency.
 PGQUEUER_WAYS = [f"{batch} {managers} 0" for batch in (10, 100, 1000) for managers in (1, 5)]
 PROCRASTINATE_WAYS = ["1", "5", "10", "20", "50"]
 

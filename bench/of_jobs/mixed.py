@@ -1,8 +1,8 @@
-"""How long short jobs wait while one job in ten is long: 90 % of 5 ms and 10 % of 2 s, of two tenants, in one worker.
+"""Measure short jobs' waits while one in ten is long: 90 % of 5 ms and 10 % of 2 s, of two tenants, in one worker.
 
-Against as many short ones alone. The wait of a job is from when it was queued to the start of its attempt. The jobs of
-an event are submitted just before the worker is handed it, the long ones first, and are fewer than its places: so short
-ones wait for none of their kind. Leaves out SQS.
+The floor is as many short ones alone. A job waits from when it was queued to the start of its attempt. The jobs of an
+event are submitted just before the worker is handed it, the long ones first, and are fewer than its places: so short
+ones never wait for other short ones. SQS is left out.
 """
 
 from __future__ import annotations

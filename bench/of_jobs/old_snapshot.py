@@ -1,8 +1,8 @@
-"""800 jobs a second for two minutes while another transaction stays open, against the same without one.
+"""Run 800 jobs a second for two minutes while another transaction stays open, against the same without one.
 
 Such a transaction keeps its snapshot: nothing that died since is vacuumed, and claims and sweeps read past it. A batch
-is submitted each tenth of a second and worked off at once; dispatch_jobs runs each half minute. What falls behind is
-worked off late, and counts as less throughput. At the end the transaction is over and everything must be done.
+is submitted each tenth of a second and worked off at once; dispatch_jobs runs each half minute. Batches that fall
+behind are worked off late, which lowers the throughput. At the end the transaction is over and all must be done.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def measure(dsn: str) -> list[Ratio]:
 
 
 def _throughput(plant: JobPlant, seconds: float, how: str) -> float:
-    """Jobs a second that were done when the time was over."""
+    """Return the jobs a second that were done when the time was over."""
     size, jobs, swept, slowest, sweep = round(RATE * TICK), 0, perf_counter(), 0.0, 0.0
     began = perf_counter()
     while (now := perf_counter()) - began < seconds:

@@ -1,7 +1,7 @@
-"""Claims and ends among 2,000,000 finished jobs while prune_jobs deletes 200,000 of them, against the same without it.
+"""Measure claims and ends among 2,000,000 finished jobs while prune_jobs deletes 200,000, against the same without it.
 
-Batches of 100, one after the other, on one connection, while the task runs on another. Attempts lie in ten partitions,
-as after weeks of nights: those of the old jobs go by a drop. Printed beside: how long the pruning takes.
+Batches of 100 run one after the other, on one connection, while the task runs on another. Attempts lie in ten
+partitions, as after weeks of nights: those of the old jobs are dropped. The time of the pruning is printed, too.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _for_seconds(seconds: float) -> Callable[[], bool]:
 
 
 def _work(plant: JobPlant, is_over: Callable[[], bool]) -> list[float]:
-    """The seconds of each batch until it is over, and of twenty batches at least."""
+    """Return the seconds of each batch until it is over, and of twenty batches at least."""
     times: list[float] = []
     while len(times) < 20 or not is_over():
         ids = plant.submit("do_nothing", BATCH)

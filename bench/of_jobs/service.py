@@ -1,7 +1,7 @@
-"""The job service levels of the document 001, on the laptop's stack from end to end: submit, lane, worker, end.
+"""Measure the job service levels of the document 001, on the laptop's stack from end to end: submit, lane, worker, end.
 
-Each job is submitted by itself, as an operator's call of the archiver or in a transaction of one's own, and sent. Here
-the stand-in for SQS is not left out: it slows with what it holds. No ratio: the levels are the document's.
+Each job is submitted by itself, as an operator's call of the api or in a transaction of one's own, and sent. The
+stand-in for SQS is included: it slows with what it holds. There is no ratio: the levels are the document's.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ def measure(_dsn: str) -> list[Ratio]:
 
 
 def _calls(state: StackState) -> list[float]:
-    """Milliseconds of an operator's call: through the api, committed and sent."""
+    """Return the milliseconds of each operator's call: through the api, committed and sent."""
     lambda_: Any = client("lambda", state.endpoint)
     body = json.dumps({"operation": "submit_jobs", "params": {"jobs": [_job()]}}).encode()
     return [_timed(lambda: lambda_.invoke(FunctionName=f"{state.stack}-api", Payload=body)) for _ in range(CALLS)]
 
 
 def _own(db: psycopg.Connection) -> list[float]:
-    """Of a submit in one's own transaction; dispatch_jobs sends these."""
+    """Return the milliseconds of each submit in one's own transaction; dispatch_jobs sends these."""
     job_types = JobTypeRegistry(ENGINE.job_types)
     new = NewJob(job_type="deliver_notification", payload=PAYLOAD)
     return [_timed(lambda: submit(db, job_types, [new], datetime.now(UTC))) for _ in range(CALLS)]
 
 
 def _follow(state: StackState, db: psycopg.Connection) -> tuple[float, float]:
-    """The 95th percentile of seconds from submit to start, and jobs a minute, of jobs submitted by calls of forty."""
+    """Return the p95 of seconds from submit to start, and jobs a minute, for jobs submitted by calls of forty."""
     db.execute("DELETE FROM signalbox.jobs WHERE status = 'queued'")
     lambda_: Any = client("lambda", state.endpoint)
     body = json.dumps({"operation": "submit_jobs", "params": {"jobs": [_job()] * 40}}).encode()

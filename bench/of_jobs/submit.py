@@ -1,7 +1,7 @@
-"""100,000 jobs submitted at once, each checked, against a bare COPY of the same rows into the same table.
+"""Submit 100,000 jobs at once, each checked, against a bare COPY of the same rows into the same table.
 
-Both with the table's indexes, each in a table without other rows, which is vacuumed before. Leaves out what follows the
-commit: their messages to SQS.
+Both have the table's indexes, and a table without other rows, vacuumed before. The sending to SQS after the commit is
+left out.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _copy(plant: JobPlant, rows: list[bytes]) -> None:
 
 
 def _rows(plant: JobPlant, jobs: list[NewJob]) -> list[bytes]:
-    """What a submit has stored, as COPY gives it out, in the blocks that COPY takes best."""
+    """Return what a submit has stored, as COPY outputs it, in the blocks that COPY takes best."""
     _submit(plant, jobs)
     columns = SQL["copy"].partition("(")[2].partition(")")[0]
     with plant.db.cursor().copy(f"COPY (SELECT {columns} FROM signalbox.jobs) TO STDOUT".encode()) as copy:

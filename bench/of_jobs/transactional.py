@@ -1,8 +1,8 @@
-"""Transactional jobs, each with one INSERT of the business, against what a program would do by hand instead.
+"""Run transactional jobs, each with one INSERT of the business, against what a program would do by hand instead.
 
 By hand that is the bare INSERT in its own transaction, and one UPDATE that marks the job as done: two statements that
-commit by themselves. Or both in one transaction, so that neither is without the other, as with the worker: shown too.
-Leaves out SQS, and the submit.
+commit by themselves. Both in one transaction, so that neither is without the other, as with the worker, is shown, too.
+SQS and the submit are left out.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _worker(plant: JobPlant) -> Callable[[], float]:
 
 
 def count_trips(plant: JobPlant) -> int:
-    """Of one batch, with its claim and its finish."""
+    """Count the round trips of one batch, with its claim and its finish."""
     with count_round_trips(plant.dsn) as trips:
         worker = start_worker(trips.dsn)
         worker.resources.database.connection()

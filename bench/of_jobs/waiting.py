@@ -1,7 +1,7 @@
-"""Jobs that only wait, as plain functions and as `async def` ones, beside those of procrastinate and pgqueuer.
+"""Run jobs that only wait, as plain and as `async def` functions, beside those of procrastinate and pgqueuer.
 
-One process each, on one server and in one run: 400 jobs at once in the worker and in pgqueuer, 100 in procrastinate.
-Leaves out SQS, and the submits. The worker's memory is that of a process for each figure: `python -m bench.waiting DSN
+Each is one process, on one server and in one run: 400 jobs at once in the worker and in pgqueuer, 100 in procrastinate.
+SQS and the submits are left out. The worker's memory is measured in a process per figure: `python -m bench.waiting DSN
 SLOTS` works off what is queued and prints its peak.
 """
 
@@ -23,11 +23,11 @@ JOBS, PEERS_JOBS, MEMORY_JOBS = 20_000, 4_000, 2_000
 EVENT, ROUNDS = 10_000, 3
 WAIT_SECONDS = 0.2
 JOB_TYPES = ("wait_awhile", "wait_on_loop")  # a plain function, and an async def
-# Batch size, queue managers and jobs at once in each.
+# Batch size, queue managers, and jobs at once in each.
 PGQUEUER_WAYS = [f"{batch} 1 {AT_ONCE}" for batch in (25, 50, 200)]
 PROCRASTINATE_WAY = "100"
 PGQUEUER, PROCRASTINATE = f"pgqueuer, {AT_ONCE} at once", f"procrastinate, concurrency {PROCRASTINATE_WAY}"
-# A shell between the two: the kernel counts the peak of a process that starts another as the other's, too.
+# A shell stands between the two: a process inherits the peak of the process that starts it.
 SHELL = ("sh", "-c", '"$0" "$@" & wait $!')
 
 
@@ -77,7 +77,7 @@ def _peak_mb(plant: JobPlant, job_type: str, slots: int) -> int:
     command = [*SHELL, sys.executable, "-m", "bench.of_jobs.waiting", plant.dsn, str(slots)]
     peak = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
     plant.require_completed(ids)
-    return int(peak.split()[-1])  # what it logs comes before
+    return int(peak.split()[-1])  # its log comes before
 
 
 def main(dsn: str, slots: int) -> None:

@@ -1,1 +1,1 @@
-"""What tasks and starts cost."""
+"""Measure what tasks and starts cost."""

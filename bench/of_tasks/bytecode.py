@@ -1,5 +1,5 @@
-"""(d) What the layers' bytecode saves: the imports of a function, from layers as they are built for this machine, with
-their hash-based bytecode and without.
+"""(d) Measure what the layers' bytecode saves: the imports of a function, from layers as they are built for this
+machine, with their hash-based bytecode and without.
 """
 
 from __future__ import annotations

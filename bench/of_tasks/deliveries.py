@@ -1,7 +1,7 @@
-"""(i) Requeueing 100,000 of 1,000,000 deliveries, against the one statement that marks them and reads their messages.
+"""(i) Requeue 100,000 of 1,000,000 deliveries, against the one statement that marks them and reads their messages.
 
-Left out: sending the messages. They are read, made and counted; a statement that only marks and reads nothing is shown,
-too, to say what the messages cost.
+Sending the messages is left out. They are read, made and counted. A statement that only marks and reads nothing is
+shown, too, to tell the messages' cost.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from bench.ratio import Ratio
 from bench.stage.task_race import ByHand, Race, run_race
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
-# What was deferred in one night lies together.
+# Deliveries that were deferred in one night lie together.
 FILL = (
     "INSERT INTO forecasts.plan_limits VALUES ('pro', 1000, 1000)",
     """

@@ -1,4 +1,4 @@
-"""Listing 30 days of nowcast instants, in calls to S3 for each source and hour, against a bucket that counts them."""
+"""List 30 days of nowcast instants, in calls to S3 for each source and hour, against a bucket that counts them."""
 
 from __future__ import annotations
 

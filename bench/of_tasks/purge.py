@@ -1,4 +1,4 @@
-"""(f) Purging 500,000 expired idempotency keys out of 1,000,000, against the one DELETE that does the same."""
+"""(f) Purge 500,000 expired idempotency keys out of 1,000,000, against the one DELETE that does the same."""
 
 from __future__ import annotations
 

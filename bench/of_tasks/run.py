@@ -1,7 +1,7 @@
-"""(c) A run of an empty task, from its payload to its answer, against three bare round trips on the same connection.
+"""(c) Run an empty task, from its payload to its answer, against three bare round trips on the same connection.
 
-A run is two statements that commit: its claim and its end. So the floor that it can be held to is three round trips
-that each commit one row; three that read nothing are shown too, to say what durability costs.
+A run is two statements that commit: its claim and its end. So its floor is three round trips that each commit one row;
+three that read nothing are shown, too, to tell the cost of durability.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NEWEST = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def measure(dsn: str) -> list[Ratio]:
-    # What a run logs is written, and not shown.
+    # A run writes its log, but it is not shown.
     with redirect_stdout(io.StringIO()), empty_engine(dsn) as engine:
         connection = engine.resources.database.connection()
         connection.execute("CREATE TABLE IF NOT EXISTS bare (n int)")
@@ -45,7 +45,7 @@ def measure(dsn: str) -> list[Ratio]:
 
 @contextmanager
 def empty_engine(dsn: str) -> Iterator[App]:
-    """With a task that does nothing."""
+    """Start an engine with a task that does nothing."""
     module = ModuleType("bench_empty_task")
     module.empty_task = _empty_task  # type: ignore[attr-defined]
     sys.modules[module.__name__] = module

@@ -1,10 +1,10 @@
-"""(a) Each function's cold start to its first answer, from its built package, against its floor and its ceiling.
-(b) The archiver's with forty registered tasks, against four.
+"""(a) Start each function cold to its first answer, from its built package, against its floor and its ceiling. (b)
+Start the archiver with forty registered tasks, against four.
 
-The floor is AWS's runtime client with a handler that imports what none of them can do without: psycopg, pydantic with a
-model, Powertools' Logger and Metrics. It asks nothing of the database, to which a function's first answer includes
-a connection. The ceiling imports all at its start that any invocation might ever need: every module of the engine and
-a client for each service of AWS. Bytecode is as in the layers.
+The floor is AWS's runtime client with a handler that imports what each of them needs: psycopg, pydantic with a model,
+Powertools' Logger and Metrics. It makes no connection to the database, while a function's first answer includes one.
+The ceiling imports at its start all that any invocation might ever need: every module of the engine and a client for
+each service of AWS. Bytecode is as in the layers.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _against_floor(dsn: str, function: str) -> list[Ratio]:
 
 
 def _payload(dsn: str, function: str) -> Mapping[str, Any]:
-    """Something to do that is done quickly: what is to be seen is the start."""
+    """Return a payload whose work is quick: the start is what is measured."""
     if function == "ArchiverFunction":
         return SWEEP
     if function == "WorkerFunction":
@@ -108,7 +108,7 @@ def _submitted(dsn: str) -> str:
 
 
 def _in_place_of(artefact: Artefact, name: str, code: str) -> Artefact:
-    """The function with another handler, which finds its own as `lazy_handler`."""
+    """Return the function with another handler, which finds the original as `lazy_handler`."""
     task_root = folder() / name / artefact.task_root.name
     task_root.mkdir(parents=True)
     shutil.copy(artefact.task_root / "handler.py", task_root / "lazy_handler.py")
@@ -123,7 +123,7 @@ def _forty_tasks(dsn: str) -> Ratio:
 
 
 def _with_pack(artefact: Artefact, tasks: int, dsn: str) -> Start:
-    """The function with a pack of so many tasks beside its handler."""
+    """Return the function with a pack of this many tasks beside its handler."""
     task_root, name = folder() / f"with-{tasks}-tasks", f"pack_of_{tasks}"
     shutil.copytree(artefact.task_root, task_root)
     _write_pack(task_root / name, name, tasks)
@@ -132,7 +132,7 @@ def _with_pack(artefact: Artefact, tasks: int, dsn: str) -> Start:
 
 
 def _write_pack(pack: Path, name: str, tasks: int) -> None:
-    """Each task is a module of its own."""
+    """Write a pack with each task in a module of its own."""
     (pack / "tasks").mkdir(parents=True)
     (pack / "migrations").mkdir()
     for number in range(tasks):

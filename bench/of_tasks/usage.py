@@ -1,4 +1,4 @@
-"""(h) Filing and resetting 200,000 of 1,000,000 rate-limit rows, against the one statement that does the same.
+"""(h) File and reset 200,000 of 1,000,000 rate-limit rows, against the one statement that does the same.
 
 A statement without the lock is shown, too: it is quicker, and loses the calls that come in while it runs.
 """
@@ -15,7 +15,7 @@ FILL = (
     "INSERT INTO forecasts.plan_limits VALUES ('pro', 1000, 1000)",
     "INSERT INTO forecasts.organizations (name, plan) SELECT 'org-' || n, 'pro' FROM generate_series(1, 500000) AS n",
     "ALTER TABLE forecasts.rate_limits SET (autovacuum_enabled = false)",
-    # Of each five organisations one has not called since midnight.
+    # One in five organisations has not called since midnight.
     """
     INSERT INTO forecasts.rate_limits
     SELECT id, source, 5, 3, day, day + interval '1 day'

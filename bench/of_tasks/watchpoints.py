@@ -1,6 +1,6 @@
-"""(g) Archiving 100,000 of 1,000,000 watchpoints, with their audit records, against the one statement that does both.
+"""(g) Archive 100,000 of 1,000,000 watchpoints, with their audit records, against the one statement that does both.
 
-Left out: sending the summaries' messages. They are made and counted.
+Sending the summaries' messages is left out. They are made and counted.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from bench.ratio import Ratio
 from bench.stage.task_race import ByHand, Race, run_race
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
-# What was made at one time lies together, and ends at about one time.
+# Watchpoints that were made at one time lie together, and end at about one time.
 FILL = (
     "INSERT INTO forecasts.plan_limits VALUES ('pro', 1000, 1000)",
     "INSERT INTO forecasts.organizations (name, plan) SELECT 'org-' || n, 'pro' FROM generate_series(1, 1000) AS n",

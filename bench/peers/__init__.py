@@ -1,1 +1,1 @@
-"""Other job queues, measured beside."""
+"""Measure other job queues beside ours."""

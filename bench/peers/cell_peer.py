@@ -1,8 +1,8 @@
-"""A host of pgqueuer in the cells, or the process that submits to it. Run by the peers' interpreter.
+"""Run a host of pgqueuer in the cells, or the process that submits to it, in the peers' interpreter.
 
-`cell_peer.py work DSN LEDGER SECONDS AT_ONCE` works until it is killed; pgqueuer's own supervisor starts it again where
-its connection breaks. `cell_peer.py submit DSN` installs the tables, then reads a number of jobs a line, and answers
-how many it has submitted: that many or 0.
+`cell_peer.py work DSN LEDGER SECONDS AT_ONCE` works until it is killed; pgqueuer's own supervisor restarts it if its
+connection breaks. `cell_peer.py submit DSN` installs the tables, then reads a number of jobs a line, and prints how
+many it has submitted: that many or 0.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pgqueuer.models import Job
 from pgqueuer.queries import Queries
 
 NOTE = "INSERT INTO notes (job, host, what) VALUES (%s, %s, %s)"
-STALE = timedelta(seconds=5)  # a dead host's jobs are begun again after so long, as our leases run out in the cells
+STALE = timedelta(seconds=5)  # a dead host's jobs are retried after this time, as our leases expire in the cells
 
 
 async def work(dsn: str, ledger_dsn: str, seconds: str, at_once: str) -> None:
@@ -43,7 +43,7 @@ async def work(dsn: str, ledger_dsn: str, seconds: str, at_once: str) -> None:
 
     await pgqueuer.run(
         make_queue,
-        batch_size=int(at_once) // 2,  # the most that it takes for so many at once
+        batch_size=int(at_once) // 2,  # the most that it takes for that many at once
         max_concurrent_tasks=int(at_once),
         dequeue_timeout=STALE,
         heartbeat_timeout=STALE,

@@ -1,4 +1,4 @@
-"""Another job queue, installed beside the project, in a process of its own interpreter and a database of its own."""
+"""Run another job queue, installed beside the project, with an interpreter, a process and a database of its own."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ INTERPRETER = HERE.parents[1] / ".venv-peers" / "bin" / "python"
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Drains so many jobs whenever it is asked."""
+    """Drain this many jobs whenever asked."""
 
     jobs: int
     process: subprocess.Popen[str]
 
     def drain(self, way: str) -> float:
-        """How many seconds it took, the submits left out."""
+        """Return how many seconds it took, without the submits."""
         assert self.process.stdin
         assert self.process.stdout
         print(way, file=self.process.stdin, flush=True)
@@ -41,7 +41,7 @@ class Peer:
 
 @contextmanager
 def peer(dsn: str, name: str, jobs: int, wait: float = 0) -> Iterator[Peer]:
-    """Its jobs do nothing, or wait so many seconds."""
+    """Start a peer; its jobs do nothing, or wait this many seconds."""
     if not INTERPRETER.exists():
         raise RuntimeError(f"{INTERPRETER} does not exist: `make bench` installs the peers")
     command = [str(INTERPRETER), str(HERE / f"peer_{name}.py")]

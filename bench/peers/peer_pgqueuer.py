@@ -1,9 +1,8 @@
-"""Drains jobs that do nothing, or only wait, with pgqueuer, as its own benchmark tool does: asyncpg, several queue
-managers on one event loop.
+"""Drain jobs that do nothing, or only wait, with pgqueuer, as its own benchmark tool does.
 
-Run by the peers' interpreter: `peer_pgqueuer.py DSN JOBS SECONDS`, then a line `BATCH MANAGERS AT_ONCE` a drain;
-answers a line of seconds each. AT_ONCE holds for each manager, and 0 is no limit. Its tables keep its default
-durability, and its history table as it is.
+It uses asyncpg and several queue managers on one event loop. Run by the peers' interpreter: `peer_pgqueuer.py DSN JOBS
+SECONDS`, then a line `BATCH MANAGERS AT_ONCE` a drain; prints a line of seconds each. AT_ONCE holds for each manager,
+and 0 is no limit. Its tables keep their default durability, and its history table stays as it is.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Drains jobs that do nothing, or only wait, with procrastinate: one worker with asynchronous tasks that stops once its
-queue is empty.
+"""Drain jobs that do nothing, or only wait, with procrastinate.
 
-Run by the peers' interpreter: `peer_procrastinate.py DSN JOBS SECONDS`, then a line `CONCURRENCY` a drain; answers a
-line of seconds each. Its jobs and their events are kept, as they are by default.
+It has one worker with asynchronous tasks that stops once its queue is empty. Run by the peers' interpreter:
+`peer_procrastinate.py DSN JOBS SECONDS`, then a line `CONCURRENCY` a drain; prints a line of seconds each. Its jobs and
+their events are kept, as they are by default.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What benchmarks run on: a database, a worker, a function as Lambda starts it."""
+"""Provide what benchmarks run on: a database, a worker, a function as Lambda starts it."""

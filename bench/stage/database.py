@@ -1,4 +1,4 @@
-"""A durable, migrated PostgreSQL for the time of the benchmarks."""
+"""Run a durable, migrated PostgreSQL for the time of the benchmarks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function as Lambda starts it: AWS's runtime client with its package, asked once, timed to its first answer."""
+"""Start a function as Lambda does: AWS's runtime client with its package, asked once, timed to its first answer."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from signalbox_laptop.lambda_runtime.runtime_api import Offer, Ready, Responded,
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """One start of a function, and what it is asked first."""
+    """Describe one start of a function, and its first payload."""
 
     artefact: Artefact
     payload: Mapping[str, Any]
     environ: Mapping[str, str]
 
     def seconds_to_first_answer(self) -> float:
-        """From the start of its process."""
+        """Return the seconds from the start of its process."""
         signals: SimpleQueue[Signal] = SimpleQueue()
         api = RuntimeApi(signals.put)
         invocation = LambdaInvocation(request_id="bench", payload=json.dumps(self.payload).encode())
@@ -51,7 +51,7 @@ class Start:
 
 
 def bare_environment() -> dict[str, str]:
-    """Nothing of the shell's but what finds programs."""
+    """Return only the variables of the shell that find programs."""
     return {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
 
 

@@ -1,4 +1,4 @@
-"""A database of its own with the job plane in it, and a worker that is handed events as SQS would hand them."""
+"""Provide a database with the job plane in it, and a worker that is handed events as SQS would hand them."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from signalbox.postgres.connection import Connection
 from signalbox.submit.insert import submit
 from signalbox.submit.new_job import NewJob
 
-MOST_RECORDS = 10_000  # of an event
+MOST_RECORDS = 10_000  # in an event
 SWEEP_SECONDS = 60.0
 _numbers = count(1)
 
 
 @dataclass(frozen=True, slots=True)
 class JobPlant:
-    """The worker, and a connection beside its own."""
+    """Own the worker, and a connection beside its own."""
 
     dsn: str
     engine: App
@@ -50,22 +50,22 @@ class JobPlant:
         return [new.id for new in submit(self.db, self.engine.resources.job_types, jobs, datetime.now(UTC))]
 
     def work(self, events: Sequence[dict[str, Any]]) -> float:
-        """How many seconds the worker takes, one event after the other."""
-        with redirect_stdout(io.StringIO()):  # what it logs is written, and not shown
+        """Return how many seconds the worker takes, one event after the other."""
+        with redirect_stdout(io.StringIO()):  # its log is written, and not shown
             self.engine.resources.database.connection()
             began = perf_counter()
             self.engine_works(events)
             return perf_counter() - began
 
     def engine_works(self, events: Sequence[dict[str, Any]]) -> None:
-        """The same without a clock, and its log where it goes."""
+        """Work without a clock, and show the log."""
         for event in events:
             answer = self.engine.work(event, Invocation.of("bench", datetime.now(UTC), 300))
             if answer != {"batchItemFailures": []}:
                 raise RuntimeError(f"messages came back: {answer}")
 
     def work_off(self, ids: Sequence[str], job_type: str, patience: float) -> float:
-        """How many seconds it takes until these jobs have completed, or the patience if that is less.
+        """Return how many seconds it takes until these jobs have completed, or the patience if that is less.
 
         The worker is handed what the lane holds as it falls due, and dispatch_jobs runs each minute.
         """
@@ -105,7 +105,7 @@ class JobPlant:
 
 
 def events_of(ids: Sequence[str], size: int, job_type: str = "do_nothing") -> list[dict[str, Any]]:
-    """The jobs' messages as SQS hands them to a function, so many at a time."""
+    """Return the jobs' messages as SQS hands them to a function, `size` at a time."""
     return [
         {"Records": [_record(id_, job_type) for id_ in ids[start : start + size]]} for start in range(0, len(ids), size)
     ]
@@ -117,7 +117,7 @@ def _record(job_id: str, job_type: str) -> dict[str, str]:
 
 @contextmanager
 def job_plant(dsn: str, slots: int | None = None) -> Iterator[JobPlant]:
-    """Dropped in the end, so that one benchmark's rows are not in another's way."""
+    """Drop the database in the end, so that no rows are left for the next benchmark."""
     with own_database(dsn) as own, psycopg.connect(own, autocommit=True, prepare_threshold=None) as connection:
         migrations.apply(connection, [ENGINE], "bench")
         engine = start_worker(own, slots)
@@ -128,7 +128,7 @@ def job_plant(dsn: str, slots: int | None = None) -> Iterator[JobPlant]:
 
 
 def start_worker(dsn: str, slots: int | None = None) -> App:
-    """With as many jobs at once as `slots` says, and a lane of its own."""
+    """Start a worker with `slots` jobs at once, and a lane of its own."""
     at_once = {"SIGNALBOX_WORKER_SLOTS": str(slots)} if slots else {}
     engine = App.start({"SIGNALBOX_STACK": "bench", "SIGNALBOX_DATABASE_URL": dsn, **at_once})
     vars(engine.resources.clients)["sqs"] = Lane()

@@ -1,4 +1,4 @@
-"""A stand-in for SQS within the benchmark's process: what is sent is kept until it is due, as all four lanes in one."""
+"""Stand in for SQS within the benchmark's process: messages are kept until they are due, all four lanes in one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Lane:
-    """Takes the place of the client of SQS, as far as the worker and dispatch_jobs call it."""
+    """Replace the client of SQS, as far as the worker and dispatch_jobs call it."""
 
     def __init__(self) -> None:
         self._messages: PriorityQueue[tuple[float, int, dict[str, Any]]] = PriorityQueue()

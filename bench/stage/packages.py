@@ -1,4 +1,4 @@
-"""The functions' packages, built once for all benchmarks of a run, and laid out as Lambda unpacks them."""
+"""Build the functions' packages once for all benchmarks of a run, and lay them out as Lambda unpacks them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:database"
 
 @cache
 def built() -> Built:
-    """Gone with the process."""
+    """Build the packages in a folder that is removed with the process."""
     return build(folder() / "built")
 
 
 @cache
 def laid_out(function: str) -> Artefact:
-    """A function of the template, by its logical id, with its layers; no pack is switched on."""
+    """Lay out a function of the template, by its logical id, with its layers; no pack is switched on."""
     template = read_template(ROOT / "template.yaml")
     package(template, ROOT)
     parameters = parameters_of(template, {"DatabaseSecretArn": _SECRET})
@@ -34,7 +34,7 @@ def laid_out(function: str) -> Artefact:
 
 @cache
 def folder() -> Path:
-    """A place for what benchmarks write, gone with the process."""
+    """Make a folder for what benchmarks write, removed with the process."""
     made = Path(mkdtemp(prefix="signalbox-bench-"))
     atexit.register(rmtree, made, ignore_errors=True)
     return made

@@ -1,6 +1,6 @@
-"""Counts the round trips of a connection by standing between it and the server.
+"""Count the round trips of a connection by standing between it and the server.
 
-A round trip is begun whenever the client sends after the server has spoken: what goes out together counts once.
+A round trip begins whenever the client sends after the server has answered: what goes out together counts once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SOCKET = ".s.PGSQL.5432"
 
 @dataclass(slots=True)
 class RoundTrips:
-    """Of all connections that were opened with its DSN."""
+    """Count over all connections that were opened with its DSN."""
 
     dsn: str
     number: int = 0
@@ -57,7 +57,7 @@ def count_round_trips(dsn: str) -> Iterator[RoundTrips]:
 
 
 def _accept(listener: socket.socket, target: str, trips: RoundTrips) -> None:
-    with suppress(OSError):  # closed: it is over
+    with suppress(OSError):  # closed: the relay is over
         while True:
             client, _ = listener.accept()
             server = socket.socket(socket.AF_UNIX)

@@ -1,8 +1,8 @@
-"""A task's run against one statement by hand that has the same effect on the same rows, turn by turn.
+"""Race a task's run against one statement by hand that has the same effect on the same rows, turn by turn.
 
-The run is the archiver's, from its payload to its answer, in a process of its own, so that its memory is seen apart
-from the benchmark's. What it would send is counted and not sent. Each turn has a database of its own, copied from a
-filled one: rows that were put back would lie elsewhere than before.
+The run is the archiver's, from its payload to its answer, in a process of its own, so that its memory is measured apart
+from the benchmark's. Its messages are counted and not sent. Each turn has a database of its own, copied from a filled
+one: rows that were put back would lie elsewhere than before.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ROUNDS = 4
 
 @dataclass(frozen=True, slots=True)
 class ByHand:
-    """A statement that does what the task does; with a bound where the two are to be compared by it."""
+    """Give a statement that does what the task does, with a bound if the two are compared by it."""
 
     what: str
     sql: str
@@ -44,7 +44,7 @@ class ByHand:
 
 @dataclass(frozen=True, slots=True)
 class Race:
-    """One task, the rows that it is raced on, and its opponents."""
+    """Describe one task, the rows that it is raced on, and its opponents."""
 
     label: str
     task: str
@@ -56,12 +56,12 @@ class Race:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One run of the task."""
+    """Describe one run of the task."""
 
     items: int
     seconds: float
-    longest: float  # transaction, in seconds
-    megabytes: float  # of the process, at its largest
+    longest: float  # the longest transaction, in seconds
+    megabytes: float  # the process's largest size
 
 
 def run_race(dsn: str, race: Race) -> list[Ratio]:
@@ -83,7 +83,7 @@ def _fill(dsn: str, race: Race) -> None:
         root.execute("CREATE DATABASE bench_filled")
     with psycopg.connect(make_conninfo(dsn, dbname="bench_filled"), autocommit=True) as connection:
         migrations.apply(connection, [ENGINE, PACK], "bench")
-        connection.execute("SET session_replication_role = replica")  # foreign keys are as good without their checks
+        connection.execute("SET session_replication_role = replica")  # foreign keys hold without their checks
         for statement in race.fill:
             connection.execute(statement.encode())
         connection.execute("VACUUM (FREEZE, ANALYZE)")
@@ -91,7 +91,7 @@ def _fill(dsn: str, race: Race) -> None:
 
 @contextmanager
 def _copy(dsn: str) -> Iterator[str]:
-    """The filled database as it was, with nothing left to be written to the disk."""
+    """Copy the filled database as it was, with nothing left to be written to the disk."""
     with psycopg.connect(dsn, autocommit=True) as root:
         root.execute("CREATE DATABASE bench_copy TEMPLATE bench_filled STRATEGY FILE_COPY")
         try:
@@ -152,14 +152,14 @@ def _run(outbox: Any, url: str, task: str, now: datetime) -> None:
 def _peak_megabytes() -> float:
     if sys.platform == "darwin":
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20)
-    # On Linux what rusage tells begins with the size of the process that started this one.
+    # On Linux rusage begins with the size of the process that started this one.
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text("ascii").splitlines())
     return int(status["VmHWM"].split()[0]) / (1 << 10)
 
 
 @contextmanager
 def _transactions() -> Iterator[list[float]]:
-    """How long each took, be it a block of statements or one that commits by itself."""
+    """Measure each transaction, a block of statements or one that commits by itself."""
     taken: list[float] = []
     execute, transaction = psycopg.Connection.execute, psycopg.Connection.transaction
 
