@@ -1,7 +1,7 @@
-"""Asks the package index which faults it knows of in what is pinned; a part of `make security`.
+"""Ask the package index for known faults of what is pinned; a part of `make security`.
 
-Not every index knows of faults. Where this one gives no answer, that is said in so many words and nothing fails: a line
-that begins with "not checked" is neither good news nor bad.
+Not every index knows of faults. If this one gives no answer, the output says so and nothing fails: a line that begins
+with "not checked" is neither good news nor bad.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Pin = tuple[str, str]  # name and version
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """A fault that does no harm here, until a day."""
+    """Allow a fault that does no harm here, until a day."""
 
     package: str
     id: str
@@ -39,7 +39,7 @@ class Allowed:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What the index knows of one version of a package."""
+    """Describe what the index knows of one version of a package."""
 
     package: str
     version: str
@@ -52,7 +52,7 @@ class Fault:
 
 
 def pinned(files: Iterable[Path]) -> dict[Pin, Path]:
-    """Each pinned version, with the first file that pins it."""
+    """Return each pinned version, with the first file that pins it."""
     found: dict[Pin, Path] = {}
     for path in files:
         for pin in _PIN.findall(path.read_text("utf-8")):
@@ -65,7 +65,7 @@ def read_allowed(path: Path) -> list[Allowed]:
 
 
 def judge(faults: Iterable[Fault], allowed: Iterable[Allowed], today: date) -> Iterator[str]:
-    """A line for each fault that is not allowed or no longer is, and for each allowance that nothing needs."""
+    """Return a line for each fault that is not or no longer allowed, and for each allowance that nothing needs."""
     known, needed = list(faults), set()
     by_name = {(one.package, one.id): one for one in allowed}
     for fault in known:
@@ -80,7 +80,7 @@ def judge(faults: Iterable[Fault], allowed: Iterable[Allowed], today: date) -> I
 
 
 def ask(index: str, pin: Pin) -> list[Fault] | None:
-    """The faults of one version; None where the index does not say."""
+    """Return the faults of one version, or None if the index does not say."""
     name, version = pin
     try:
         with urllib.request.urlopen(f"{index}/{name}/{version}/json", timeout=PATIENCE_SECONDS) as answer:  # noqa: S310
@@ -95,7 +95,7 @@ def ask(index: str, pin: Pin) -> list[Fault] | None:
 
 
 def index_of(environ: Mapping[str, str]) -> str:
-    """Where the index answers questions about single versions: beside the list that pip installs from."""
+    """Return where the index answers questions about single versions: beside the list that pip installs from."""
     simple = environ.get("PIP_INDEX_URL") or _configured() or _pips_own()
     return re.sub(r"/simple/?$", "", simple) + "/pypi"
 
@@ -112,7 +112,7 @@ def main() -> int:
     ]
     pins = sorted(pinned(files))
     index = index_of(os.environ)
-    if ask(index, pins[0]) is None:  # one question, lest each of hundreds waits in vain
+    if ask(index, pins[0]) is None:  # one question first, so that not all of hundreds wait in vain
         print(f"not checked: the package index does not say which faults it knows of ({len(pins)} pinned versions)")
         return 0
     with ThreadPoolExecutor(AT_ONCE) as threads:
@@ -121,7 +121,7 @@ def main() -> int:
 
 
 def report(answers: Mapping[Pin, list[Fault] | None], allowed: Iterable[Allowed], today: date) -> int:
-    """Prints what came of it; 1 where there is a finding."""
+    """Print the findings; return 1 if there is any."""
     silent = [f"{name} {version}" for (name, version), faults in answers.items() if faults is None]
     if silent:
         print(f"not checked: {', '.join(silent)}")
@@ -138,7 +138,7 @@ def _configured() -> str:
 
 
 def _pips_own() -> str:
-    """As pip has it, so that no host need be named here."""
+    """Return pip's own index, so that no host need be named here."""
     asked = [sys.executable, "-c", "from pip._internal.models.index import PyPI; print(PyPI.simple_url)"]
     return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
 

@@ -1,7 +1,7 @@
-"""Holds the templates against checkov's policies: `python -m checks.scan CHECKOV`, a part of `make security`.
+"""Check the templates against checkov's policies: `python -m checks.scan CHECKOV`, a part of `make security`.
 
-checkov is content with a template that it can't read, and it reads no merged keys. So it is given ours with all of that
-written out, and what it has not read, or found nothing in to check, is a finding.
+checkov passes a template that it can't read, and it reads no merged keys. So it is given ours with all of that written
+out, and a template that it has not read, or found nothing in to check, is a finding.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _scanned(checkov: str, template: Path) -> int:
 
 
 def scan(checkov: str, path: Path) -> dict[str, Any]:
-    """What checkov says of one template."""
+    """Return what checkov says of one template."""
     asked = [checkov, "--config-file", str(ROOT / "checks" / "checkov.yaml"), "--file", str(path)]
     done = subprocess.run(asked, capture_output=True, text=True, check=False)
     try:
@@ -55,7 +55,7 @@ def scan(checkov: str, path: Path) -> dict[str, Any]:
 
 
 def judge(told: Mapping[str, Any]) -> Iterator[str]:
-    """A line for each check that failed, and one where nothing was checked at all."""
+    """Return a line for each check that failed, and one if nothing was checked at all."""
     summary, results = told.get("summary", {}), told.get("results", {})
     if summary.get("parsing_errors") or not summary.get("passed"):
         yield "checkov has not read the template"

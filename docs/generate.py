@@ -1,4 +1,4 @@
-"""Writes the parts of the documents that the code knows better: `make docs`. A test fails while they differ.
+"""Write the parts of the documents that the code knows better: `make docs`. A test fails while they differ.
 
 Each part stands between `<!-- generated: name -->` and `<!-- end -->`.
 """
@@ -29,12 +29,12 @@ _PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def tasks() -> str:
-    """The engine's own."""
+    """Return the table of the engine's own tasks."""
     return _table(registry_of([]))
 
 
 def messages_of(module: Any) -> str:
-    """One row a message of a pack, as its model has it."""
+    """Return one row per message of a pack, as its model has it."""
     models = sorted(module.Message.__subclasses__(), key=lambda model: model.__name__)
     rows = []
     for model in models:
@@ -44,13 +44,13 @@ def messages_of(module: Any) -> str:
 
 
 def _field(model: Any, name: str) -> str:
-    """With its value, where it has one."""
+    """Return the field's name, with its default if it has one."""
     default = model.model_fields[name].default
     return name if model.model_fields[name].is_required() else f"{name}: {json.dumps(default)}"
 
 
 def _table(tasks: Iterable[Task]) -> str:
-    """One row a task, as it is registered."""
+    """Return one row per task, as it is registered."""
     rows = [
         f"| `{task.name}` | {task.summary} | {task.function} | `{task.schedule}` | {task.catch_up} | "
         f"{_span(task.max_lateness)} | {task.overlap} | {_span(task.retention)} |"
@@ -73,7 +73,7 @@ def jobs() -> str:
 
 
 def job_types() -> str:
-    """One row a type, as it is registered."""
+    """Return one row per job type, as it is registered."""
     rows = [
         f"| `{one.name}` | {one.summary} | {one.lane or 'by priority'} | {_span(one.timeout)} | "
         f"{one.retry.max_attempts} | {'exactly once' if one.transactional else 'at least once'} | {one.severity} |"
@@ -84,7 +84,7 @@ def job_types() -> str:
 
 
 def commands() -> str:
-    """One row a command, with what its examples show."""
+    """Return one row per command, with what its examples show."""
     rows = []
     for command in COMMANDS:
         lines = [f"`signalbox {example.line.replace('|', chr(92) + '|')}`" for example in command.load().EXAMPLES]
@@ -93,7 +93,7 @@ def commands() -> str:
 
 
 def alarms() -> str:
-    """One row an alarm, as the templates have it."""
+    """Return one row per alarm, as the templates have it."""
     root = DOCS.parent
     rows = [
         _alarm(one, "" if path.parent == root else f"the pack `{path.parent.name}`")
@@ -117,7 +117,7 @@ def _alarm(resource: Mapping[str, Any], pack: str) -> str:
 
 
 def _period(alarm: Mapping[str, Any]) -> int:
-    """Of an alarm that calculates, that of what it calculates with."""
+    """Return the alarm's period; one that calculates has the period of its metrics."""
     stats = [query["MetricStat"]["Period"] for query in alarm.get("Metrics", []) if "MetricStat" in query]
     return int(stats[0] if stats else alarm["Period"])
 
@@ -137,7 +137,7 @@ PAGES = sorted([*DOCS.glob("*.md"), *DOCS.parent.glob("layers/*/README.md")])
 
 
 def parts_of(page: Path) -> Mapping[str, Callable[[], str]]:
-    """What is generated for a page: a pack's own has parts of that pack."""
+    """Return what is generated for a page: a pack's own page has parts of that pack."""
     if page.parent == DOCS:
         return PARTS
     pack = page.parent.name
@@ -148,7 +148,7 @@ def parts_of(page: Path) -> Mapping[str, Callable[[], str]]:
 
 
 def filled(page: Path) -> str:
-    """The document with its generated parts as the code has them now."""
+    """Return the document with its generated parts as the code has them now."""
     parts = parts_of(page)
     return _PART.sub(lambda part: f"{part[1]}{parts[part[2]]()}\n{part[3]}", page.read_text("utf-8"))
 

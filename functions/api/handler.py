@@ -1,4 +1,4 @@
-"""The api: answers one operation, such as submit_jobs. The command line invokes it, and programs of yours."""
+"""Answer one operation of the api, such as submit_jobs. The command line invokes it, and programs of yours."""
 
 import os
 from datetime import UTC, datetime

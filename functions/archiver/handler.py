@@ -1,4 +1,4 @@
-"""The archiver: runs the task that its payload names. EventBridge's rules invoke it, and people by hand."""
+"""Run the archiver's task that the payload names. EventBridge's rules invoke it, and people by hand."""
 
 import os
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""The dead letter function: files what lanes, rules and invocations gave up. Their dead-letter queues invoke it."""
+"""File what lanes, rules and invocations gave up, as dead letters. Their dead-letter queues invoke it."""
 
 import os
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""The migrator: brings the schema up to this code, or says what that would take. Each deploy asks it, or a person."""
+"""Bring the schema up to this code, or say what that would take. Each deploy invokes the migrator, or a person."""
 
 import os
 from functools import cache

@@ -1,4 +1,4 @@
-"""The poller: looks for new upstream data. A rule invokes it each quarter of an hour, and people by hand."""
+"""Look for new upstream data. A rule invokes the poller each quarter of an hour, and people by hand."""
 
 import os
 from datetime import UTC, datetime

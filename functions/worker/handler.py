@@ -1,4 +1,4 @@
-"""The worker: works on the jobs that a batch of messages names, and says which messages are to come back."""
+"""Work on the jobs that a batch of messages names, and return which messages are to come back."""
 
 import os
 from datetime import UTC, datetime
