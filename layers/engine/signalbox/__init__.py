@@ -1,4 +1,4 @@
-"""Background work on AWS Lambda and Postgres: what an application and a pack import.
+"""Offer what an application and a pack import: background work on AWS Lambda and Postgres.
 
 Each name is imported when it is first asked for, so that `import signalbox` costs nothing.
 """
@@ -113,7 +113,7 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # to which any name would be one of ours
+if not TYPE_CHECKING:  # a type checker would take any name for one of ours
 
     def __getattr__(name: str) -> object:
         if name not in _MODULES:

@@ -26,13 +26,13 @@ _POLLER_PARAMS = ("force_retry", "backfill_hours", "limit")
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """One per execution environment."""
+    """Serve the events of one function. There is one App per execution environment."""
 
     resources: Resources
 
     @staticmethod
     def start(environ: Mapping[str, str]) -> App:
-        """Reads and checks the settings; opens nothing yet."""
+        """Read and check the settings; open nothing yet."""
         settings = Settings.read(environ)
         packs = load_packs(settings.packs)
         function = environ.get("AWS_LAMBDA_FUNCTION_NAME", "signalbox")
@@ -71,9 +71,9 @@ class App:
             self.resources.readers.close()
 
     def operate(self, event: object, invocation: Invocation) -> dict[str, Any]:
-        """The api's payloads: one operation. What was asked for wrongly is answered so, and is no error.
+        """Run one operation for the function api. Return a refusal as an answer, not as an error.
 
-        Lambda counts an error against the function: three typing mistakes would ring its alarm.
+        Lambda counts an error against the function: three typing mistakes would raise its alarm.
         """
         from signalbox.operations import operate
 
@@ -88,14 +88,14 @@ class App:
             return {"refused": {"errorType": kind, "errorMessage": str(error)}}
 
     def run_task(self, event: object, invocation: Invocation) -> dict[str, Any]:
-        """The archiver's payloads: a task. Rules invoke it, so that operations are not for it to answer."""
+        """Run a task for the archiver. It refuses operations, because rules invoke it."""
         if isinstance(event, dict) and "operation" in event:
             stack = self.resources.settings.stack
             raise PayloadRefused(f"operations are answered by {stack}-api, not by {stack}-archiver")
         return self._run(event, "archiver", invocation)
 
     def poll(self, event: object, invocation: Invocation) -> dict[str, Any]:
-        """The poller's payload: the params stand beside the fields that every task's payload has."""
+        """Run the task poll_data. The poller's payload has the params beside the fields of every task's payload."""
         if not isinstance(event, dict):
             return self._run(event, "poller", invocation)
         fields = {name: value for name, value in event.items() if name not in _POLLER_PARAMS}
@@ -104,18 +104,18 @@ class App:
         if beside and isinstance(params, dict):  # anything else is refused below
             fields["params"] = params | beside
         if not fields.keys() & {"force", "scheduled_time", "origin"}:
-            fields["force"] = True  # by hand: the slot's own poll has succeeded already, as a rule
+            fields["force"] = True  # by hand: the slot's own poll has usually succeeded already
         return self._run({"task": "poll_data"} | fields, "poller", invocation)
 
     def work(self, event: object, invocation: Invocation) -> dict[str, Any]:
-        """The worker's events: messages of a lane."""
+        """Run the jobs that the messages of a lane name."""
         from signalbox.worker.worker import work
 
         with self._counting_outages():
             return work(self.resources, event, invocation)
 
     def consume_dead_letters(self, event: object, invocation: Invocation) -> dict[str, Any]:
-        """The dead_letter function's events: messages of the dead-letter queues and of the failed invocations."""
+        """Record what the dead-letter queues and the queue of failed invocations hold."""
         from signalbox.dead_letters.consumer import consume_dead_letters
 
         with self._counting_outages():

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """An end on the monotonic clock, which no change of the wall clock moves."""
+    """Keep an end on the monotonic clock, which no change of the wall clock moves."""
 
     ends_at: float
 
     @staticmethod
     def of(seconds: float) -> Budget:
-        """One that ends so many seconds from now."""
+        """Return a budget that ends this many seconds from now."""
         return Budget(time.monotonic() + seconds)
 
     @property
@@ -26,5 +26,5 @@ class Budget:
         return self.seconds_left <= 0
 
     def allows(self, seconds: float) -> bool:
-        """Is there time for a step that takes about so long?"""
+        """Return whether there is time for a step that takes about this long."""
         return self.seconds_left > seconds

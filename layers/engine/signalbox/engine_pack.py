@@ -1,4 +1,4 @@
-"""The engine's own pack, and how those that a stack names are loaded beside it."""
+"""Declare the engine's own pack, and load the packs that a stack names beside it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ ENGINE = Pack("signalbox", TASKS, Path(__file__).parent / "migrations", JOB_TYPE
 
 
 def load_packs(names: Sequence[str]) -> tuple[Pack, ...]:
-    """The engine and the named packs, in the order in which they migrate."""
+    """Return the engine's pack and the named ones, in the order in which they migrate."""
     return (ENGINE, *(_load(name) for name in names))
 
 
 def registry_of(names: Sequence[str]) -> TaskRegistry:
-    """The tasks of the engine and of the named packs."""
+    """Return the tasks of the engine and of the named packs."""
     return TaskRegistry(task for pack in load_packs(names) for task in pack.tasks)
 
 

@@ -1,11 +1,11 @@
-"""The engine's errors: one tree, in which the type decides whether trying again can help.
+"""Define the engine's errors: one tree, in which the type decides whether a retry can help.
 
 A message says what is wrong, which thing it concerns and what to do next; it never holds a payload or a secret.
 """
 
 
 class SignalboxError(Exception):
-    """Anything the engine itself raises."""
+    """The engine itself raised this error."""
 
 
 class Refused(SignalboxError):
@@ -17,11 +17,11 @@ class Unavailable(SignalboxError):
 
 
 class ScheduleRefused(Refused):
-    """A schedule that can't be read, or that never fires."""
+    """The schedule can't be read, or never fires."""
 
 
 class PayloadRefused(Refused):
-    """A payload that is not of the shape its entry point takes."""
+    """The payload is not of the shape that its entry point takes."""
 
 
 class TaskUnknown(Refused):
@@ -41,7 +41,7 @@ class SettingsRefused(Refused):
 
 
 class BackfillRefused(Refused):
-    """A backfill that can't be made, or a step its state does not allow."""
+    """The backfill can't be made, or its state does not allow the step."""
 
 
 class SchemaMismatch(Refused):
@@ -49,7 +49,7 @@ class SchemaMismatch(Refused):
 
 
 class MigrationRefused(Refused):
-    """A migration that may not be applied: changed after the fact, or older than the database."""
+    """The migration may not be applied: it was changed after the fact, or is older than the database."""
 
 
 class DatabaseUnavailable(Unavailable):
@@ -57,7 +57,7 @@ class DatabaseUnavailable(Unavailable):
 
 
 class MigrationOverdue(Unavailable):
-    """A migration took longer than the migrator has; nothing of it is left."""
+    """A migration took longer than the migrator has; it was rolled back."""
 
 
 class AnswerLost(Unavailable):
@@ -77,7 +77,7 @@ class JobTypeUnknown(Refused):
 
 
 class JobRefused(Refused):
-    """A job that can't be submitted as it is; nothing of it was stored."""
+    """The job can't be submitted as it is; nothing of it was stored."""
 
 
 class JobUnknown(Refused):
@@ -85,15 +85,15 @@ class JobUnknown(Refused):
 
 
 class TransitionRefused(Refused):
-    """What was asked for is not possible in the job's state."""
+    """The job's state does not allow what was asked for."""
 
 
 class CapRefused(Refused):
-    """A pause or cap of something that there is not."""
+    """The pause or cap concerns something that does not exist."""
 
 
 class IdRefused(Refused):
-    """What was given is not an id."""
+    """The given text is not an id."""
 
 
 class DeadLetterUnknown(Refused):
@@ -121,8 +121,8 @@ class ArchiveUnavailable(Unavailable):
 
 
 class FolderRefused(Refused):
-    """A folder's name is such that it can't be deleted without others' objects."""
+    """The folder can't be deleted by its name without deleting others' objects."""
 
 
 class FolderKept(Unavailable):
-    """S3 did not delete all that lies in a folder, or did not say so."""
+    """S3 did not delete everything in a folder, or did not say so."""

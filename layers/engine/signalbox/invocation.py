@@ -1,4 +1,4 @@
-"""One invocation of a function, and what its execution environment keeps from one to the next."""
+"""Describe one invocation of a function, and what its execution environment keeps between invocations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PackSettings = TypeVar("PackSettings", bound=EnvironmentSettings)
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """What Lambda says of one invocation."""
+    """Describe one invocation, as Lambda reports it."""
 
     request_id: str
     clock: datetime  # read once, by the handler
@@ -45,19 +45,22 @@ class Invocation:
 
     @property
     def worker_id(self) -> str:
-        """Unique to this attempt: Lambda repeats the request id when it retries, and may deliver one twice at once."""
+        """Return an id unique to this attempt.
+
+        Lambda repeats the request id when it retries, and may deliver one event twice at once.
+        """
         return f"{self.request_id}/{self.token}"
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What the runs of an execution environment share."""
+    """Hold what the runs of an execution environment share."""
 
     settings: Settings
     tasks: TaskRegistry
     database: Database
     pool: DatabasePool  # that jobs borrow from
-    async_pool: AsyncDatabasePool  # that `async def` jobs do
+    async_pool: AsyncDatabasePool  # that `async def` jobs borrow from
     clients: Clients
     log: Logger
     job_types: JobTypeRegistry
@@ -81,7 +84,7 @@ class Resources:
         return model.read(self.environ)
 
     def enabled(self) -> TaskRegistry:
-        """The tasks that this stack runs."""
+        """Return the tasks that this stack runs."""
         disabled = self.settings.disabled_tasks
         if not disabled:
             return self.tasks
