@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Clients:
-    """One per execution environment."""
+    """Make each client once. There is one Clients per execution environment."""
 
     @cached_property
     def lambda_(self) -> LambdaClient:
@@ -59,7 +59,7 @@ def _client(service: str) -> Any:
     import boto3
     from botocore.config import Config
 
-    logging.getLogger("botocore").setLevel(logging.WARNING)  # it tells each client where its credentials are from
+    logging.getLogger("botocore").setLevel(logging.WARNING)  # it logs for each client where its credentials come from
     # Short time-outs: a call that hangs would eat the run's whole budget.
     return boto3.client(
         service,  # type: ignore[call-overload]

@@ -1,7 +1,7 @@
-"""Lines of JSON in S3's cold classes: compressed, with a checksum that S3 itself checks, and never overwritten.
+"""Store lines of JSON in S3's cold classes: compressed, with a checksum that S3 verifies, and never overwritten.
 
-An object says in its metadata what its lines come to, apart from how they are compressed. So one that is there already
-is known for ours after a crash, or for something else, without reading it: from the cold classes nothing can be read.
+Objects in the cold classes can't be read. So the metadata holds a hash of the lines, apart from how they are
+compressed: after a crash it shows whether an object that is already there is ours or something else.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LINES_SHA256 = "lines-sha256"
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """An object as S3 tells of it."""
+    """Describe an object as S3 reports it."""
 
     bytes: int
     sha256: str  # in Base64
@@ -34,14 +34,14 @@ class StoredObject:
 
 @dataclass(frozen=True, slots=True)
 class ColdStorage:
-    """One bucket and one class."""
+    """Store objects in one bucket and one storage class."""
 
     s3: S3Client
     bucket: str
     storage_class: StorageClassType
 
     def store(self, key: str, lines: Sequence[str]) -> StoredObject:
-        """Once this returns, the lines are there. The same lines under the same key are stored once."""
+        """Store the lines, and return once they are there. The same lines under the same key are stored once."""
         content = "".join(f"{line}\n" for line in lines).encode()
         lines_sha256 = hashlib.sha256(content).hexdigest()
         if (found := self._find(key)) is None:
@@ -54,8 +54,8 @@ class ColdStorage:
         return found
 
     def _put(self, key: str, content: bytes, lines_sha256: str) -> StoredObject:
-        """Sends it, and asks what has arrived."""
-        # Without the time of compression, which gzip would add.
+        """Send the object, and ask S3 what has arrived."""
+        # Omit the time of compression, which gzip would add.
         body = gzip.compress(content, mtime=0)
         sent = StoredObject(len(body), b64encode(hashlib.sha256(body).digest()).decode(), lines_sha256)
         self._send(key, body, sent)
@@ -71,7 +71,7 @@ class ColdStorage:
                 Body=body,
                 StorageClass=self.storage_class,
                 ContentType="application/gzip",
-                # S3 refuses a body that does not come to this.
+                # S3 refuses a body with another checksum.
                 ChecksumAlgorithm="SHA256",
                 ChecksumSHA256=sent.sha256,
                 Metadata={LINES_SHA256: sent.lines_sha256},

@@ -1,4 +1,4 @@
-"""Asks Lambda for a run in an invocation of its own: a continuation, a catch-up, a slot of a backfill."""
+"""Ask Lambda for a run in an invocation of its own: a continuation, a catch-up, a slot of a backfill."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from signalbox.packs.task import Task
 
 @dataclass(frozen=True, slots=True)
 class FunctionInvoker:
-    """Where runs are handed to: the functions of this stack."""
+    """Hand runs to the functions of this stack."""
 
     clients: Clients
     stack: str
 
     def send(self, task: Task, payload: dict[str, Any]) -> None:
-        """Queues the payload for the task's function; once this returns, Lambda has it."""
+        """Queue the payload for the task's function; once this returns, Lambda has it."""
         function = f"{self.stack}-{task.function}"
         with unavailable(f"a run of '{task.name}' could not be handed to {function}"):
             self.invoke(function, payload)
 
     def invoke(self, function: str, payload: object) -> None:
-        """Queues the payload for a function, by its name; raises what boto3 raises."""
+        """Queue the payload for a function, by its name; raise what boto3 raises."""
         body = json.dumps(payload).encode()
         self.clients.lambda_.invoke(FunctionName=function, InvocationType="Event", Payload=body)
 
@@ -38,7 +38,7 @@ class FunctionInvoker:
         request: dict[str, Any] | None = None,
         **origin: Any,
     ) -> None:
-        """Asks for a run as if it were `now`; `request` is what its payload holds beside."""
+        """Ask for a run as if it were `now`; `request` is the rest of its payload."""
         asked = dict(request or {})
         asked["origin"] = {**asked.get("origin", {}), **origin, "trigger": trigger}
         self.send(task, {"task": task.name, "reference_time": now.isoformat(), **asked})

@@ -1,7 +1,7 @@
-"""A folder of a bucket: all objects whose keys begin with its name and a slash, every version of them.
+"""Empty a folder of a bucket: all versions of all objects whose keys begin with its name and a slash.
 
-The slash matters: without it `runs/1` would be the beginning of `runs/10`, too. And a folder without a name would be
-the whole bucket, so there is none.
+The slash matters: without it `runs/1` would also match `runs/10`. A folder without a name is refused, because it would
+be the whole bucket.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PAGE = 1000  # as many as S3 lists and deletes in one call
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """By its name, without the slash at its end."""
+    """Name a folder, without the slash at its end."""
 
     name: str
 
@@ -40,7 +40,7 @@ class Folder:
 
 
 def empty(s3: S3Client, bucket: str, folder: Folder, budget: Budget) -> bool:
-    """True once S3 lists nothing in the folder any more; False where the budget ended first."""
+    """Return True once S3 lists nothing more in the folder, and False where the budget ended first."""
     before: list[ObjectIdentifierTypeDef] = []
     while page := _list(s3, bucket, folder):
         if page == before:
@@ -53,7 +53,7 @@ def empty(s3: S3Client, bucket: str, folder: Folder, budget: Budget) -> bool:
 
 
 def _list(s3: S3Client, bucket: str, folder: Folder) -> list[ObjectIdentifierTypeDef]:
-    """One page of versions and delete markers. A bucket that was never versioned has one version of each object."""
+    """Return one page of versions and delete markers. A bucket without versioning has one version of each object."""
     with unavailable(f"{folder.prefix} can't be listed", FolderKept):
         answer = s3.list_object_versions(Bucket=bucket, Prefix=folder.prefix, MaxKeys=PAGE)
     entries = [*answer.get("Versions", []), *answer.get("DeleteMarkers", [])]

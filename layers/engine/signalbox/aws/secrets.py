@@ -8,7 +8,7 @@ from signalbox.errors import SettingsRefused, Unavailable
 
 
 def read_secret(clients: Clients, name: str, stage: str = "AWSCURRENT") -> str | None:
-    """Return the version at a stage, or None where there is none; the error that AWS gave is the cause of ours."""
+    """Return a secret's version at a stage, or None where there is none. AWS's error is the cause of ours."""
     try:
         found = clients.secretsmanager.get_secret_value(SecretId=name, VersionStage=stage)
     except Exception as error:

@@ -79,7 +79,7 @@ def _take(call: Callable[..., Any], url: str, batch: list[Entry], tries: int) ->
 
 @cache
 def queue_url(clients: Clients, name: str) -> str:
-    """Return a queue's address, asked for once an environment, so that the template needs no variable for each."""
+    """Return a queue's address. It is asked for once per environment, so the template needs no variable for it."""
     return clients.sqs.get_queue_url(QueueName=name)["QueueUrl"]
 
 
