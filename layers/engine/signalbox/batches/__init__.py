@@ -1,1 +1,1 @@
-"""How a task works through many rows: page by page, within its budget and a safe share of the table."""
+"""Work through many rows: page by page, within the task's budget and a safe share of the table."""

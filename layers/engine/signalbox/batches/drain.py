@@ -1,4 +1,4 @@
-"""A step repeated until there is nothing left, or no time."""
+"""Repeat a step until there is nothing left, or no time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from signalbox.ledger.context import Done
 
 
 def drain(budget: Budget, step: Callable[[], int], *, size: int) -> Done:
-    """Repeats a step that works on at most `size` items and commits, until one finds fewer or the budget is spent."""
+    """Repeat a step that works on at most `size` items and commits, until it finds fewer or the budget is spent."""
     items = 0
     while not budget.spent:
         found = step()

@@ -1,7 +1,7 @@
-"""Pages: how a task goes through many rows in short transactions, past those that it leaves as they are.
+"""Page through many rows in short transactions, past the rows that a task leaves as they are.
 
-The next page begins behind the last row of the one before, by the order of an index. So a row that can't be worked on
-is passed, not met again and again, and what the pages before have left dead in the index is not read anew.
+The next page begins after the last row of the page before, by the order of an index. So a row that can't be worked on
+is met once, and index entries that earlier pages have left dead are not read again.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ QUICK_SECONDS, SLOW_SECONDS = 0.1, 0.25
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[Key]):
-    """What one transaction found and did."""
+    """Describe what one transaction found and did."""
 
-    found: int  # fewer than were asked for: no more come after these
+    found: int  # fewer than were asked for: this is the last page
     done: int
     last: Key  # where the next page begins
 
 
 def walk(budget: Budget, start: Key, turn: Callable[[Key, int], Page[Key]]) -> Done:
-    """Turns pages, each behind the last row of the one before, until the rows or the budget end."""
+    """Process page after page, each after the last row of the one before, until the rows or the budget end."""
     items, after, size = 0, start, LEAST
     while not budget.spent:
         began = monotonic()
@@ -45,7 +45,7 @@ def walk(budget: Budget, start: Key, turn: Callable[[Key, int], Page[Key]]) -> D
 
 
 def next_size(size: int, seconds: float) -> int:
-    """How many rows the next page takes after one of this size that took so long."""
+    """Return how many rows the next page takes, after one of this size that took this long."""
     if seconds > SLOW_SECONDS:
         return max(LEAST, size // 2)
     if seconds < QUICK_SECONDS:

@@ -1,7 +1,7 @@
-"""The partitions of job_executions and job_history: made ahead of time, and dropped once all in them may go.
+"""Make the partitions of job_executions and job_history ahead of time, and drop them when all their rows may go.
 
-The prune tasks ask for both each night. The schema's own functions decide, under their locks, so that a role that owns
-no table may call them. A lock that is not to be had in time, and a partition that must stay, wait for the next night.
+The prune tasks call both each night. The schema's own functions decide, under their locks, so that a role that owns no
+table may call them. Where a lock is not available in time, or a partition must stay, the next night tries again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 class Partition(NamedTuple):
-    """One that holds a stretch of time."""
+    """Describe a partition that holds a period of time."""
 
     name: str
     starts_at: datetime
@@ -29,12 +29,12 @@ class Partition(NamedTuple):
 
 
 def length_of(shortest: timedelta, longest: timedelta) -> timedelta:
-    """A quarter of the shortest retention, in whole days, and not more than a dozen for the longest."""
+    """Return a quarter of the shortest retention, in whole days, and at least a twelfth of the longest."""
     return max(shortest // 4, longest // 12, DAY) // DAY * DAY
 
 
 def make_partitions(context: Context, table: str, length: timedelta) -> None:
-    """Up to twice the length ahead, so that many nights may fail before the default partition gets anything."""
+    """Make partitions up to twice the length ahead: many nights may fail before the default one gets any rows."""
     try:
         made = _call(context, "make", table=table, days=length // DAY)
     except errors.ObjectNotInPrerequisiteState as error:
@@ -48,7 +48,7 @@ def make_partitions(context: Context, table: str, length: timedelta) -> None:
 
 
 def drop_partitions(context: Context, table: str, until: datetime, **before: Any) -> int:
-    """Those that ended before the instant, if hardly anything in them must stay; answers how many rows went."""
+    """Drop the partitions that ended before the instant, if hardly any row must stay. Return how many rows went."""
     rows = 0
     for part in list_partitions(context, table):
         if part.ends_at > until or context.budget.spent:
@@ -56,7 +56,7 @@ def drop_partitions(context: Context, table: str, until: datetime, **before: Any
         try:
             gone = _call(context, f"drop_{table}", which=part.name, **before)
         except LOCKED:
-            # Not once more, and none of the others: everyone who comes meanwhile waits behind the lock.
+            # Neither retry nor try the others: every newcomer waits behind the lock.
             context.log.info("partitions.postponed", extra={"table": table, "partition": part.name})
             break
         event = "partition.kept" if gone is None else "partition.dropped"
@@ -66,12 +66,12 @@ def drop_partitions(context: Context, table: str, until: datetime, **before: Any
 
 
 def list_partitions(context: Context, table: str) -> list[Partition]:
-    """The oldest first."""
+    """Return the partitions, the oldest first."""
     return [Partition(*row) for row in context.db.execute(SQL["list"], {"table": table}).fetchall()]
 
 
 def oldest_start(context: Context, table: str) -> datetime:
-    """What is older than any partition lies in the default one, and there goes row by row."""
+    """Return when the oldest partition begins. Older rows are in the default partition and are deleted row by row."""
     parts = list_partitions(context, table)
     return parts[0].starts_at if parts else _NEVER
 

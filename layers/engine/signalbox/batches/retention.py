@@ -1,6 +1,6 @@
-"""Rows of a table are deleted once they are old enough: a retention says which, and a task deletes what is due.
+"""Delete rows once they are old enough: a retention says which, and a task deletes them.
 
-What others hold at this moment is left for the next run, so that no lock is waited for, and two runs share the work.
+Rows that others have locked are left for the next run. So no run waits for a lock, and two runs share the work.
 """
 
 from __future__ import annotations
@@ -25,29 +25,32 @@ PAGES = 500
 
 @dataclass(frozen=True)
 class Retention:
-    """Of one table."""
+    """Say which rows of one table are deleted, and how."""
 
     table: str  # with its schema
     age: str  # the column that an index is on
     only: LiteralString = "true"  # which rows of that age
     batch: int = 1000
-    # Of a large table, much may be due at once. Found by the index, each row would cost a visit to a page and a lock;
-    # read through, a few hundred pages a statement, the table costs what one large DELETE would, and holds its locks
-    # for a hundredth of the time. Not for a table whose rows take others with them.
+    # In a large table many rows may be due at once. Found by the index, each row would cost a visit to a page and a
+    # lock. Read through, a few hundred pages a statement, the table costs as much as one large DELETE, and holds its
+    # locks for a hundredth of the time. Not for a table whose deletes cascade to others.
     by_pages: bool = False
 
     def delete(self, context: Context, before: datetime) -> Done:
-        """Items are the rows deleted."""
+        """Delete the rows that are older than `before`. Items are the rows deleted."""
         values = {"before": before, "batch": self.batch}
         return self._delete_by_pages(context, values) if self.by_pages else self._delete_by_index(context, values)
 
     def query(self, name: str) -> sql.Composed:
-        """A statement about this table."""
+        """Return a statement about this table."""
         return self._queries[name]
 
     def _delete_by_index(self, context: Context, values: Mapping[str, Any]) -> Done:
-        """Each batch begins where the last one ended: the entries of deleted rows stay in the index until it is
-        vacuumed, and a batch that began at the front would walk over all of them."""
+        """Delete in batches, each beginning where the last one ended.
+
+        The entries of deleted rows stay in the index until it is vacuumed, and a batch that began at the front would
+        walk over all of them.
+        """
         after = "-infinity"
 
         def step() -> int:
@@ -60,7 +63,7 @@ class Retention:
         return drain(context.budget, step, size=self.batch)
 
     def _delete_by_pages(self, context: Context, values: Mapping[str, Any]) -> Done:
-        """A few rows go in one statement by their index. Where there are more, the table is read through."""
+        """Delete a few rows in one statement by their index. Where there are more, read through the table."""
         if context.budget.spent:
             return Done(more=True)
         row = context.db.execute(self.query("delete_by_index"), {**values, "after": "-infinity"}).fetchone()
@@ -68,7 +71,7 @@ class Retention:
         if items < self.batch:
             return Done(items)
         row = context.db.execute(self.query("count_pages")).fetchone()
-        # Pages that come later hold rows that come later.
+        # Later pages hold later rows.
         for page in range(0, int(row[0] if row else 0), PAGES):
             if context.budget.spent:
                 return Done(items, more=True)

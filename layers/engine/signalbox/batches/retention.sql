@@ -1,4 +1,4 @@
--- weigh: how many would go, and how many rows there are: these only as far as decides whether that is too large a share
+-- weigh: count the rows that would go, and the table's rows as far as needed to decide whether that share is too large
 WITH due AS (
     SELECT count(*) AS number FROM (
         SELECT FROM {table} WHERE {only} AND {age} < %(before)s LIMIT %(most)s::bigint
@@ -25,14 +25,14 @@ SELECT count(*), max(age)::text FROM due;
 -- count_pages: how far the table reaches
 SELECT pg_relation_size({name}) / current_setting('block_size')::integer;
 
--- limit_waits: a row that somebody holds must not make us hold the rest of its pages for longer than this
+-- limit_waits: limit how long a row that is locked by others makes us hold the rest of its pages
 SET LOCAL lock_timeout = '200ms';
 
--- delete_in_pages: what is due in a range of pages, without a lock beforehand, which would write each row twice
+-- delete_in_pages: delete what is due in a range of pages; locking first would write each row twice
 DELETE FROM {table}
 WHERE ctid >= %(first)s::tid AND ctid < %(end)s::tid AND {only} AND {age} < %(before)s;
 
--- delete_unlocked_in_pages: the same, but for what others hold
+-- delete_unlocked_in_pages: do the same, and skip rows that others have locked
 DELETE FROM {table} WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM {table}
     WHERE ctid >= %(first)s::tid AND ctid < %(end)s::tid AND {only} AND {age} < %(before)s

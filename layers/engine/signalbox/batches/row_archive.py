@@ -1,7 +1,7 @@
-"""Rows that are about to be pruned, kept in S3 for those who must keep them: a compressed object of JSON lines a batch.
+"""Keep rows that are about to be pruned in S3, for stacks that must keep them: one object of JSON lines a batch.
 
-An object is written before the deletion of its rows commits. A crash in between leaves the rows, which the next run
-archives once more: a row may stand in two objects, and is never in none.
+The compressed object is written before the deletion of its rows commits. After a crash in between, the next run
+archives the rows again: a row may be in two objects, and is never in none.
 """
 
 from __future__ import annotations

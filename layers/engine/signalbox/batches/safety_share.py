@@ -1,7 +1,7 @@
-"""Keeps a cleanup from emptying a table: no run deletes more than a share of the rows unless an operator says so.
+"""Keep a cleanup from emptying a table: no run deletes more than a share of the rows unless an operator allows it.
 
-What a cleanup deletes is gone. A clock that is wrong, a retention mistyped, a bug that dates rows back: each would have
-it delete far more than on any other night, so before the first DELETE the rows that would go are counted.
+Deleted rows are gone. A wrong clock, a mistyped retention or a bug that backdates rows would delete far more than on
+any other night. So the rows that would go are counted before the first DELETE.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ SQL = load_queries(__file__)
 
 
 class CleanupParams(Payload):
-    """What cleanups that look before they delete take."""
+    """Accept the params of cleanups that count before they delete."""
 
     beyond_safety_share: bool = Field(False, description="delete even if that is a large share of the table")
 
 
 @dataclass(frozen=True, slots=True)
 class SafetyShare:
-    """Of a table's rows; so many may always go, since of a small table they are soon a large share."""
+    """Limit a delete to a share of a table's rows. `floor` rows may always go: they are soon a large share of few."""
 
     share: float
     floor: int
@@ -54,12 +54,12 @@ class SafetyShare:
             )
 
     def allows(self, due: int, rows: int) -> bool:
-        """Whether so many of so many rows may go."""
+        """Return whether this many of the table's rows may go."""
         return due <= self.floor or due <= Decimal(str(self.share)) * rows
 
 
 def allowance(context: Context, most: int) -> int:
-    """What is left of the most that a slot may delete: its earlier links have had their part of it."""
+    """Return how many rows the slot may still delete, less those that its earlier runs have deleted."""
     values = {"task": context.task, "slot": context.slot}
     row = context.db.execute(SQL["count_handed_over"], values).fetchone()
     return max(0, most - int(row[0] if row else 0))
