@@ -20,7 +20,7 @@ from signalbox.packs.registries import JobTypeRegistry
 from signalbox.submit.insert import submit
 from signalbox.submit.new_job import NewJob, Submitted
 
-# How long `dispatch_jobs` leaves a job alone that the client may send: it need not be able to, nor be asked.
+# How long `dispatch_jobs` leaves a new job to the client, which may be unable to send it, or not be asked to.
 UNSENT_AFTER = timedelta(seconds=5)
 
 

@@ -1,4 +1,4 @@
-"""Finds the connection of psycopg 3 to submit on: the one given, or the one below SQLAlchemy or Django.
+"""Find the connection of psycopg 3 to submit on: the one given, or the one below SQLAlchemy or Django.
 
 SQLAlchemy and Django are recognised by the names of their classes and are never imported: an application that uses one
 has loaded it.
@@ -31,7 +31,7 @@ class DriverRefused(Refused):
 
 @dataclass(frozen=True, slots=True)
 class Borrowed:
-    """Holds a driver's connection, in the transaction of the application that lends it."""
+    """Hold a driver's connection, in the transaction of the application that lends it."""
 
     driver: Any
     after_commit: Callable[[Act], None]
@@ -82,7 +82,7 @@ async def _driver_of(connection: Any) -> Any:
 
 
 def _begun(driver: Any) -> psycopg.Connection[Any]:
-    """Begin the transaction that psycopg would begin with the first statement: a block in it would else commit."""
+    """Begin the transaction that psycopg would begin with the first statement; else a block in it would commit."""
     if not isinstance(driver, psycopg.Connection):
         raise _refusal(driver, psycopg.AsyncConnection, "AsyncClient")
     if _is_unbegun(driver):

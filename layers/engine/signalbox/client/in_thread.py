@@ -1,4 +1,4 @@
-"""Uses a connection of an event loop from a thread, so that one submit serves both kinds of connections."""
+"""Use a connection of an event loop from a thread, so that one submit serves both kinds of connections."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Call = Callable[[Coroutine[Any, Any, Any]], Any]
 
 
 class InThread:
-    """Looks like a psycopg Connection as far as a submit needs one. Each call waits for the AsyncConnection's loop."""
+    """Act as a psycopg Connection, as far as a submit needs one. Each call waits for the AsyncConnection's loop."""
 
     def __init__(self, connection: psycopg.AsyncConnection[Any], loop: asyncio.AbstractEventLoop) -> None:
         self._connection, self._loop = connection, loop
@@ -33,7 +33,7 @@ class InThread:
 
 
 class CursorInThread:
-    """Looks like a cursor of such a connection."""
+    """Act as a cursor of such a connection."""
 
     def __init__(self, cursor: psycopg.AsyncCursor[Any], call: Call) -> None:
         self._cursor, self._call = cursor, call
@@ -55,7 +55,7 @@ class CursorInThread:
 
 
 class CopyInThread:
-    """Looks like a COPY of such a cursor."""
+    """Act as a COPY of such a cursor."""
 
     def __init__(self, copy: psycopg.AsyncCopy, call: Call) -> None:
         self._copy, self._call = copy, call

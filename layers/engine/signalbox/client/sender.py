@@ -1,4 +1,4 @@
-"""Sends submitted jobs to their lanes, as well as it can: `dispatch_jobs` sends the rest."""
+"""Send submitted jobs to their lanes on a best effort: `dispatch_jobs` sends the rest."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from signalbox.submit.new_job import Submitted
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
-# A web request waits for it: an SQS that does not answer must not keep it, and there is another way.
+# A web request waits for this, so an SQS that does not answer must not hold it up: dispatch_jobs sends the job.
 CONNECT_SECONDS, READ_SECONDS = 1, 3
 LOG = logging.getLogger(__name__)
 
 
 class Sender:
-    """Owns a connection to SQS, made when the first job is sent. Without a stack or boto3 it sends nothing."""
+    """Own a connection to SQS, made when the first job is sent. Without a stack or boto3, send nothing."""
 
     def __init__(self, stack: str | None) -> None:
         self._stack, self._clients = stack, PromptClients()
 
     def send(self, submitted: Sequence[Submitted]) -> int:
-        """Return how many jobs SQS took."""
+        """Send the jobs, and return how many SQS took."""
         messages = messages_of(submitted)
         if not messages or self._stack is None or find_spec("boto3") is None:
             return 0
@@ -44,7 +44,7 @@ class Sender:
 
 
 class PromptClients(Clients):
-    """Makes clients that give up soon."""
+    """Make clients that give up soon."""
 
     @cached_property
     def sqs(self) -> SQSClient:

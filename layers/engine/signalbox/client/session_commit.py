@@ -1,4 +1,4 @@
-"""Calls a function after the commit of a SQLAlchemy session, and not after a rollback.
+"""Call a function after the commit of a SQLAlchemy session, and not after a rollback.
 
 A session reports the release of a savepoint like a commit, and reports nothing when it is closed without one.
 """
