@@ -1,1 +1,1 @@
-"""What a function reads and writes around an invocation: settings, payloads, logs, metrics."""
+"""Read and write what a function needs around an invocation: settings, payloads, logs, metrics."""

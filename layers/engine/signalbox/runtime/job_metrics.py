@@ -1,4 +1,4 @@
-"""What workers and sweeps count of jobs."""
+"""Count the ends of jobs and the dead letters, for workers and sweeps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAMES = {
 
 
 def write_metrics(stack: str, counts: Mapping[tuple[str, str], int], messages: int, claimed: int) -> None:
-    """A line for each job type of an invocation: its attempts by how they ended."""
+    """Write a line for each job type of an invocation: its attempts by how they ended."""
     by_type: dict[str, dict[str, int]] = {}
     for (job_type, execution), number in counts.items():
         by_type.setdefault(job_type, {})[execution] = number
@@ -27,6 +27,6 @@ def write_metrics(stack: str, counts: Mapping[tuple[str, str], int], messages: i
 
 
 def count_dead_letters(stack: str, severity: str, number: int) -> None:
-    """Those that the operators have just been told of; an alarm rings for what is critical."""
+    """Count the dead letters that operators have just been told of; critical ones raise an alarm."""
     counted = {"CriticalDeadLetters": number} if severity == "critical" else {}
     write_line(stack, "dead_letters.told", counted, severity=severity, number=number)

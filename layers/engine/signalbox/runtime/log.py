@@ -14,7 +14,7 @@ from signalbox.postgres.error_details import conceal
 
 
 class Logger(Protocol):
-    """What the engine needs of a logger: Powertools' in functions, Python's own in a client."""
+    """Type the logger that the engine needs: Powertools' in functions, Python's own in a client."""
 
     def debug(self, msg: object, /, *, extra: Mapping[str, object] | None = None) -> None: ...
 
@@ -28,20 +28,21 @@ class Logger(Protocol):
 
 
 def make_logger(stack: str, *, error_details: bool = False) -> Logger:
-    """One per execution environment, writing one JSON object a line."""
+    """Make the logger of an execution environment. It writes one JSON object a line."""
     from aws_lambda_powertools import logging as powertools
 
     logger = powertools.Logger(service=stack, utc=True)
     if not error_details:
         logging.getLogger(logger.name).addFilter(_without_details)
-    # Powertools goes by Lambda's own level, whoever sets another; it is INFO where ours is above, for metrics' sake.
+    # Powertools lets Lambda's own level win over any other. Lambda's is INFO even where ours is above, for metrics'
+    # sake.
     if level := os.environ.get("POWERTOOLS_LOG_LEVEL"):
         logging.getLogger(logger.name).setLevel(level)
     return logger
 
 
 def _without_details(record: logging.LogRecord) -> bool:
-    """A traceback shows what the error says: of a database's, nothing that it quotes of rows."""
+    """Remove from a traceback what a database error quotes of rows: a traceback shows the error's text."""
     if record.exc_info and record.exc_info[1] is not None:
         conceal(record.exc_info[1])
     return True

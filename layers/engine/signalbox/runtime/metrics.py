@@ -1,7 +1,7 @@
-"""Metrics in the embedded format: CloudWatch reads them out of the log, so that counting costs no call.
+"""Write metrics in the embedded format: CloudWatch reads them from the log, so that counting costs no call.
 
-Each is of the stack alone, since each set of dimensions is paid for as a metric of its own, and there are few of them:
-what alarms look at and the dashboard shows. Everything else is a field of the same line, for the saved queries.
+Each metric has the stack as its only dimension, since each set of dimensions is paid for as a metric of its own. There
+are few: what alarms look at and the dashboard shows. Everything else is a field of the same line, for saved queries.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ NAMESPACE = "Signalbox"
 
 
 def write_line(stack: str, event: str, counts: Mapping[str, float], **fields: Any) -> None:
-    """One line of the log, which is also what CloudWatch counts by."""
+    """Write one line of the log, from which CloudWatch also takes its counts."""
     if not counts:
         line = {"timestamp": datetime.now(UTC).isoformat(), "service": stack, "message": event, **fields}
         sys.stdout.write(json.dumps(line, separators=(",", ":"), default=str) + "\n")
         return
     from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
-    # Ephemeral: the usual kind mixes what is counted anywhere in the process, and a run may count for several tasks.
+    # Ephemeral: the usual kind mixes everything counted in the process, and a run may count for several tasks.
     metrics = EphemeralMetrics(namespace=NAMESPACE, service=stack)
     for name, value in counts.items():
         metrics.add_metric(name, MetricUnit.Count, value)
@@ -33,7 +33,7 @@ def write_line(stack: str, event: str, counts: Mapping[str, float], **fields: An
 
 
 class TaskMetrics:
-    """What one run counts for one task; written out once, when the run has ended."""
+    """Collect what one run counts for one task, and write it once, when the run has ended."""
 
     def __init__(self, stack: str, task: str) -> None:
         self._stack, self._task = stack, task
@@ -41,20 +41,20 @@ class TaskMetrics:
         self._event: dict[str, Any] = {}
 
     def count(self, name: str, value: float = 1) -> None:
-        """Of nothing, nothing is written, and so nothing paid."""
+        """Add to a count. A zero is not written, and so is not paid for."""
         if value:
             self._counts[name] = self._counts.get(name, 0) + value
 
     def of(self, task: str) -> TaskMetrics:
-        """Metrics that one task's run counts for another task."""
+        """Return metrics that one task's run counts for another task."""
         return TaskMetrics(self._stack, task)
 
     def tell(self, event: str, **fields: Any) -> None:
-        """Names the event that the line records, and what else is known of it."""
+        """Name the event that the line records, and add fields to it."""
         self._event |= {"event": event, **fields}
 
     def write(self) -> None:
-        """Prints what was counted and told, if anything was, and starts anew."""
+        """Print what was counted and told, if anything was, and reset both."""
         if not self._counts and not self._event:
             return
         event = self._event.pop("event", "task.counted")

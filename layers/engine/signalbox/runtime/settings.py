@@ -24,7 +24,7 @@ _TOPIC = re.compile(r"arn:[^:]+:sns:[^:]+:\d{12}:[\w-]+(\.fifo)?$")
 
 @dataclass(frozen=True, slots=True)
 class FileTransfers:
-    """What import_table and export_table may use beside the stack's own bucket."""
+    """List what import_table and export_table may use beside the stack's own bucket."""
 
     import_tables: tuple[str, ...] = ()  # schema.table, or schema.*
     export_tables: tuple[str, ...] = ()  # of tables and views
@@ -123,9 +123,9 @@ Networks = Annotated[tuple[IPv4Network | IPv6Network, ...], _each(_read_network)
 
 
 class Settings(EnvironmentSettings):
-    """What the engine reads. Each field is the variable SIGNALBOX_<FIELD>."""
+    """Read the engine's settings. Each field is the variable SIGNALBOX_<FIELD>."""
 
-    model_config = ConfigDict(extra="ignore")  # others use variables that begin so, too
+    model_config = ConfigDict(extra="ignore")  # other programs' variables have this prefix, too
     prefix: ClassVar[str] = "SIGNALBOX_"
 
     stack: str
@@ -141,7 +141,7 @@ class Settings(EnvironmentSettings):
     packs: Annotated[tuple[str, ...], _each(_read_name)] = ()
     disabled_tasks: Annotated[frozenset[str], _each(_read_name, frozenset)] = frozenset()
     event_bus: str | None = None  # where each change of a job's status is published; None: nowhere
-    job_events: Literal["all", "ends", "none"] = "all"  # ends: only what becomes of a job for good, a third or less
+    job_events: Literal["all", "ends", "none"] = "all"  # ends: only a job's final status, a third or less
     operators_topic_arn: Topic | None = None  # of SNS, told of new dead letters
     notifications_topic_arn: Topic | None = None  # of SNS, for jobs that notify people
     sender_address: str | None = None  # that their mail comes from
@@ -150,7 +150,7 @@ class Settings(EnvironmentSettings):
     webhook_allow_http: Flag = False  # for receivers on the laptop and in tests
     webhook_ports: Annotated[tuple[range, ...], _each(_read_ports)] = (range(443, 444), range(8443, 8444))
     webhook_allowed_networks: Networks = ()  # beside the public internet
-    webhook_refused_networks: Networks = ()  # in spite of everything: our own public ones
+    webhook_refused_networks: Networks = ()  # refused although public: our own networks
     job_retention_days: Days = 30  # of jobs that have completed or were cancelled
     execution_retention_days: Days = 30  # of the attempts of jobs that are kept for longer
     dead_letter_retention_days: Days = 30  # of the closed ones; then they go to the audit log
