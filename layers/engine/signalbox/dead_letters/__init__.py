@@ -1,1 +1,1 @@
-"""What becomes of jobs and runs that failed for good: recorded, triaged, redriven."""
+"""Record, triage and redrive jobs and runs that failed for good."""

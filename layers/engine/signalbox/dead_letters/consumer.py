@@ -1,11 +1,11 @@
-"""The dead_letter function: records what the lanes gave up, and what rules and invocations lost.
+"""Record what the lanes gave up, and what rules and invocations lost: the function dead_letter.
 
-    read → look at the job → leave it to those who keep it, or write a dead letter
+    read → look at the job → leave it to its keepers, or write a dead letter
 
-A job that is still alive is none: its message only got lost, as in a time without a database. Nor is a slot that
-found no database at all: reconcile_slots finds it missed, and does as its task's policy says. Else ten minutes without
-a database would leave some sixty dead letters of the tasks of each minute, and wake somebody once all is well. A
-message that comes twice makes one dead letter, and one that can't be recorded comes back.
+A job that is still alive is left alone: only its message got lost, as when the database was down. So is a slot that
+failed because the database was down: reconcile_slots finds it missed, and follows its task's policy. Else ten minutes
+without a database would leave some sixty dead letters of the tasks of each minute, and page somebody once all is well.
+A message that comes twice makes one dead letter, and one that can't be recorded comes back.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OF_A_RULE = {"task", "scheduled_time"}
 
 
 def consume_dead_letters(resources: Resources, event: object, _: Invocation) -> dict[str, Any]:
-    """Answers SQS which messages are to come back; raises where that is all of them, so that the alarm rings."""
+    """Return to SQS the messages that must come back. Raise where all must, so that the alarm rings."""
     if not isinstance(event, dict) or not isinstance(event.get("Records"), list):
         raise PayloadRefused('the dead_letter function takes events of SQS, {"Records": [...]}, and this is none')
     records, unrecorded = event["Records"], []
@@ -52,7 +52,8 @@ def _consume_one(resources: Resources, record: Mapping[str, Any]) -> None:
     if job_id is not None:
         found = db.execute(SQL["look_at_job"], {"id": job_id}).fetchone()
         if found is not None:
-            # Queued or pending: dispatch_jobs sends it again. Running: its worker, or rescue_jobs. Final: it is done.
+            # Queued or pending: dispatch_jobs sends it again. Running: its worker or rescue_jobs ends it. Final: it is
+            # done.
             fields = {"job_id": job_id, "message_id": record["messageId"], "status": found[0]}
             resources.log.info("message.given_up", extra=fields)
             return
@@ -67,7 +68,7 @@ def _consume_one(resources: Resources, record: Mapping[str, Any]) -> None:
 
 
 def _is_left_to_reconcile_slots(db: psycopg.Connection[Any], letter: FailedMessage) -> bool:
-    """What a rule asked for and no run has tried, of a slot that will be looked for."""
+    """Return whether a rule asked for the run, no run has tried the slot, and reconcile_slots will look for it."""
     asked = letter.payload
     if letter.error_type != DatabaseUnavailable.__name__ or not isinstance(asked, dict) or set(asked) != _OF_A_RULE:
         return False

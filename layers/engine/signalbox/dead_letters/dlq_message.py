@@ -1,5 +1,7 @@
-"""What lies in the dead-letter queues, read without trusting it: a lane's message, an event that a rule could not
-deliver, or an invocation that failed each time. Whatever else comes is kept as text, for somebody to look at.
+"""Read messages of the dead-letter queues without trusting them.
+
+A message is a lane's, an event that a rule could not deliver, or an invocation that failed each time. Anything else is
+kept as text, for people to look at.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import Any, Literal
 from signalbox.jobs.job_message import read_job_id
 from signalbox.jobs.verdict import fingerprint
 
-LONGEST_BODY = 20_000  # characters that are kept of what nobody can read
+LONGEST_BODY = 20_000  # characters that are kept of an unreadable message
 LONGEST_MESSAGE = 2000
 LONGEST_NAME = 200
 # The same message makes the same dead letter, however often it comes.
@@ -23,7 +25,7 @@ _NAMESPACE = uuid.UUID("6f6f4f0e-6b1c-5d0e-9a52-3a0d8f6f3c11")
 
 @dataclass(frozen=True, slots=True)
 class FailedMessage:
-    """A dead letter to be, of a message or an invocation."""
+    """Describe a message or an invocation as the dead letter that it becomes."""
 
     id: str
     source: Literal["message", "invocation"]
@@ -42,12 +44,12 @@ class FailedMessage:
 
 
 def job_of(record: Mapping[str, Any]) -> str | None:
-    """The id of the job that a lane's message names."""
+    """Return the id of the job that a lane's message names."""
     return read_job_id(_body(record))
 
 
 def read_letter(record: Mapping[str, Any], stack: str) -> FailedMessage:
-    """The dead letter of a message that names no job, or one that there is not."""
+    """Return the dead letter of a message that names no job, or a job that does not exist."""
     body = _json(_body(record))
     attributes = _attributes(record)
     if "RULE_ARN" in attributes:
@@ -58,7 +60,7 @@ def read_letter(record: Mapping[str, Any], stack: str) -> FailedMessage:
 
 
 def _of_rule(record: Mapping[str, Any], attributes: Mapping[str, str], body: Any, stack: str) -> FailedMessage:
-    """EventBridge gives the event, not what the target would have been given: for a task that is known."""
+    """Read what a rule could not deliver: its event. What the target would have received is known only for a task."""
     event = body if isinstance(body, dict) else {}
     rule = attributes["RULE_ARN"].rpartition("/")[2]
     task = _name(event.get("task")) or rule.removeprefix(f"{stack}.")[:LONGEST_NAME]
@@ -80,7 +82,7 @@ def _of_rule(record: Mapping[str, Any], attributes: Mapping[str, str], body: Any
 
 
 def _of_invocation(record: Mapping[str, Any], body: Mapping[str, Any]) -> FailedMessage:
-    """Lambda's record of an asynchronous invocation: what was asked, and what came of it if it was ever begun."""
+    """Read Lambda's record of an asynchronous invocation: its payload, and its answer if it was ever begun."""
     context, asked, answer = body["requestContext"], body["requestPayload"], body.get("responsePayload")
     told: Mapping[str, Any] = answer if isinstance(answer, dict) else {}
     function = _function(context.get("functionArn"))
@@ -134,7 +136,7 @@ def _id(record: Mapping[str, Any]) -> str:
 
 
 def _attributes(record: Mapping[str, Any]) -> dict[str, str]:
-    """Those that hold text, as text that the database takes."""
+    """Return the attributes that hold text, as text that the database accepts."""
     given = record.get("messageAttributes") or {}
     texts = {name: held.get("stringValue") for name, held in given.items() if isinstance(held, dict)}
     return {name: _legible(value) for name, value in texts.items() if isinstance(value, str)}
@@ -146,7 +148,7 @@ def _body(record: Mapping[str, Any]) -> str:
 
 
 def _function(arn: object) -> str | None:
-    """Its name, without the version that Lambda tells."""
+    """Return the function's name, without the version that Lambda adds."""
     parts = _legible(arn).split(":") if isinstance(arn, str) else []
     return parts[6] if len(parts) >= 7 and parts[2] == "lambda" else None
 
@@ -161,7 +163,7 @@ def _number(value: object) -> int:
 
 
 def _json(text: str) -> Any:
-    """What the text says, made fit for the database; None where it is no JSON, or nested beyond reading."""
+    """Return the parsed text, made fit for the database; None where it is no JSON, or nested too deep."""
     try:
         return _fit(json.loads(text))
     except (ValueError, RecursionError):
@@ -183,5 +185,5 @@ def _cut(value: object, most: int) -> str:
 
 
 def _legible(text: str) -> str:
-    """What PostgreSQL can hold: no NUL, no half of a surrogate pair."""
+    """Return the text as PostgreSQL can hold it: no NUL, no half of a surrogate pair."""
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")

@@ -1,4 +1,4 @@
-"""Dead letters as operators see them: listed, shown with their history, counted by kind of failure, and triaged.
+"""List, show, count and triage dead letters for operators.
 
 A dead letter says what was decided about a failure. It never changes its job: only a redrive does (jobs/redrive.py).
 """
@@ -25,17 +25,17 @@ SQL = load_queries(__file__)
 
 
 class LetterStatus(StrEnum):
-    """What has been done about a failure."""
+    """Name what has been done about a failure."""
 
     PENDING = "pending"  # nobody has looked yet, or it has come back
     INVESTIGATING = "investigating"
-    RESOLVED = "resolved"  # mended in another way; opened again if its kind of failure returns
+    RESOLVED = "resolved"  # fixed in another way; opened again if its kind of failure returns
     IGNORED = "ignored"  # known, and nothing will be done about it
     REDRIVEN = "redriven"  # its job is on its way again
 
 
 _S = LetterStatus
-# What an operator may decide. Redriven is reached by a redrive alone, and left when the job fails again.
+# What an operator may decide. Only a redrive sets redriven, and a new failure of the job ends it.
 TRIAGE: Mapping[LetterStatus, frozenset[LetterStatus]] = {
     _S.PENDING: frozenset({_S.INVESTIGATING, _S.RESOLVED, _S.IGNORED}),
     _S.INVESTIGATING: frozenset({_S.PENDING, _S.RESOLVED, _S.IGNORED}),
@@ -49,16 +49,16 @@ OPEN = (_S.PENDING, _S.INVESTIGATING)
 
 @dataclass(frozen=True, slots=True)
 class Triaged:
-    """What became of an order to triage."""
+    """Count what a request to triage changed."""
 
     changed: int
-    unchanged: int  # had that status already, or are in one that does not lead there
+    unchanged: int  # had that status already, or one that does not lead to it
 
 
 def list_letters(
     db: Connection, selection: DeadLetterFilter, limit: int = 50, before: str | None = None
 ) -> dict[str, Any]:
-    """A page, the newest failure first; `next` is the `before` of the page that follows."""
+    """Return a page, the newest failure first; `next` is the `before` of the page that follows."""
     at, id_ = _place(before)
     rows = _rows(db, "list", {**selection.values, "limit": limit, "before_at": at, "before_id": id_})
     last = rows[-1] if len(rows) == limit else None
@@ -69,7 +69,7 @@ def list_letters(
 
 
 def show_letter(db: Connection, id_: str) -> dict[str, Any]:
-    """Everything that is known of one: with its payload, its job's executions and what operators have done."""
+    """Return everything known about one: its payload, its job's executions and what operators have done."""
     require_letter_id(id_)
     found = _rows(db, "show", {"id": id_})
     if not found:
@@ -77,20 +77,20 @@ def show_letter(db: Connection, id_: str) -> dict[str, Any]:
     executions = _rows(db, "list_executions", {"id": id_})
     audit = _rows(db, "list_audit", {"id": id_})
     shown = json_row(found[0])
-    if executions:  # else the copy in the dead letter is what is left: the job has been pruned
+    if executions:  # else the job has been pruned, and only the copy in the dead letter is left
         shown["execution_history"] = [json_row(row) for row in executions]
     return shown | {"audit": [json_row(row) for row in audit]}
 
 
 def list_kinds(db: Connection, selection: DeadLetterFilter, limit: int = 50) -> dict[str, Any]:
-    """The failures by their fingerprint, those that came last first, each with its counts; `more` there are."""
+    """Return the failures by fingerprint, the most recent first, with counts; `more` is how many are left out."""
     kinds = _rows(db, "list_kinds", {**selection.values, "limit": limit})
     total = [kind.pop("all_kinds") for kind in kinds]
     return {"kinds": [json_row(kind) for kind in kinds], "more": total[0] - len(kinds) if kinds else 0}
 
 
 def triage(db: Connection, selection: DeadLetterFilter, status: str, *, by: str, reason: str | None = None) -> Triaged:
-    """Sets what is decided about them. Of ids that are named, either all can take the status or none does."""
+    """Set the status of the dead letters. Of ids that are named, either all can take the status or none does."""
     target = LetterStatus(status)
     sources = [str(source) for source, targets in TRIAGE.items() if target in targets]
     if not sources:
@@ -112,7 +112,7 @@ def require_found(ids: Sequence[str], found: Mapping[str, Any]) -> None:
 
 
 def require_known(db: Connection, job_types: JobTypeRegistry, selection: DeadLetterFilter) -> None:
-    """Raises for a type that the code, the dead letters and the jobs don't know: it is misspelt."""
+    """Raise for a misspelt type: one that the code, the dead letters and the jobs don't know."""
     name = selection.job_type
     if name is None or _rows(db, "list", {**DeadLetterFilter(job_type=name).values, **_FIRST}):
         return

@@ -1,4 +1,4 @@
--- list: a page of those that match, the newest failure first, without their payloads
+-- list: return a page of the matching dead letters, the newest failure first, without their payloads
 SELECT id::text, source, original_job_id::text, job_type, failure_reason, error_type,
     left(final_error_message, 300) AS error_message, total_attempts, fingerprint, severity, status, tenant, redrives,
     resolution_notes, resolved_by, resolved_at, redriven_at, reopened_at, notified_at, first_failed_at, last_failed_at
@@ -9,24 +9,24 @@ WHERE (%(before_at)s::timestamptz IS NULL OR (last_failed_at, id) < (%(before_at
 ORDER BY last_failed_at DESC, id DESC
 LIMIT %(limit)s;
 
--- show: one, whole, beside the state of its job
+-- show: return one dead letter whole, with the state of its job
 SELECT d.*, j.status AS job_status FROM signalbox.dead_letter_jobs AS d
 LEFT JOIN signalbox.jobs AS j ON j.id = d.original_job_id
 WHERE d.id = %(id)s::uuid;
 
--- list_executions: what its job went through, also since
+-- list_executions: return all executions of its job, later ones included
 SELECT x.attempt_number, x.status, x.worker_id, x.started_at, x.completed_at, x.duration_ms, x.error_code,
     x.error_message, x.error_stack, x.memory_used_mb
 FROM signalbox.dead_letter_jobs AS d JOIN signalbox.attempts AS x ON x.job_id = d.original_job_id
 WHERE d.id = %(id)s::uuid
 ORDER BY x.attempt_number;
 
--- list_audit: what was done about it
+-- list_audit: return what operators have done about it
 SELECT at, actor, action, detail FROM signalbox.audit_log
 WHERE entity_type = 'dead_letter' AND entity_id = %(id)s
 ORDER BY id;
 
--- list_kinds: the failures by fingerprint, with how many there are in each status and one of them to look at
+-- list_kinds: return the failures by fingerprint, with their number in each status and the newest one's id
 SELECT fingerprint, max(job_type) AS job_type, count(*) AS total,
     count(*) FILTER (WHERE status = 'pending') AS pending,
     count(*) FILTER (WHERE status = 'investigating') AS investigating,
@@ -39,7 +39,7 @@ SELECT fingerprint, max(job_type) AS job_type, count(*) AS total,
     (array_agg(error_type ORDER BY last_failed_at DESC))[1] AS error_type,
     (array_agg(left(final_error_message, 300) ORDER BY last_failed_at DESC))[1] AS error_message,
     (array_agg(id::text ORDER BY last_failed_at DESC))[1] AS newest_id,
-    count(*) OVER () AS all_kinds  -- of which the page may show fewer
+    count(*) OVER () AS all_kinds  -- the page may show fewer
 FROM signalbox.dead_letter_jobs
 WHERE
     -- include: dead_letter_filter.matches
@@ -47,14 +47,14 @@ GROUP BY fingerprint
 ORDER BY max(last_failed_at) DESC, fingerprint
 LIMIT %(limit)s;
 
--- lock: those to be triaged; in one order, so that two operators, or one and a redrive, can't wait for each other
+-- lock: lock the dead letters to triage, in one order: two operators, or one and a redrive, can't deadlock
 SELECT id::text, status FROM signalbox.dead_letter_jobs
 WHERE
     -- include: dead_letter_filter.matches
 ORDER BY id
 FOR UPDATE;
 
--- triage: set what was decided, and say in the audit log who did and why
+-- triage: set what was decided, and record in the audit log who did it and why
 WITH changed AS (
     UPDATE signalbox.dead_letter_jobs AS d
     SET status = %(status)s, resolved_by = %(by)s, resolution_notes = coalesce(%(reason)s, d.resolution_notes),

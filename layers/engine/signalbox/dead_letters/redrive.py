@@ -1,8 +1,8 @@
-"""Redriving: what failed for good is tried again, because somebody who has mended the cause says so.
+"""Redrive what failed for good: try it again, because somebody who has fixed the cause says so.
 
     pick → hold → judge → job back to pending, dead letter redriven, audit row → commit, a batch at a time
 
-A job starts anew with all its attempts, at once or spread by a rate, and `dispatch_jobs` sends it. Of two redrives at
+A job starts again with all its attempts, at once or spread by a rate, and `dispatch_jobs` sends it. Of two redrives at
 once the second finds the job no longer failed. An invocation is made again, by Lambda, before its dead letter says so.
 """
 
@@ -29,14 +29,14 @@ from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
 BATCH = 500
-MOST = 10_000  # of one request: what is left is said, and asked for again
+MOST = 10_000  # of one request: the answer says how many are left for another one
 SAMPLE = 10
-MOST_INVOCATIONS = 60  # a minute, if no rate says otherwise: Lambda knows no delay
+MOST_INVOCATIONS = 60  # a minute, if no rate says otherwise: Lambda can't delay an invocation
 
 
 @dataclass(frozen=True, slots=True)
 class RedriveRequest:
-    """Who redrives, why, and how fast."""
+    """Say who redrives, why, and how fast."""
 
     by: str
     reason: str | None
@@ -50,7 +50,7 @@ class RedriveRequest:
 
 @dataclass(slots=True)
 class RedriveResult:
-    """What has become of an request so far."""
+    """Count what a request has done so far."""
 
     redriven: int = 0
     invoked: int = 0
@@ -72,10 +72,10 @@ def redrive(
     rate_per_minute: int | None = None,
     announce: Callable[[Sequence[str]], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Redrives the dead letters named, all or none of a batch; of those that a filter finds, the ones that can be.
+    """Redrive the dead letters named, all or none of a batch; of those that a filter finds, the ones that can be.
 
-    A filter finds open ones unless it names a status. A dry run changes nothing and says what would happen.
-    `announce` is told the jobs, batch by batch and committed.
+    A filter finds open ones unless it names a status. A dry run changes nothing and says what would happen. `announce`
+    receives the ids of the jobs, after the commit of each batch.
     """
     request = RedriveRequest(by, reason, now, _checked_rate(rate_per_minute))
     selection = _bounded(selection, payload)
@@ -108,7 +108,7 @@ def _checked_rate(rate: int | None) -> int | None:
 
 
 def _pick(db: Connection, selection: DeadLetterFilter) -> tuple[int, list[str]]:
-    """How many there are, and the ids of the ones to begin with, the oldest failure first: parents before children."""
+    """Return how many there are, and the ids to begin with, the oldest failure first: parents before children."""
     rows = db.execute(SQL["pick"], {**selection.values, "limit": MOST}).fetchall()
     return (rows[0][1] if rows else 0), [id_ for id_, _ in rows]
 
@@ -139,7 +139,7 @@ def _redrive_batch(
     strict: bool,
     edited: Mapping[str, Any] | None,
 ) -> list[str]:
-    """The jobs that begin anew."""
+    """Redrive one batch, and return the jobs that start again."""
     with db.transaction():
         candidates = _lock(db, ids)
         refused = refusals(candidates, invoker.stack)
@@ -161,9 +161,9 @@ def _redrive_batch(
 
 
 def _lock(db: Connection, ids: Sequence[str]) -> list[Candidate]:
-    """Nobody else changes them, their jobs, or what these depend on, until this transaction ends.
+    """Lock the dead letters, their jobs, and what these depend on, until this transaction ends.
 
-    Jobs before dead letters, as the worker does that fails a job; each in the request of their ids.
+    Lock jobs before dead letters, as a worker does that fails a job, and each in the order of their ids.
     """
     db.execute(SQL["lock_jobs"], {"ids": list(ids)})
     db.execute(SQL["lock_letters"], {"ids": list(ids)})
@@ -206,9 +206,12 @@ def _mark_redriven(
 def _invoke_again(
     db: Connection, invoker: FunctionInvoker, id_: str, request: RedriveRequest, result: RedriveResult
 ) -> None:
-    """In a transaction of its own, since it waits for Lambda. First the call: one made twice is skipped by its slot."""
+    """Invoke the function in a transaction of its own, since it waits for Lambda.
+
+    The call comes before the dead letter's change: a run that is asked for twice is skipped by its slot.
+    """
     if result.invoked >= (request.rate_per_minute or MOST_INVOCATIONS):
-        return  # it is among those that are left
+        return  # it counts as left
     with db.transaction():
         [one] = _lock(db, [id_])
         if why := refusals([one], invoker.stack).get(id_):
@@ -228,7 +231,7 @@ def _invoke(invoker: FunctionInvoker, one: Candidate) -> None:
 
 
 def _edited(db: Connection, job_types: JobTypeRegistry, id_: str, payload: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns of the job that the new payload changes, once its type's model has taken it."""
+    """Return the columns of the job that the new payload changes, once its type's model has accepted it."""
     [one] = _read(db, [id_])
     if one.source != "job":
         raise PayloadRefused(f"dead letter {id_} is of a lost {one.source}: only the payload of a job can be edited")

@@ -1,11 +1,11 @@
--- pick: the dead letters that match, the oldest failure first, each with how many there are
+-- pick: return the dead letters that match, the oldest failure first, each with their total number
 SELECT id::text, count(*) OVER () FROM signalbox.dead_letter_jobs
 WHERE
     -- include: dead_letter_filter.matches
 ORDER BY last_failed_at, id
 LIMIT %(limit)s;
 
--- lock_jobs: lock their jobs, and those that these still wait for, so that none of them ends in between
+-- lock_jobs: lock their jobs, and the jobs that these still wait for, so that none of them ends in between
 SELECT FROM signalbox.jobs
 WHERE id IN (
     SELECT coalesce(l.original_job_id, (l.metadata ->> 'job_id')::uuid) FROM signalbox.dead_letter_jobs AS l
@@ -21,7 +21,7 @@ FOR NO KEY UPDATE;
 -- lock_letters: lock the dead letters; another redrive or a triage waits here
 SELECT FROM signalbox.dead_letter_jobs WHERE id = ANY (%(ids)s::uuid[]) ORDER BY id FOR UPDATE;
 
--- read: what decides whether each can be redriven
+-- read: return what decides whether each can be redriven
 SELECT l.id::text, l.source, l.status, l.job_type, l.error_type AS error,
     coalesce(l.original_job_id::text, l.metadata ->> 'job_id') AS job_id, j.status AS job_status, j.job_group,
     coalesce((
@@ -35,8 +35,8 @@ FROM signalbox.dead_letter_jobs AS l
 LEFT JOIN signalbox.jobs AS j ON j.id = coalesce(l.original_job_id, (l.metadata ->> 'job_id')::uuid)
 WHERE l.id = ANY (%(ids)s::uuid[]);
 
--- restart: failed jobs back to pending with all their attempts; with an edited payload also from the beginning
--- A job whose parents are under way again waits for them, as it did the first time, and so does one for its group.
+-- restart: set failed jobs back to pending with all their attempts; with an edited payload without their cursor
+-- A job whose parents have been restarted waits for them again. So does a group's completion job for its group.
 UPDATE signalbox.jobs AS j
 SET status = 'pending', attempts = 0, sends = 0, throttles = 0, throttled_since = NULL, pieces = 0,
     first_started_at = NULL, completed_at = NULL, queued_at = NULL, cancel_requested_at = NULL,
@@ -45,7 +45,7 @@ SET status = 'pending', attempts = 0, sends = 0, throttles = 0, throttled_since 
     payload = coalesce(r.payload, j.payload), payload_version = coalesce(r.version, j.payload_version),
     cursor = CASE WHEN r.payload IS NULL THEN j.cursor END,
     subject_id = CASE WHEN r.payload IS NULL THEN j.subject_id ELSE r.subject END,
-    -- Only the one that came from the payload: its submitter may have given another.
+    -- Only a correlation id that came from the payload: the submitter may have given another.
     correlation_id = CASE WHEN j.correlation_id = j.payload ->> r.correlation_field
         THEN r.correlation ELSE j.correlation_id END,
     updated_at = clock_timestamp()
@@ -60,16 +60,16 @@ FROM (
         correlation text
     )
 ) AS r
--- No word of the status, which is known by now: the planner would take it for the way in.
+-- No condition on the status, which is known by now: the planner would choose an index for it.
 WHERE j.id = r.id;
 
--- lock_groups: those of the jobs, and those that completion jobs wait for; in one order, after the jobs, as settling does
+-- lock_groups: lock the groups of the jobs and those that completion jobs await; after the jobs, in settling's order
 SELECT FROM signalbox.job_groups
 WHERE id = ANY (%(groups)s::text[]) OR completion_job_id = ANY (%(jobs)s::uuid[])
 ORDER BY id
 FOR NO KEY UPDATE;
 
--- uncount: these jobs have not ended, and so their groups have not
+-- uncount: take these jobs, which have not ended, out of their groups' counts, and open the groups again
 UPDATE signalbox.job_groups AS g SET failed = g.failed - n.count, finished_at = NULL
 FROM (
     SELECT j.job_group, count(*) FROM signalbox.jobs AS j
@@ -78,12 +78,12 @@ FROM (
 ) AS n
 WHERE g.id = n.job_group;
 
--- send_again: let dispatch_jobs send these jobs, which wait, without further delay
+-- send_again: let dispatch_jobs send these waiting jobs without further delay
 UPDATE signalbox.jobs AS j SET send_at = greatest(r.at, j.scheduled_for), updated_at = clock_timestamp()
 FROM jsonb_to_recordset(%(rows)s::jsonb) AS r (id uuid, at timestamptz)
 WHERE j.id = r.id AND (j.status = 'queued' OR (j.status = 'pending' AND j.unmet_dependencies = 0));
 
--- mark_redriven: the dead letters are redriven; the audit log says by whom, why, and for when
+-- mark_redriven: mark the dead letters as redriven; record who did it, why, and for when in the audit log
 WITH changed AS (
     UPDATE signalbox.dead_letter_jobs AS l
     SET status = 'redriven', redrives = l.redrives + 1, redriven_at = clock_timestamp(), resolved_at = NULL,

@@ -1,4 +1,4 @@
-"""Which dead letters can be redriven: decided from what was read of them, without any I/O."""
+"""Decide which dead letters can be redriven, from what was read of them, without any I/O."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A dead letter with the job that it concerns, if there is one."""
+    """Describe a dead letter with the job that it concerns, if there is one."""
 
     id: str
     source: Literal["job", "message", "invocation"]
@@ -30,7 +30,7 @@ class Candidate:
 
 
 def refusals(candidates: Iterable[Candidate], stack: str) -> dict[str, str]:
-    """By id, why those that can't be redriven can't. A job may wait for another one of the same order."""
+    """Return why dead letters can't be redriven, by id. A job may wait for another one of the same request."""
     known = list(candidates)
     refused = {one.id: why for one in known if (why := _refusal(one, stack)) is not None}
     while True:
