@@ -1,4 +1,4 @@
-"""Submits Django's tasks: `enqueue` stores a job in the transaction of the project's database.
+"""Submit Django's tasks: `enqueue` stores a job in the transaction of the project's database.
 
     TASKS = {"default": {"BACKEND": "signalbox.django.backend.SignalboxBackend", "OPTIONS": {"STACK": "signalbox"}}}
 
@@ -35,10 +35,10 @@ DEFAULT_QUEUE = "default"
 
 
 class SignalboxBackend(BaseTaskBackend):  # type: ignore[misc] # Django has no types
-    """Submits tasks as jobs of the type `django_task`, and reads what became of them.
+    """Submit tasks as jobs of the type `django_task`, and read their results.
 
-    The queue `default` has the lane of each task's priority. Any other is a lane, by its own name or by that which the
-    option LANES gives it.
+    The queue `default` uses the lane of each task's priority. Any other queue is a lane, by its own name or by the name
+    that the option LANES gives it.
     """
 
     supports_defer = True
@@ -87,7 +87,7 @@ class SignalboxBackend(BaseTaskBackend):  # type: ignore[misc] # Django has no t
         return result
 
     def get_result(self, result_id: str) -> TaskResult:
-        """Read what has become of a task; of one that has failed, the errors of all its attempts."""
+        """Return a task's result; if the task has failed, with the errors of all its attempts."""
         try:
             found = read_result(connections[self._database], UUID(result_id), self.alias)
         except ValueError:

@@ -1,4 +1,4 @@
-"""Runs a task of a Django project, which `enqueue` has submitted.
+"""Run a task of a Django project, which `enqueue` has submitted.
 
 The worker's function has the project's DJANGO_SETTINGS_MODULE, and its own connections to the project's databases.
 """
@@ -20,7 +20,7 @@ from signalbox.worker.job_context import JobContext
 
 
 class DjangoTask(JobPayload):
-    """Names a task by its path, and the arguments of the call."""
+    """Name a task by its path, and the arguments of the call."""
 
     task: str = Field(min_length=1)
     args: list[JsonValue] = Field(default_factory=list)
@@ -50,7 +50,7 @@ def _context_of(task: Task, job_id: str) -> TaskContext:
 
 
 def _by_path(error: Exception) -> Exception:
-    """Return the error under the whole path of its class: a job keeps the name alone, and Django needs the path."""
+    """Return the error under the whole path of its class: a job keeps only the name, and Django needs the path."""
     kind, cause = type(error), error.__cause__
     words = without_details(cause) if isinstance(cause, psycopg.Error) else str(error)
     named: type[Exception] = type(f"{kind.__module__}.{kind.__qualname__}", (Transient,), {})

@@ -1,4 +1,4 @@
-"""Makes Django's result of a task from the rows of its job and of the job's attempts."""
+"""Make Django's result of a task from the rows of its job and of the job's attempts."""
 
 from __future__ import annotations
 
@@ -75,5 +75,5 @@ def _path_of(kind: str) -> str:
 
 
 def _from_json(value: Any) -> Any:
-    """Django leaves jsonb as text; another reader on the same connection may not."""
+    """Parse jsonb that Django leaves as text; another reader on the same connection may have parsed it."""
     return json.loads(value) if isinstance(value, str) else value

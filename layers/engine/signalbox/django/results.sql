@@ -1,4 +1,4 @@
--- read: a task's job, with its attempts so far
+-- read: return a task's job, with its attempts so far
 SELECT j.payload, j.metadata, j.status, j.result, j.scheduled_for, j.created_at, j.first_started_at, j.started_at,
     j.completed_at, CASE WHEN j.status = 'running' THEN j.worker_id END, coalesce(x.attempts, '[]')
 FROM signalbox.jobs AS j
