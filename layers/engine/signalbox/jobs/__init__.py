@@ -1,1 +1,1 @@
-"""What a job is: its row, its statuses, and what the end of an attempt makes of it. Pure."""
+"""Define a job: its row, its statuses, and what the end of an attempt makes of it. Pure."""

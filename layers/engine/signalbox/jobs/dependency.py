@@ -1,4 +1,4 @@
-"""What a job waits for."""
+"""Name a job that another job waits for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Dependency:
-    """Another job that must have ended, or succeeded, first."""
+    """Name a job that must have ended, or succeeded, first."""
 
     job_id: str
     type: Literal["completion", "success"] = "success"

@@ -19,7 +19,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 class Cost(NamedTuple):
-    """What an attempt took. It begins and ends so long after its claim, since the database has the clock."""
+    """Measure an attempt. Its times count from its claim, since the database has the clock."""
 
     began_ms: float
     ended_ms: float
@@ -29,7 +29,7 @@ class Cost(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EndRecord:
-    """The end of one attempt: the token that it ran under, its verdict, and what it took, if it was measured."""
+    """Describe the end of one attempt: its token, its verdict, and what it took, if it was measured."""
 
     job_id: str
     token: str

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class ClaimedJob(NamedTuple):
-    """One row of what claim_jobs answers, in its order, and the token; a tuple, as the driver makes it."""
+    """Hold one row that claim_jobs returns, in its order, and the token; a tuple, as the driver makes it."""
 
     id: str
     job_type: str
@@ -38,12 +38,12 @@ class ClaimedJob(NamedTuple):
 
     @property
     def cap_names(self) -> Iterator[str]:
-        """Those that may count it, as held_by names them."""
+        """Return the names of the caps that may count it, as held_by has them."""
         for kind, key in (("type", self.job_type), ("lane", self.lane), ("tenant", self.tenant), ("key", self.cap_key)):
             if key is not None:
                 yield f"{kind}:{key}"
 
     @property
     def ids(self) -> dict[str, Any]:
-        """For the log."""
+        """Return the fields that identify it in the log."""
         return {"job_id": self.id, "job_type": self.job_type, "attempt": self.attempt}

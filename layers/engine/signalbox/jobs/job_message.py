@@ -1,4 +1,7 @@
-"""What a lane carries: `{"job_id", "job_type"}`, nothing that a job needs. Unreadable ones are left to their queue."""
+"""Read and describe a lane's messages: `{"job_id", "job_type"}`, nothing that a job needs.
+
+Unreadable messages are left to their queue.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def read_messages(event: object, log: Logger) -> tuple[dict[str, str], list[str]]:
-    """The jobs to look at, with the type that their message has, and the messages that nobody can read."""
+    """Return the jobs to look at, with the type in their message, and the unreadable messages."""
     if not isinstance(event, dict) or not isinstance(event.get("Records"), list):
         raise PayloadRefused('the worker takes events of SQS, {"Records": [...]}, and this is none')
     jobs: dict[str, str] = {}
@@ -32,7 +35,7 @@ def read_messages(event: object, log: Logger) -> tuple[dict[str, str], list[str]
 
 
 def read_body(body: str) -> tuple[str | None, str]:
-    """The id in a message's body, if it is one of ours, and the type."""
+    """Return the id in a message's body, if it is one of ours, and the type."""
     try:
         message: Any = from_json(body)
     except (ValueError, TypeError):  # TypeError: half a surrogate pair, which is no text
@@ -51,7 +54,7 @@ _UNFIT = re.compile(r"[^!-~]")  # SQS takes up to 128 printable characters of AS
 
 @dataclass(frozen=True, slots=True)
 class JobMessage:
-    """What is sent for a job."""
+    """Describe the message that is sent for a job."""
 
     job_id: str
     job_type: str
@@ -61,5 +64,5 @@ class JobMessage:
 
     @property
     def group(self) -> str:
-        """Fair queues share by it; a message without one would count as a tenant of its own."""
+        """Return the tenant, by which fair queues share. A message without a group would count as its own tenant."""
         return _UNFIT.sub("-", self.tenant or "")[:128] or "-"

@@ -1,4 +1,4 @@
-"""The way to a job's next attempt: a message that SQS delays, or `dispatch_jobs`.
+"""Choose how a job's next attempt starts: by a message that SQS delays, or by `dispatch_jobs`.
 
 SQS delays a message by a quarter of an hour at most. A job that waits no longer than that is sent at once, and
 dispatch_jobs looks for it only when its message should have come long ago. What waits longer is sent when due.
@@ -24,5 +24,5 @@ def look_after(delay: timedelta) -> timedelta:
 
 
 def delay_seconds(delay: timedelta) -> int:
-    """Return SQS's DelaySeconds, rounded up: a message that comes too early is for nothing."""
+    """Return SQS's DelaySeconds, rounded up: a message that comes too early achieves nothing."""
     return math.ceil(min(max(delay, timedelta(0)), SQS_MAX_DELAY).total_seconds())

@@ -1,4 +1,4 @@
-"""The states of a job and the ways between them: one table, which the database's trigger repeats and the docs draw."""
+"""Define a job's states and transitions in one table, which the database's trigger repeats and the docs draw."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from enum import StrEnum
 
 
 class JobStatus(StrEnum):
-    """Where a job is. Completed and cancelled are for good."""
+    """Name the state of a job. Completed and cancelled are final."""
 
     PENDING = "pending"  # waits for its time, or for other jobs
     QUEUED = "queued"  # on its way through a lane
     RUNNING = "running"  # a worker holds its lease
     COMPLETED = "completed"
-    FAILED = "failed"  # by an attempt, or by a job that it waits for; has a dead letter, and only a redrive leads out
+    FAILED = "failed"  # by an attempt, or by a job that it waits for; has a dead letter, and only a redrive restarts it
     CANCELLED = "cancelled"
     PAUSED = "paused"  # until somebody resumes it, or what it belongs to
 

@@ -1,4 +1,4 @@
-"""What becomes of a job after an attempt: decided from what its function answered or raised, without any I/O.
+"""Decide what becomes of a job after an attempt, from what its function returned or raised, without any I/O.
 
 Errors are told apart by their type, never by their words.
 """
@@ -34,7 +34,7 @@ from signalbox.postgres.pg_text import clean, fault_of_json
 
 # What differs between two failures of one kind: ids, numbers, quoted values.
 _VARYING = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|0x[0-9a-fA-F]+|\d+|'[^']*'|\"[^\"]*\"")
-# Of a kind that the same job would meet again.
+# The same job would meet these again.
 _PERMANENT = (Permanent, Refused, NotImplementedError, PermissionError, ValidationError, psycopg.DataError,
               psycopg.ProgrammingError)  # fmt: skip
 PARK = timedelta(minutes=5)
@@ -43,7 +43,7 @@ LONGEST_WAIT = timedelta(days=366)  # as for a submit's delay
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """As the database takes it, but for what was measured."""
+    """Describe an attempt's end as the database takes it, without what was measured."""
 
     status: str  # of the job: completed, pending, failed or cancelled
     execution: str  # of the attempt
@@ -62,13 +62,17 @@ class Verdict:
 
 COMPLETED = Verdict("completed", "completed")
 CANCELLED = Verdict("cancelled", "cancelled")
-# The worker's time was over before the job's own. Not at once: another with as little time would break it off, too.
+# The worker's time was over before the job's own. Not at once: another worker with as little time would break it off,
+# too.
 BROKEN_OFF = Verdict("pending", "released", charge="refund", delay=timedelta(seconds=10))
 
 
 def of_answer(answer: Any) -> Verdict:
-    """What the function returned. Raises Permanent for what could not be recorded: it would be the same each time, and
-    the ends of the whole batch are recorded together."""
+    """Return the verdict for what the function returned.
+
+    Raise Permanent for what could not be recorded: it would be the same each time, and the ends of the whole batch are
+    recorded together.
+    """
     if answer is None:
         return COMPLETED
     match answer:
@@ -132,7 +136,7 @@ def check_pieces(job_type: JobType, job: ClaimedJob, answer: Any, now: datetime)
 
 
 def of_error(job_type: JobType, job: ClaimedJob, error: BaseException, chance: float, now: datetime) -> Verdict:
-    """What the function raised."""
+    """Return the verdict for what the function raised."""
     told = describe(error)
     match error:
         case JobCancelled():
@@ -172,14 +176,17 @@ def _spoken(time: timedelta) -> str:
 
 
 def _wait(asked: Any) -> timedelta | None:
-    """How long an error asks for. What is no time is none: a mistake in how a job fails must not hide that it did."""
+    """Return how long an error asks to wait, and None for what is no time.
+
+    A mistake in how a job fails must not hide that it failed.
+    """
     if isinstance(asked, int | float) and 0 <= asked <= LONGEST_WAIT.total_seconds():
         return timedelta(seconds=asked)  # as Retry-After has it
     return _bounded(asked) if isinstance(asked, timedelta) else None
 
 
 def parked(error: BaseException) -> Verdict:
-    """A job that newer code has submitted, or whose pack is not here: it waits for code that knows it."""
+    """Return the verdict for a job of newer code, or of a missing pack: it waits for code that knows it."""
     return Verdict(
         "pending", "snoozed", charge="refund", delay=PARK, error=describe(error), message="parked: " + str(error)
     )
@@ -191,7 +198,7 @@ def _failed(job_type: JobType, told: dict[str, Any], reason: str, execution: str
 
 
 def fingerprint(job_type: str, error: dict[str, Any]) -> str:
-    """Alike for failures of one kind: by type of job, type of error, place and words, without what varies."""
+    """Return one hash for failures of a kind: by job type, error type, place and words, without what varies."""
     from hashlib import md5
 
     words = _VARYING.sub("#", error.get("message") or "")[:200]
