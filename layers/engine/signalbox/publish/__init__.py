@@ -1,1 +1,1 @@
-"""How committed jobs become messages on a lane and events on the bus."""
+"""Turn committed jobs into messages on a lane and events on the bus."""

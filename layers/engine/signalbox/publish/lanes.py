@@ -1,6 +1,7 @@
-"""The lanes: SQS queues that carry a job's id and type to a worker. A message that is lost or doubled changes nothing.
+"""Send to the lanes: SQS queues that carry a job's id and type to a worker.
 
-Sending comes after the commit and may fail: the jobs stay queued, and dispatch_jobs sends them later.
+Sending comes after the commit and may fail: the jobs stay queued, and dispatch_jobs sends them later. A message that is
+lost or doubled changes nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from signalbox.jobs.retry_routing import delay_seconds
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """The four queues of a stack, `{stack}-high` and so on."""
+    """Send to the four queues of a stack, `{stack}-high` and so on."""
 
     clients: Clients
     stack: str
@@ -32,7 +33,7 @@ class Lanes:
         return call_in_batches(self.clients, "send_message_batch", entries) if entries else 0
 
     def depth(self, lane: str, *, at_hand: bool = False) -> int:
-        """Return about how many messages are in the lane; `at_hand`: those that are neither hidden nor delayed."""
+        """Return about how many messages the lane has; `at_hand` counts only those neither hidden nor delayed."""
         names = ("",) if at_hand else ("", "NotVisible", "Delayed")
         wanted: list[Any] = [f"ApproximateNumberOfMessages{name}" for name in names]
         with unavailable(f"lane '{lane}' does not say how deep it is"):

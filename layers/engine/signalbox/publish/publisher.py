@@ -1,7 +1,7 @@
-"""Carries to the world what has been committed: notices to the lanes, and each change of a job's status to the bus.
+"""Publish what has been committed: messages to the lanes, and changes of jobs' statuses to the bus.
 
-Never raises where AWS refuses, since what is committed stays so: what can't be sent now, dispatch_jobs sends, and an
-event is told once or not at all.
+A refusal by AWS raises nothing, since what is committed stays so. dispatch_jobs sends what can't be sent now, and an
+event is published once or not at all.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SQL = load_queries(__file__)
 
 @dataclass(frozen=True, slots=True)
 class Publisher:
-    """A stack's; without a bus it looks up nothing that only an event would say."""
+    """Publish for one stack. Without a bus, look up nothing that only an event needs."""
 
     clients: Clients
     stack: str
@@ -34,7 +34,7 @@ class Publisher:
     events: str = "all"
 
     def send(self, messages: Sequence[JobMessage]) -> int:
-        """How many SQS took."""
+        """Send the messages, and return how many SQS took."""
         if not messages:
             return 0
         try:
@@ -44,7 +44,7 @@ class Publisher:
             return 0
 
     def send_due(self, db: Connection, ids: Sequence[str]) -> int:
-        """Of these jobs, those that may begin."""
+        """Send those of these jobs that may begin, and return how many SQS took."""
         return self.send(read_due_messages(db, ids)) if ids else 0
 
     def publish_status(self, changes: Sequence[StatusEvent]) -> None:
@@ -53,19 +53,22 @@ class Publisher:
         publish_events(self.clients, self.bus, changes, self.log)
 
     def publish_status_of(self, db: Connection, ids: Sequence[str]) -> None:
-        """What these jobs have become; of one that runs, its worker tells."""
+        """Publish the status of these jobs, but of running ones: their worker does that."""
         self._publish(db, "read_changes", ids)
 
     def publish_failed_dependents(self, db: Connection, ids: Sequence[str]) -> None:
-        """Of jobs that waited for others, those that these have taken along; the released ones wait for a worker."""
+        """Publish the dependents that failed or were cancelled because of these jobs.
+
+        The released ones wait for a worker.
+        """
         self._publish(db, "read_fallen", ids)
 
     def publish_held(self, db: Connection, ids: Sequence[str]) -> None:
-        """What a claim has made of the jobs that it did not get."""
+        """Publish the jobs that a claim has paused or put off."""
         self._publish(db, "read_held", ids)
 
     def publish_submitted(self, submitted: Sequence[Submitted]) -> int:
-        """New jobs; answers how many were sent."""
+        """Publish and send new jobs; return how many were sent."""
         new = [one for one in submitted if one.created]
         self.publish_status([StatusEvent(one.id, one.job_type, one.lane, one.tenant, one.status) for one in new])
         return self.send(messages_of(new))
@@ -76,12 +79,12 @@ class Publisher:
 
 
 def read_due_messages(db: Connection, ids: Sequence[str]) -> list[JobMessage]:
-    """What is to be sent for those of these jobs that may begin."""
+    """Return the messages of those of these jobs that may begin."""
     return [JobMessage(*row) for row in db.execute(SQL["read_due"], {"ids": list(ids)}).fetchall()]
 
 
 def messages_of(submitted: Sequence[Submitted]) -> list[JobMessage]:
-    """What is to be sent once they are committed: those that are new and need not wait."""
+    """Return the messages to send once the jobs are committed: for those that are new and need not wait."""
     return [
         JobMessage(new.id, new.job_type, new.lane, new.tenant)
         for new in submitted

@@ -1,7 +1,7 @@
-"""Each change of a job's status as an event on the stack's own EventBridge bus, in batches, once it is committed.
+"""Publish each change of a job's status on the stack's own EventBridge bus, in batches, once it is committed.
 
-For dashboards and for what wants to follow; the truth stays in Postgres. A crash between a commit and its events loses
-these: who must not miss a job's end makes it a job that depends on it.
+Events are for dashboards and followers; the truth stays in Postgres. A crash between a commit and its events loses
+them. To be sure to learn of a job's end, submit a job that depends on it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True)
 class StatusEvent:
-    """A job has become this."""
+    """Describe the status that a job has taken."""
 
     job_id: str
     job_type: str
@@ -38,7 +38,10 @@ class StatusEvent:
 
 
 def publish_events(clients: Clients, bus: str | None, changes: Sequence[StatusEvent], log: Logger) -> int:
-    """How many EventBridge took. Never raises: what has been committed stays, heard of or not."""
+    """Publish the events, and return how many EventBridge took.
+
+    A refusal raises nothing: what has been committed stays, published or not.
+    """
     if not bus or not changes:
         return 0
     calls = [changes[start : start + CALL] for start in range(0, len(changes), CALL)]
