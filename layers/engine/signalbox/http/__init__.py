@@ -1,1 +1,1 @@
-"""Requests to services outside."""
+"""Send requests to services outside."""

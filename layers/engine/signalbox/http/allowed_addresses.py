@@ -1,8 +1,8 @@
-"""Which addresses a webhook may go to: those of the public internet, and what the stack's settings add or take away.
+"""Decide which addresses a webhook may go to: the public internet, as the stack's settings extend or limit it.
 
-Receivers are named by tenants. An address inside our own network, or one that leads there by way of a translation,
-would let a tenant have the worker call what only the worker can reach. Pure, and from lists of our own: what the
-standard library calls global differs from release to release.
+Tenants name the receivers. An address inside our own network, or one that leads there by translation, would let a
+tenant make the worker call what only the worker can reach. Pure, and from lists of our own: what the standard library
+calls global differs from release to release.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
-# Of IANA's special purposes, and what is no unicast.
+# IANA's special purposes, and everything that is not unicast.
 _NOT_PUBLIC_4 = tuple(
     map(
         IPv4Network,
@@ -39,7 +39,7 @@ _NOT_PUBLIC_4 = tuple(
         ),
     )
 )
-# All that is public in IPv6 is here; so nothing needs naming of what is mapped, translated (NAT64), local or multicast.
+# All public IPv6 addresses are here, so mapped, translated (NAT64), local and multicast ones need no entry.
 _UNICAST_6 = IPv6Network("2000::/3")
 _NOT_PUBLIC_6 = tuple(
     map(
@@ -55,19 +55,19 @@ _NOT_PUBLIC_6 = tuple(
 
 
 def read_address(text: str) -> Address | None:
-    """As a resolver gives it. None for one that is bound to an interface, such as fe80::1%eth0."""
+    """Read an address as a resolver gives it. Return None for one bound to an interface, such as fe80::1%eth0."""
     return None if "%" in text else ip_address(text)
 
 
 def is_public(address: Address) -> bool:
-    """Whether it is an address of one host on the public internet."""
+    """Return whether this is the address of one host on the public internet."""
     if isinstance(address, IPv4Address):
         return not any(address in network for network in _NOT_PUBLIC_4)
     return address in _UNICAST_6 and not any(address in network for network in _NOT_PUBLIC_6)
 
 
 def may_receive(address: Address, allowed: Sequence[Network], refused: Sequence[Network]) -> bool:
-    """What is refused stays so, whatever else is said of it."""
+    """Return whether webhooks may go to the address. A refused network stays refused, even if it is also allowed."""
     if any(address in network for network in refused):
         return False
     return is_public(address) or any(address in network for network in allowed)

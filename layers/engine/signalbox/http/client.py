@@ -1,7 +1,7 @@
-"""One HTTP request and what came of it, as a value: a failure of the network is an answer too, with status 0.
+"""Send one HTTP request and return its result as a value: a network failure is a response too, with status 0.
 
-An answer says whether trying again may help (`passing`), and whether the other side may have done what it was asked
-to although it does not say so (`doubtful`). The library is loaded with the first request.
+A response says whether a retry may help (`passing`), and whether the other side may have done what it was asked to
+although it does not say so (`doubtful`). The library is loaded with the first request.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 3.0
 AT_ONCE = 8
-# A gateway says these of a service that it lost touch with; the service may have got the request.
+# A gateway answers these when it lost touch with a service, which may have got the request.
 FROM_A_GATEWAY = (502, 504, 520, 524)
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a request came to."""
+    """Describe the result of a request."""
 
     status: int  # 0: there was no answer
     words: str  # for people: never the body, which may hold a payload
@@ -45,7 +45,7 @@ class Response:
         return self.status in (0, 429) or self.status >= 500
 
     def fields(self) -> dict[str, Any]:
-        """The body, where it is a JSON object."""
+        """Return the body, where it is a JSON object."""
         try:
             fields = json.loads(self.body)
         except ValueError:
@@ -54,7 +54,7 @@ class Response:
 
 
 class HttpClient:
-    """A pool of connections. Made for each run: between two of them the other side hangs up on idle ones."""
+    """Own a pool of connections. Each run makes one: between two runs the other side closes idle connections."""
 
     def __init__(self, read_seconds: float) -> None:
         self._read_seconds = read_seconds
@@ -70,7 +70,7 @@ class HttpClient:
     def send(
         self, method: str, url: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> Response:
-        """One try, without redirects."""
+        """Try once, without redirects."""
         from urllib3.exceptions import HTTPError
 
         try:
@@ -88,7 +88,7 @@ class HttpClient:
 
 
 def _is_doubtful(answer: Response) -> bool:
-    """A gateway's failure, unless the service's own words are in it; and a failure that gives a result all the same."""
+    """Return True for a gateway's failure without the service's own words, and for a failure that has a result."""
     if answer.status < 500:
         return False
     fields = answer.fields()
@@ -96,7 +96,7 @@ def _is_doubtful(answer: Response) -> bool:
 
 
 def _never_sent(error: HTTPError) -> bool:
-    """No connection came about, so that nothing can have been taken."""
+    """Return whether no connection was made, so that nothing can have been received."""
     from urllib3 import exceptions
 
     if isinstance(error, exceptions.SSLError):
@@ -105,7 +105,7 @@ def _never_sent(error: HTTPError) -> bool:
 
 
 def _words(error: HTTPError) -> str:
-    """The kind of failure: urllib3's own text tells of objects and addresses."""
+    """Return the kind of failure: urllib3's own text shows objects and addresses."""
     from urllib3 import exceptions
 
     kinds: tuple[tuple[type[Exception], str], ...] = (

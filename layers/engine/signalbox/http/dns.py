@@ -1,4 +1,4 @@
-"""From a receiver's name to addresses that may be called: looked up once, and all checked before any is used.
+"""Resolve a receiver's name to addresses that may be called: looked up once, and all checked before any is used.
 
 The connection then goes to a checked address and asks no resolver again. So a name that leads elsewhere a moment later
 ("DNS rebinding") changes nothing, and a name with one public address and one of ours is refused whole.
@@ -24,18 +24,18 @@ class NameUnresolved(Unavailable):
 
 
 def addresses_of(target: Receiver, settings: Settings, ends_at: float) -> list[Address]:
-    """All of them, each once, in the resolver's order; raises if one of them is none that a webhook may go to."""
+    """Return each address once, in the resolver's order. Raise if webhooks may not go to one of them."""
     found = list(dict.fromkeys(map(read_address, _look_up(target, ends_at))))
     allowed, refused = settings.webhook_allowed_networks, settings.webhook_refused_networks
     checked = [address for address in found if address is not None and may_receive(address, allowed, refused)]
     if len(checked) < len(found):
-        # Which one is not said: whoever names receivers would learn our network from it.
+        # The message does not say which: the people who name receivers would learn our network from it.
         raise ReceiverRefused(f"{target.host} has an address that webhooks are not sent to: it is not a public one")
     return checked
 
 
 def _look_up(target: Receiver, ends_at: float) -> list[str]:
-    """In a thread, since the C library's resolver takes no time limit."""
+    """Resolve the name in a thread, since the C library's resolver takes no time limit."""
     answers: SimpleQueue[list[str] | OSError] = SimpleQueue()
     Thread(target=_ask, args=(target, answers), name="resolver", daemon=True).start()
     try:

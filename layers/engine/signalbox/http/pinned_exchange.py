@@ -1,6 +1,6 @@
-"""One request to a receiver that is not to be trusted, and its answer: within a time, and no more of it than is wanted.
+"""Send one request to an untrusted receiver, and read its answer: within a time, and no more than is wanted.
 
-Straight on a socket to an address that was checked, so that no proxy, redirect or second look-up comes in between;
+The socket goes straight to a checked address, so that no proxy, redirect or second look-up comes in between;
 http.client only reads the answer. TLS is verified against the name in the URL.
 """
 
@@ -30,16 +30,16 @@ PIECE = 16 * 1024
 
 
 class ReceiverFailed(Unavailable):
-    """No answer came about: nobody there, a connection that broke, an answer that is none, or none in time."""
+    """There was no answer: nobody listens, the connection broke, or the answer is unreadable or too late."""
 
 
 class _TooMuch(HTTPException):
-    """The other side says more than anybody wants to know."""
+    """The other side sends more than we read."""
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookResponse:
-    """What a receiver said."""
+    """Describe a receiver's answer."""
 
     status: int
     headers: Mapping[str, str]  # by names in lower case
@@ -50,10 +50,10 @@ class WebhookResponse:
 def send(
     target: Receiver, addresses: Sequence[Address], headers: Mapping[str, str], body: bytes, ends_at: float
 ) -> WebhookResponse:
-    """One POST to the first address that takes a connection. Raises ReceiverFailed where no answer came."""
+    """POST once to the first address that takes a connection. Raise ReceiverFailed where no answer came."""
     try:
         with _connect(target, addresses, ends_at) as connection:
-            # Who answers before all of it is read may hang up on the rest: the answer is what counts.
+            # A receiver that answers before it has read everything may hang up on the rest: the answer is what counts.
             with suppress(BrokenPipeError, ConnectionResetError):
                 _write(connection, _request(target, headers, body), ends_at)
             return _read(connection, ends_at)
@@ -101,7 +101,7 @@ def _secure(connection: socket.socket, host: str, ends_at: float) -> ssl.SSLSock
 
 @cache
 def trust() -> ssl.SSLContext:
-    """The system's authorities, or those of SSL_CERT_FILE: read once, since there are many."""
+    """Return the system's authorities, or those of SSL_CERT_FILE: read once, since there are many."""
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])
     return context
@@ -114,7 +114,7 @@ def _request(target: Receiver, headers: Mapping[str, str], body: bytes) -> bytes
 
 
 def _write(connection: socket.socket, request: bytes, ends_at: float) -> None:
-    """In pieces, each with the time that is left: a receiver may read as slowly as it writes."""
+    """Send in pieces, each with the time that is left: a receiver may read as slowly as it writes."""
     rest = memoryview(request)
     while rest:
         connection.settimeout(_left(ends_at))
@@ -134,7 +134,7 @@ def _read(connection: socket.socket, ends_at: float) -> WebhookResponse:
 
 
 def _read_body(response: HTTPResponse) -> tuple[bytes, bool]:
-    """As much of it as comes, up to the limit. That it breaks off changes nothing: the status has been said."""
+    """Read what comes of the body, up to the limit. A break changes nothing: the status is already known."""
     announced, body = response.length, b""
     most = MOST_OF_BODY if announced is None else min(announced, MOST_OF_BODY)
     with suppress(OSError, HTTPException):
@@ -147,7 +147,7 @@ def _read_body(response: HTTPResponse) -> tuple[bytes, bool]:
 
 
 class _Wire(io.RawIOBase):
-    """What comes from the socket, within a time and a number of bytes."""
+    """Read from the socket, within a time and a number of bytes."""
 
     def __init__(self, connection: socket.socket, ends_at: float, most: int) -> None:
         self._connection = connection
@@ -171,7 +171,7 @@ class _Wire(io.RawIOBase):
 
 
 class _Source:
-    """As much of a socket as http.client asks of one."""
+    """Offer as much of a socket as http.client uses."""
 
     def __init__(self, wire: _Wire) -> None:
         self._wire = wire

@@ -1,4 +1,4 @@
-"""The header Retry-After: so many seconds, or until a date."""
+"""Read the header Retry-After: a number of seconds, or a date."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a webhook's URL leads: taken apart once, strictly, so that nothing else reads it in another way."""
+"""Take a webhook's URL apart once, strictly, so that nothing else reads it in another way."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from signalbox.runtime.settings import Settings
 
 MOST_CHARACTERS = 2000
 DEFAULT_PORTS = {"https": 443, "http": 80}
-# No blanks, control characters or other alphabets: they are where readers of URLs differ.
+# No blanks, control characters or other alphabets: readers of URLs disagree on them.
 _CHARACTERS = re.compile(r"[!#-;=?-\[\]_a-z~]+")
 _LABEL = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
 _NAME = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(\.{_LABEL})*")
 
 
 class ReceiverRefused(Refused):
-    """A URL that no webhook is sent to."""
+    """No webhook is sent to this URL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """A URL's parts, as they go into a request."""
+    """Hold a URL's parts, as they go into a request."""
 
     scheme: str
     host: str  # a name, or an address without brackets
@@ -33,13 +33,13 @@ class Receiver:
 
     @property
     def authority(self) -> str:
-        """As the header Host gives it."""
+        """Return the host and port for the header Host."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
 
 def read_url(url: str) -> Receiver:
-    """Its parts, or why it can't be one. The URL itself stays out of the error: its path may be a secret."""
+    """Return the URL's parts, or raise why it can't be read. Its path may be a secret, so no error shows the URL."""
     if len(url) > MOST_CHARACTERS or not _CHARACTERS.fullmatch(url):
         raise ReceiverRefused(
             f"the URL is not one of at most {MOST_CHARACTERS} plain characters: encode others as %XX, names as xn--…"
@@ -60,7 +60,7 @@ def read_url(url: str) -> Receiver:
 
 
 def require_allowed(target: Receiver, settings: Settings) -> None:
-    """Raises where this stack sends nothing that way."""
+    """Raise where this stack sends nothing that way."""
     if target.scheme == "http" and not settings.webhook_allow_http:
         raise ReceiverRefused(
             f"{target.host}: webhooks go over https, and this stack's SIGNALBOX_WEBHOOK_ALLOW_HTTP is off"
