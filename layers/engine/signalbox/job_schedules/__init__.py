@@ -1,1 +1,1 @@
-"""Schedules that submit jobs."""
+"""Keep the schedules that submit jobs."""

@@ -1,6 +1,6 @@
-"""A schedule of jobs as its row has it, and what follows from it: when it runs next, and what of it is due. All pure.
+"""Describe a schedule of jobs as its row has it, and decide when it runs next and which runs are due. All pure.
 
-`cron` goes by the clocks of its time zone; `interval` counts real time from its start, without drift; `once` is once.
+`cron` follows the clocks of its time zone; `interval` counts real time from its start, without drift; `once` runs once.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from signalbox.job_schedules.cron import Cron, zone_of
 from signalbox.submit.new_job import NewJob
 
 CatchUp = Literal["all", "latest", "skip"]
-# Of one schedule in one run: what a long outage has left comes minute by minute.
+# For one schedule in one run: what a long outage has left is submitted minute by minute.
 MOST_AT_ONCE = 100
 MOST_COUNTED = 10_000
-# What the task itself may be late by before an instant counts as missed.
+# How late the task itself may be before an instant counts as missed.
 LATE = timedelta(minutes=5)
 _TICK = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSchedule:
-    """One row of job_schedules."""
+    """Hold one row of job_schedules."""
 
     id: str
     name: str
@@ -66,7 +66,7 @@ class JobSchedule:
 
     @property
     def timing(self) -> tuple[object, ...]:
-        """What says when it runs: a schedule that is replaced by one of the same timing keeps its next instant."""
+        """Return the fields that decide when it runs. A replacement with the same timing keeps the next instant."""
         return (self.cron_expression, self.interval_ms, self.run_at, self.starts_at, self.timezone)
 
     @property
@@ -76,15 +76,15 @@ class JobSchedule:
 
 @dataclass(frozen=True, slots=True)
 class DueRuns:
-    """What is to be done about a schedule now."""
+    """Say what to do about a schedule now."""
 
-    runs: tuple[datetime, ...]  # the instants that get a job each
-    missed: int  # those that get none any more
+    runs: tuple[datetime, ...]  # the instants that each get a job
+    missed: int  # the number of instants that get none any more
     next_run_at: datetime | None
 
 
 def next_run(schedule: JobSchedule, after: datetime) -> datetime | None:
-    """The first instant after this one for which it has a job; none once it is at its end."""
+    """Return the first instant after this one that gets a job, or None at the schedule's end."""
     if schedule.runs_left == 0:
         return None
     fire = _next_fire(schedule, after)
@@ -92,7 +92,7 @@ def next_run(schedule: JobSchedule, after: datetime) -> datetime | None:
 
 
 def due_runs(schedule: JobSchedule, now: datetime) -> DueRuns:
-    """What has become due, by the schedule's own policy for what was missed."""
+    """Return the runs that have become due, by the schedule's own policy for missed ones."""
     most = min(MOST_AT_ONCE, schedule.runs_left or MOST_AT_ONCE) if schedule.catch_up == "all" else MOST_COUNTED
     due = list(islice(_due(schedule, now), most))
     if not due:
@@ -105,7 +105,7 @@ def due_runs(schedule: JobSchedule, now: datetime) -> DueRuns:
 
 def _latest(schedule: JobSchedule, last: datetime, following: datetime | None, now: datetime) -> tuple[datetime, ...]:
     if following is not None and following <= now:
-        return ()  # so many were missed that the next run goes on with counting them
+        return ()  # too many were missed: the next run goes on counting them
     return () if schedule.catch_up == "skip" and now - last > LATE else (last,)
 
 
@@ -123,14 +123,14 @@ def _next_fire(schedule: JobSchedule, after: datetime) -> datetime | None:
         since = after if schedule.starts_at is None else max(after, schedule.starts_at - _TICK)
         return Cron.parse(schedule.cron_expression, schedule.timezone).next_after(since)
     step = timedelta(milliseconds=schedule.interval_ms or 0)
-    # From a start that was asked for the first run is then; else one interval after the schedule was made.
+    # With a given start the first run is then; else one interval after the schedule was made.
     anchor, first = (schedule.starts_at, 0) if schedule.starts_at else (schedule.created_at, 1)
     return anchor + max(first, (after - anchor) // step + 1) * step
 
 
 def job_of(schedule: JobSchedule, instant: datetime) -> NewJob:
-    """The job for one instant; a second submit of it gives the first."""
-    instant = instant.astimezone(UTC)  # by whatever zone the session speaks
+    """Return the job for one instant; a second submit of it returns the first."""
+    instant = instant.astimezone(UTC)  # whatever zone the session uses
     options = dict(schedule.options)
     seconds = options.pop("timeout_seconds", None)
     return NewJob(
@@ -147,8 +147,11 @@ def job_of(schedule: JobSchedule, instant: datetime) -> NewJob:
 
 
 def fill(template: Any, schedule: JobSchedule, instant: datetime) -> Any:
-    """The template with `$instant` and `$date` replaced wherever one of them is a whole text: the instant that the job
-    is for, and its date by the schedule's own calendar. A job that runs late knows by them what it is late for."""
+    """Return the template with each text `$instant` or `$date` replaced, where it is the whole text.
+
+    `$instant` is the instant that the job is for, `$date` its date in the schedule's own zone. A job that runs late
+    knows by them what it is late for.
+    """
     if isinstance(template, dict):
         return {name: fill(value, schedule, instant) for name, value in template.items()}
     if isinstance(template, list):

@@ -1,4 +1,4 @@
-"""The schedules of jobs, as operators and programs keep them: by name, so that a deploy may apply the same ones again.
+"""Keep schedules of jobs by name, so that a deploy may apply the same ones again.
 
 A schedule is checked when it is made: its timing, and the job that it would submit next, by today's model of its type.
 `run_schedules` submits the jobs.
@@ -37,7 +37,7 @@ LONGEST_NAME = 200
 
 
 class ScheduleOptions(Payload):
-    """What else the jobs of a schedule are given, as NewJob has it."""
+    """Accept the further fields of a schedule's jobs, as NewJob has them."""
 
     priority: int | None = None
     lane: str | None = None
@@ -53,7 +53,7 @@ class ScheduleOptions(Payload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSchedule:
-    """A schedule to be: its name, the type of its jobs, and one of `cron`, `every` and `at`."""
+    """Describe a schedule to make: its name, the type of its jobs, and one of `cron`, `every` and `at`."""
 
     name: str
     job_type: str
@@ -74,8 +74,10 @@ class NewSchedule:
 def create_schedule(
     db: Connection, job_types: JobTypeRegistry, new: NewSchedule, *, by: Actor, now: datetime, replacing: bool = False
 ) -> JobSchedule:
-    """Stores it under its name. Replacing keeps what the old one has counted, a pause, and, where it runs at the same
-    times, the instant that comes next."""
+    """Store the schedule under its name.
+
+    A replacement keeps the old one's counts and pause. With the same timing it also keeps the next instant.
+    """
     _refuse_unfit(new)
     with db.transaction():
         db.execute(SQL["take_turn"], {"name": new.name})
@@ -98,14 +100,14 @@ def list_schedules(
     after_name: str | None = None,
     limit: int = 100,
 ) -> list[JobSchedule]:
-    """By name; page on with the last one's."""
+    """Return a page of schedules by name; the next page begins after the last name."""
     values = {"job_type": job_type, "tenant": tenant, "after_name": after_name, "limit": limit}
     with db.cursor(row_factory=class_row(JobSchedule)) as cursor:
         return cursor.execute(SQL["list"], values).fetchall()
 
 
 def show_schedule(db: Connection, which: str) -> JobSchedule:
-    """By its name or its id."""
+    """Return the schedule with that name or id."""
     found = _find(db, which)
     if found is None:
         raise ScheduleUnknown(f"there is no schedule '{which[:LONGEST_NAME]}'; `signalbox schedules` lists them")
@@ -113,9 +115,9 @@ def show_schedule(db: Connection, which: str) -> JobSchedule:
 
 
 def pause_schedule(db: Connection, which: str, *, by: Actor, now: datetime) -> JobSchedule:
-    """Until it is resumed. What falls into the pause gets no job, and does not count as missed.
+    """Pause the schedule until it is resumed.
 
-    The newest pause counts.
+    Instants within the pause get no job, and do not count as missed. Of several pauses the newest counts.
     """
     with db.transaction():
         found = _lock(db, which)
@@ -126,7 +128,7 @@ def pause_schedule(db: Connection, which: str, *, by: Actor, now: datetime) -> J
 
 
 def resume_schedule(db: Connection, which: str, *, by: Actor, now: datetime) -> JobSchedule:
-    """Goes on with the next instant. Something that was to happen once, and has not, happens now."""
+    """Resume with the next instant. A schedule that runs once and missed its time in the pause runs now."""
     with db.transaction():
         found = _lock(db, which)
         if found.enabled:
@@ -140,7 +142,7 @@ def resume_schedule(db: Connection, which: str, *, by: Actor, now: datetime) -> 
 
 
 def delete_schedule(db: Connection, which: str, *, by: Actor) -> JobSchedule:
-    """Its jobs stay, and so does what the audit log tells of it."""
+    """Delete the schedule. Its jobs and its rows in the audit log stay."""
     with db.transaction():
         found = _lock(db, which)
         db.execute(SQL["delete"], {"id": found.id})
@@ -150,7 +152,7 @@ def delete_schedule(db: Connection, which: str, *, by: Actor) -> JobSchedule:
 
 
 def shown(schedule: JobSchedule) -> dict[str, Any]:
-    """As JSON has it."""
+    """Return the schedule as JSON."""
     return {"status": schedule.status, **json_row(asdict(schedule))}
 
 
@@ -207,7 +209,7 @@ def _content_fault(new: NewSchedule) -> str | None:
 
 
 def _made(new: NewSchedule, old: JobSchedule | None, by: Actor, now: datetime) -> JobSchedule:
-    """The row, but for when it runs next."""
+    """Return the row, except when it runs next."""
     return JobSchedule(
         id=old.id if old else new_ids(1)[0],
         name=new.name,
@@ -249,7 +251,7 @@ def _planned(job_types: JobTypeRegistry, made: JobSchedule, old: JobSchedule | N
     due = old.next_run_at if old and same and old.next_run_at else next_run(made, now)
     if due is not None and (made.runs_left == 0 or (made.expires_at is not None and due >= made.expires_at)):
         due = None
-    # One that is applied again after its end stays at its end.
+    # A schedule that is applied again after its end stays ended.
     if due is None and not same:
         raise ScheduleRefused(f"schedule '{made.name}' would never run: its time, its expiry or its max_runs is past")
     try:
@@ -284,7 +286,7 @@ def _find(db: Connection, which: str, query: str = "find") -> JobSchedule | None
 
 
 def _lock(db: Connection, which: str) -> JobSchedule:
-    """Waits for a run that is at it."""
+    """Lock the schedule; wait for a run that is working on it."""
     return _find(db, which, "lock") or show_schedule(db, which)
 
 

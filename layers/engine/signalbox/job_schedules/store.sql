@@ -1,19 +1,19 @@
--- take_turn: two that make a schedule of one name make it one after the other
+-- take_turn: let two makers of a schedule of one name take turns
 SELECT pg_advisory_xact_lock(hashtextextended('signalbox.job_schedules ' || %(name)s, 0));
 
--- find: by name or id
+-- find: return a schedule by name or id
 SELECT id::text, name, job_type, payload_template, options, schedule_type, cron_expression, interval_ms, run_at, starts_at,
     timezone, catch_up, enabled, paused_at, paused_by, paused_reason, last_run_at, next_run_at, run_count, missed_count, max_runs,
     expires_at, error, tenant, created_by, created_at, updated_at, metadata
 FROM signalbox.job_schedules WHERE name = %(name)s OR id = %(id)s;
 
--- lock: the same, and nobody else changes it or runs it before this transaction ends
+-- lock: return the same, and let nobody else change or run it before this transaction ends
 SELECT id::text, name, job_type, payload_template, options, schedule_type, cron_expression, interval_ms, run_at, starts_at,
     timezone, catch_up, enabled, paused_at, paused_by, paused_reason, last_run_at, next_run_at, run_count, missed_count, max_runs,
     expires_at, error, tenant, created_by, created_at, updated_at, metadata
 FROM signalbox.job_schedules WHERE name = %(name)s OR id = %(id)s FOR UPDATE;
 
--- list: a page of them by name
+-- list: return a page of schedules by name
 SELECT id::text, name, job_type, payload_template, options, schedule_type, cron_expression, interval_ms, run_at, starts_at,
     timezone, catch_up, enabled, paused_at, paused_by, paused_reason, last_run_at, next_run_at, run_count, missed_count, max_runs,
     expires_at, error, tenant, created_by, created_at, updated_at, metadata
@@ -22,7 +22,7 @@ WHERE (%(job_type)s::text IS NULL OR job_type = %(job_type)s) AND (%(tenant)s::t
     AND (%(after_name)s::text IS NULL OR name > %(after_name)s)
 ORDER BY name LIMIT %(limit)s;
 
--- store: a new one, or what has become of an old one
+-- store: add a schedule, or replace its row
 INSERT INTO signalbox.job_schedules (
     id, name, job_type, payload_template, options, schedule_type, cron_expression, interval_ms, run_at, starts_at,
     timezone, catch_up, enabled, paused_at, paused_by, paused_reason, last_run_at, next_run_at, run_count, missed_count,
@@ -43,11 +43,11 @@ ON CONFLICT (id) DO UPDATE SET
     excluded.expires_at, error = excluded.error, tenant = excluded.tenant, updated_at = excluded.updated_at,
     metadata = excluded.metadata;
 
--- change: whether it is paused, and when it goes on
+-- change: set whether it is paused, and when it runs next
 UPDATE signalbox.job_schedules
 SET enabled = %(enabled)s, paused_at = %(paused_at)s, paused_by = %(paused_by)s, paused_reason = %(paused_reason)s,
     next_run_at = %(next_run_at)s, updated_at = %(updated_at)s
 WHERE id = %(id)s;
 
--- delete: for good
+-- delete: remove a schedule
 DELETE FROM signalbox.job_schedules WHERE id = %(id)s;
