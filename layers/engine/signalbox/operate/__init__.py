@@ -1,1 +1,1 @@
-"""What operators do with jobs: list, cancel, retry, pause and cap them."""
+"""List, cancel, retry, pause and cap jobs for operators."""

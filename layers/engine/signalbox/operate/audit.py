@@ -1,4 +1,4 @@
-"""The audit log: a row for each order of an operator, written in the transaction that carries it out."""
+"""Write the audit log: a row for each request of an operator, in the transaction that carries it out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SQL = load_queries(__file__)
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who gives an order, and why."""
+    """Name who makes a request, and why."""
 
     name: str
     reason: str | None = None
@@ -31,14 +31,14 @@ class Actor:
 def note(
     db: Connection, by: Actor, action: str, *, kind: str, id_: str = "", detail: Mapping[str, Any] | None = None
 ) -> int:
-    """One order about one thing; answers the row, which an order that takes long may count up."""
+    """Record one request about one thing. Return its row, which a request that takes long may count up."""
     values = _values(by, action, kind, detail) | {"entity_id": id_}
     [row] = db.execute(SQL["note"], values).fetchone() or (0,)
     return int(row)
 
 
 def note_each(db: Connection, by: Actor, action: str, *, kind: str, ids: Sequence[str]) -> None:
-    """One order about many things that were named one by one."""
+    """Record one request about many things that were named one by one."""
     if ids:
         db.execute(SQL["note_each"], _values(by, action, kind, None) | {"ids": list(ids)})
 
@@ -48,7 +48,7 @@ def count_up(db: Connection, row: int, counts: Mapping[str, int]) -> None:
 
 
 def list_newest(db: Connection, kind: str, id_: str) -> list[dict[str, Any]]:
-    """What was done to a thing, newest first."""
+    """Return what was done to a thing, newest first."""
     with db.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(SQL["list_newest"], {"entity_type": kind, "entity_id": id_}).fetchall()
     return [json_row(row) for row in rows]

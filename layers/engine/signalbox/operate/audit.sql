@@ -1,13 +1,13 @@
--- note: who did what to which thing, and why
+-- note: record who did what to which thing, and why
 INSERT INTO signalbox.audit_log (actor, action, entity_type, entity_id, detail)
 VALUES (%(actor)s, %(action)s, %(entity_type)s, %(entity_id)s, %(detail)s)
 RETURNING id;
 
--- note_each: the same for many things of a kind
+-- note_each: record the same for many things of a kind
 INSERT INTO signalbox.audit_log (actor, action, entity_type, entity_id, detail)
 SELECT %(actor)s, %(action)s, %(entity_type)s, id, %(detail)s FROM unnest(%(ids)s::text[]) AS id;
 
--- count_up: add to what an order has done so far
+-- count_up: add to the counts of what a request has done so far
 UPDATE signalbox.audit_log AS a
 SET detail = a.detail || (
     SELECT jsonb_object_agg(key, value::integer + coalesce((a.detail ->> key)::integer, 0))
@@ -15,7 +15,7 @@ SET detail = a.detail || (
 )
 WHERE id = %(id)s;
 
--- list_newest: what was done to a thing
+-- list_newest: return what was done to a thing
 SELECT at, actor, action, detail FROM signalbox.audit_log
 WHERE entity_type = %(entity_type)s AND entity_id = %(entity_id)s
 ORDER BY id DESC LIMIT 50;

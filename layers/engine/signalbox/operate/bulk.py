@@ -1,7 +1,7 @@
-"""A bulk action changes many jobs in batches, each a short transaction with its line in the audit log.
+"""Change many jobs in batches, each a short transaction with its line in the audit log.
 
-It makes one pass. What a worker holds at that moment, or what no time was left for, it leaves, and says that there is
-more: the caller asks again.
+A bulk action makes one pass. It leaves jobs that a worker holds at that moment, or that no time was left for, and says
+that there is more: the caller asks again.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
 WAITING = (JobStatus.PENDING, JobStatus.QUEUED, JobStatus.PAUSED)
-# So many due jobs an order sends itself; dispatch_jobs, each minute, sends the rest.
+# A bulk action sends at most this many due jobs itself; dispatch_jobs, each minute, sends the rest.
 SENT_AT_ONCE = 1000
 LOCK_TIMEOUT_MS = "2000"
 
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """What a batch came to: how many of what, which jobs changed, and which are to be sent."""
+    """Describe what a batch did: its counts, which jobs changed, and which are to be sent."""
 
     counts: Mapping[str, int]
     changed: Sequence[str]
     due: Sequence[str] = ()
-    followers: Sequence[str] = ()  # that changed with them, by no order of their own
+    followers: Sequence[str] = ()  # dependents that changed with them
 
 
 @dataclass(frozen=True, slots=True)
 class BulkStep:
-    """What an order does to the jobs in certain states."""
+    """Say what a bulk action does to the jobs in certain states."""
 
     statuses: Sequence[str]
-    # The jobs, and how long dispatch_jobs should leave those that become due to whoever gave the order.
+    # The jobs, and how long dispatch_jobs should leave those that become due to the caller.
     act: Callable[[Sequence[str], timedelta], BatchResult]
 
 
 @dataclass(frozen=True, slots=True)
 class BulkResult:
-    """What an order came to."""
+    """Describe what a bulk action did."""
 
     counts: dict[str, int]
     due: list[str]  # to be sent now that all is committed
@@ -63,7 +63,7 @@ class BulkResult:
 
 @dataclass(frozen=True, slots=True)
 class BulkContext:
-    """By whom an order is given, how long it may take, and who is told which jobs it has changed, after each commit."""
+    """Say who acts, how long it may take, and what to call with the changed jobs after each commit."""
 
     by: Actor
     budget: Budget
@@ -72,7 +72,7 @@ class BulkContext:
 
 @dataclass(slots=True)
 class BulkAction:
-    """One order on its way."""
+    """Run one bulk action."""
 
     db: Connection
     job_filter: JobFilter
@@ -83,7 +83,7 @@ class BulkAction:
     row: int | None = None  # of the audit log; jobs that are named one by one have a row each
 
     def run(self, *steps: BulkStep) -> BulkResult:
-        """Make one pass over the jobs. Where it left some, because others held them or time was up, there is more."""
+        """Make one pass over the jobs. Say that there is more if others held some, or time was up."""
         if self.job_filter.ids is None:
             self.row = audit.note(
                 self.db, self.context.by, self.action, kind="jobs", detail={"selection": self.job_filter.given}
@@ -95,7 +95,7 @@ class BulkAction:
         return BulkResult(dict(self.counts), self.due, more=missed > 0 or self.context.budget.spent)
 
     def _batch(self, step: BulkStep, ids: Sequence[str]) -> int:
-        """Return how many of these jobs the step was done to."""
+        """Return to how many of these jobs the step was applied."""
         try:
             with refusals_in_words(), self.db.transaction():
                 locked = self._lock(step, ids)
@@ -111,7 +111,7 @@ class BulkAction:
         return len(locked)
 
     def _lock(self, step: BulkStep, ids: Sequence[str]) -> list[str]:
-        """Pass by the jobs that other transactions hold, and wait only where they hold all of them."""
+        """Skip the jobs that other transactions hold, and wait only where they hold all of them."""
         self.db.execute(SQL["limit_waiting"], {"milliseconds": LOCK_TIMEOUT_MS})
         values = {"ids": list(ids), "statuses": [*map(str, step.statuses)]}
         for query in ("lock", "lock_patiently"):
@@ -128,7 +128,7 @@ class BulkAction:
 
 @contextmanager
 def refusals_in_words() -> Iterator[None]:
-    """What the database's own table of transitions refuses, as an error of ours."""
+    """Raise an error of ours for what the database's own table of transitions refuses."""
     try:
         yield
     except psycopg.errors.CheckViolation as error:

@@ -1,7 +1,7 @@
-"""Cancelling jobs: what waits is cancelled at once, with what depended on it; what runs is asked to stop.
+"""Cancel jobs: waiting jobs at once, with their dependents; running jobs are asked to stop.
 
-A running job's worker hears of it by its heartbeat, and stops where the job looks; one that ends by itself first stays
-what it became, but for one that would be tried again.
+A running job's worker learns of it by its heartbeat, and stops where the job checks for it. A job that ends by itself
+first keeps its status, unless it would be tried again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ class _Cancelling:
 
 
 def cancel(db: Connection, job_types: JobTypeRegistry, job_filter: JobFilter, context: BulkContext) -> BulkResult:
-    """Counts `cancelled` and `requested`; those that have ended stay as they are, and a single one is refused."""
+    """Cancel the jobs, and count `cancelled` and `requested`.
+
+    Jobs that have ended stay as they are, and where all named ones have ended the request is refused.
+    """
     job_filter.require_any()
     require_known(db, job_types, job_filter)
     if job_filter.ids is not None:

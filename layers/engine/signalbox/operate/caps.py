@@ -1,4 +1,4 @@
-"""Caps: a job type, lane, tenant or key that is paused, or of which only so many may run or begin.
+"""Set caps: pause a job type, lane, tenant or key, or limit how many of its jobs may run at once or begin.
 
 They take effect at the next claim, which holds the cap's row while it counts: so a cap is kept exactly.
 """
@@ -35,7 +35,7 @@ MOST_SENT = 1000
 
 @dataclass(frozen=True, slots=True)
 class CapTarget:
-    """What a cap is about."""
+    """Name what a cap limits."""
 
     kind: Kind
     key: str
@@ -45,7 +45,7 @@ class CapTarget:
 
     @property
     def name(self) -> str:
-        """As held_by has it."""
+        """Return the name as held_by has it."""
         return f"{self.kind}:{self.key}"
 
     @property
@@ -54,7 +54,7 @@ class CapTarget:
         return JobFilter(**{names[self.kind]: self.key})  # type: ignore[arg-type]
 
     def require_known(self, db: Connection, job_types: JobTypeRegistry) -> None:
-        """Raises for a type or lane that there is not; tenants and keys may be yet to come."""
+        """Raise for a type or lane that does not exist; tenants and keys may be new."""
         if self.kind == "type" and self.key not in job_types.by_name and not list_jobs(db, self.job_filter, 1):
             job_types.find(self.key)
         if self.kind == "lane" and self.key not in list(Lane):
@@ -65,7 +65,7 @@ class CapTarget:
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """None of both lifts it."""
+    """Limit the jobs that run at once, or begin in a time. A cap with neither is lifted."""
 
     max_running: int | None = None
     rate: int | None = None
@@ -81,13 +81,13 @@ class Cap:
 
 
 def list_caps(db: Connection) -> list[dict[str, Any]]:
-    """Everything that is paused or capped."""
+    """Return everything that is paused or capped."""
     with db.cursor(row_factory=dict_row) as cursor:
         return [json_row(row) for row in cursor.execute(SQL["list_caps"]).fetchall()]
 
 
 def pause_target(db: Connection, job_types: JobTypeRegistry, what: CapTarget, *, by: Actor) -> None:
-    """No claim takes a job of it from now on; those on their way become paused when a worker looks at them."""
+    """Pause the target: no claim takes its jobs from now on. Queued ones become paused when a worker looks at them."""
     what.require_known(db, job_types)
     with db.transaction():
         db.execute(SQL["pause"], _values(what, by))
@@ -95,7 +95,7 @@ def pause_target(db: Connection, job_types: JobTypeRegistry, what: CapTarget, *,
 
 
 def resume_target(db: Connection, job_types: JobTypeRegistry, what: CapTarget, context: BulkContext) -> BulkResult:
-    """First the cap, then its jobs: a claim that is holding some back is waited for by the first."""
+    """Resume the cap first, then its jobs. The first step waits for a claim that is holding some back."""
     what.require_known(db, job_types)
     by = context.by
     with db.transaction():
@@ -112,7 +112,7 @@ def resume_target(db: Connection, job_types: JobTypeRegistry, what: CapTarget, c
 
 
 def set_cap(db: Connection, job_types: JobTypeRegistry, what: CapTarget, cap: Cap, *, by: Actor) -> list[JobMessage]:
-    """Set the cap as a whole: what it does not name is lifted. Return what is to be sent of the jobs that may begin."""
+    """Set the cap as a whole: limits it omits are lifted. Return the messages of the jobs that may begin."""
     what.require_known(db, job_types)
     values = {"max_running": cap.max_running, "rate": cap.rate, "per_seconds": cap.per_seconds}
     with db.transaction():
@@ -124,7 +124,7 @@ def set_cap(db: Connection, job_types: JobTypeRegistry, what: CapTarget, cap: Ca
 
 
 def next_held(db: Connection, caps: Sequence[str], most: int = MOST_SENT) -> list[JobMessage]:
-    """Return what is to be sent of the jobs that these caps and rates hold."""
+    """Return the messages of the jobs that these caps and rates hold and that may begin."""
     rows = db.execute(SQL["next_held"], {"caps": list(caps), "most": most}).fetchall()
     return [JobMessage(*row) for row in rows]
 
@@ -135,7 +135,7 @@ def list_holding(db: Connection) -> list[str]:
 
 
 def release_held(db: Connection, cap: str, batch: int = MOST_SENT) -> list[str]:
-    """Return a batch of jobs that are held no longer, since their cap and rate are gone. dispatch_jobs sends them."""
+    """Return a batch of jobs that are held no longer, because their cap and rate are gone. dispatch_jobs sends them."""
     return [id_ for (id_,) in db.execute(SQL["release"], {"cap": cap, "batch": batch})]
 
 

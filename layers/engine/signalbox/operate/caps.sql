@@ -1,4 +1,4 @@
--- list_caps: everything that is paused or capped, with how much of it runs and how much is held
+-- list_caps: return everything that is paused or capped, with its running and held jobs
 SELECT c.kind, c.key, c.paused, c.max_running, c.rate, c.per_seconds, c.reason, c.changed_by, c.changed_at,
     coalesce(n.running, 0) AS running, coalesce(n.paused, 0) + (
         SELECT count(*) FROM signalbox.jobs AS j WHERE j.held_by = c.kind || ':' || c.key
@@ -11,25 +11,25 @@ LEFT JOIN LATERAL (
     WHERE j.status IN ('running', 'paused') AND c.key = CASE c.kind
         WHEN 'type' THEN j.job_type WHEN 'lane' THEN j.lane WHEN 'tenant' THEN j.tenant ELSE j.cap_key END
 ) AS n ON true
--- Of those that types declare, of which there may be one for each of many receivers, only what holds jobs.
+-- Of the caps that types declare, which may be one for each of many receivers, only those that hold jobs.
 WHERE NOT c.by_default OR EXISTS (SELECT FROM signalbox.jobs AS j WHERE j.held_by = c.kind || ':' || c.key)
 ORDER BY c.kind, c.key;
 
--- find: one of them
+-- find: return one cap
 SELECT paused, max_running, rate, per_seconds FROM signalbox.job_caps WHERE kind = %(kind)s AND key = %(key)s;
 
--- pause: no claim takes a job of it from now on
+-- pause: let no claim take its jobs from now on
 INSERT INTO signalbox.job_caps AS c (kind, key, paused, reason, changed_by, changed_at)
 VALUES (%(kind)s, %(key)s, true, %(reason)s, %(by)s, clock_timestamp())
 ON CONFLICT (kind, key) DO UPDATE
 SET paused = true, reason = excluded.reason, changed_by = excluded.changed_by, changed_at = excluded.changed_at;
 
--- resume: claims take its jobs again
+-- resume: let claims take its jobs again
 UPDATE signalbox.job_caps SET paused = false, reason = %(reason)s, changed_by = %(by)s, changed_at = clock_timestamp()
 WHERE kind = %(kind)s AND key = %(key)s AND paused
 RETURNING key;
 
--- cap: at most so many at once, at most so many begun in a time; NULL lifts
+-- cap: limit how many run at once, and how many begin in a time; NULL lifts a limit
 INSERT INTO signalbox.job_caps AS c (kind, key, max_running, rate, per_seconds, reason, changed_by, changed_at)
 VALUES (%(kind)s, %(key)s, %(max_running)s, %(rate)s, %(per_seconds)s, %(reason)s, %(by)s, clock_timestamp())
 ON CONFLICT (kind, key) DO UPDATE
@@ -38,12 +38,13 @@ SET max_running = excluded.max_running, rate = excluded.rate, per_seconds = excl
     next_at = CASE WHEN (c.rate, c.per_seconds) IS NOT DISTINCT FROM (excluded.rate, excluded.per_seconds) THEN c.next_at END,
     reason = excluded.reason, changed_by = excluded.changed_by, changed_at = excluded.changed_at;
 
--- forget: what neither pauses nor caps anything is none; each claim reads them all
+-- forget: delete a row that neither pauses nor caps anything, since each claim reads them all
 DELETE FROM signalbox.job_caps
 WHERE kind = %(kind)s AND key = %(key)s AND NOT paused AND max_running IS NULL AND rate IS NULL;
 
--- next_held: the jobs that these caps and rates hold and that may begin, with the time until then
--- A rate's next one is sent ahead of its time; where a cap has no room, whoever ends a job of it begins the next.
+-- next_held: return the jobs that these caps and rates hold and that may begin, with the time until then
+-- A rate's next job is sent ahead of its time. Where a cap has no room, the worker that ends one of its jobs begins the
+-- next.
 SELECT h.id::text, h.job_type, h.lane, h.tenant, w.wait * interval '1 s'
 FROM (
     SELECT n.name, greatest(0, coalesce(extract(epoch FROM c.next_at - clock_timestamp()), 0)) AS wait,
@@ -59,7 +60,7 @@ CROSS JOIN LATERAL (
     ORDER BY j.priority, j.id LIMIT least(w.room, %(most)s)
 ) AS h;
 
--- list_holding: the caps and rates that hold jobs, one look at the index each
+-- list_holding: return the caps and rates that hold jobs, with one index lookup each
 WITH RECURSIVE holding (name) AS (
     (SELECT held_by FROM signalbox.jobs WHERE held_by IS NOT NULL ORDER BY held_by LIMIT 1)
     UNION ALL
@@ -68,7 +69,7 @@ WITH RECURSIVE holding (name) AS (
 )
 SELECT name FROM holding WHERE name IS NOT NULL;
 
--- release: a batch of the jobs of what neither caps nor limits them any more
+-- release: release a batch of jobs whose cap and rate are gone
 WITH free AS (
     SELECT id FROM signalbox.jobs AS j
     WHERE held_by = %(cap)s AND NOT EXISTS (

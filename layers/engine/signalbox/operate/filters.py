@@ -1,4 +1,4 @@
-"""Which jobs, and which dead letters, an operator means: by their ids, or by what they have in common.
+"""Select the jobs and the dead letters that an operator means: by their ids, or by what they have in common.
 
 The operations take these models as they are, and the command line makes its options from their fields.
 """
@@ -25,7 +25,7 @@ LetterStatusName = Literal["pending", "investigating", "resolved", "ignored", "r
 
 
 class JobFilter(Payload):
-    """The jobs for which all that is given holds."""
+    """Select the jobs that match every given field."""
 
     ids: Sequence[str] | None = Field(default=None, min_length=1, max_length=MOST_JOBS)
     job_type: str | None = Field(default=None, description="of this type")
@@ -77,7 +77,7 @@ class JobFilter(Payload):
 
 
 class DeadLetterFilter(Payload):
-    """The dead letters for which all that is given holds."""
+    """Select the dead letters that match every given field."""
 
     ids: Sequence[str] | None = Field(default=None, min_length=1, max_length=MOST_DEAD_LETTERS)
     job_type: str | None = Field(default=None, description="of jobs of this type")

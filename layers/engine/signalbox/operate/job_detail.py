@@ -1,5 +1,7 @@
-"""One job with everything around it: its attempts, what it waits for and what waits for it, its group, its dead letter,
-its schedule, and what operators did to it.
+"""Show one job with everything around it.
+
+That is its attempts, its dependencies and dependents, its group, its dead letter, its schedule, and what operators did
+to it.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ SQL = load_queries(__file__)
 
 
 def show_job(db: Connection, id_: str) -> dict[str, Any]:
-    """All columns of the job, and lists of a hundred at most of everything else."""
+    """Return all columns of the job, and at most a hundred rows of everything else."""
     found = _one(db, "find", id=require_id(id_))
     if found is None:
         raise JobUnknown(f"no job has the id {id_}; it may have been pruned: `signalbox jobs` lists those there are")

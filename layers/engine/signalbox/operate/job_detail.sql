@@ -1,4 +1,4 @@
--- find: everything that is known of a job, but for the token that is its worker's alone
+-- find: return everything known about a job, except the token, which only its worker knows
 SELECT to_jsonb(j) - 'lease_token' - 'actual_duration' - 'estimated_duration' AS job,
     (extract(epoch FROM j.actual_duration) * 1000)::bigint AS duration_ms,
     (extract(epoch FROM j.estimated_duration) * 1000)::bigint AS estimated_ms,
@@ -6,38 +6,38 @@ SELECT to_jsonb(j) - 'lease_token' - 'actual_duration' - 'estimated_duration' AS
         THEN floor(extract(epoch FROM clock_timestamp() - coalesce(heartbeat_at, started_at)))::integer END AS silent_seconds
 FROM signalbox.jobs AS j WHERE id = %(id)s;
 
--- list_attempts: the newest, newest first
+-- list_attempts: return the newest attempts, newest first
 SELECT attempt_number, status, lane, worker_id, execution_node, queued_at, started_at, completed_at, duration_ms,
     error_code, error_message, error_stack, memory_used_mb, cpu_time_ms, metadata
 FROM signalbox.attempts WHERE job_id = %(id)s ORDER BY attempt_number DESC LIMIT 100;
 
--- list_parents: what it waits for, or waited for
+-- list_parents: return the jobs that it waits for, or waited for
 SELECT d.depends_on_job_id::text AS id, p.job_type, p.status, d.dependency_type, d.on_failure, d.satisfied
 FROM signalbox.job_dependencies AS d JOIN signalbox.jobs AS p ON p.id = d.depends_on_job_id
 WHERE d.job_id = %(id)s ORDER BY d.satisfied, d.depends_on_job_id LIMIT 100;
 
--- list_dependents: what waits for it, or waited
+-- list_dependents: return the jobs that wait for it, or waited
 SELECT d.job_id::text AS id, j.job_type, j.status, d.dependency_type, d.on_failure, d.satisfied
 FROM signalbox.job_dependencies AS d JOIN signalbox.jobs AS j ON j.id = d.job_id
 WHERE d.depends_on_job_id = %(id)s ORDER BY d.satisfied, d.job_id LIMIT 100;
 
--- find_group: how far the jobs of its group are
+-- find_group: return the progress of its group
 SELECT id, total, completed, failed, cancelled, sealed, completion_job_id, created_at, finished_at
 FROM signalbox.job_groups WHERE id = %(group)s;
 
--- find_dead_letter: what became of it when it failed for good
+-- find_dead_letter: return its dead letter
 SELECT id, status, failure_reason, error_type, final_error_message, fingerprint, severity, total_attempts, redrives,
     resolution_notes, resolved_by, resolved_at, redriven_at, last_failed_at
 FROM signalbox.dead_letter_jobs WHERE original_job_id = %(id)s;
 
--- find_schedule: what submitted it
+-- find_schedule: return the schedule that submitted it
 SELECT id, name, schedule_type, cron_expression, interval_ms, run_at, timezone, enabled, paused_at, next_run_at
 FROM signalbox.job_schedules WHERE id = %(schedule)s;
 
--- list_children: what it has submitted in its turn
+-- list_children: return the jobs that it has submitted
 SELECT id::text, job_type, status FROM signalbox.jobs WHERE parent_job_id = %(id)s ORDER BY id LIMIT 100;
 
--- list_holds: the caps, rates and pauses that hold it, each with how many are at work under it and how many it holds before
+-- list_holds: return the caps, rates and pauses that hold it, each with its running jobs and those held before this one
 SELECT c.kind, c.key, c.paused, c.max_running, c.rate, c.per_seconds, c.next_at, c.reason, c.changed_by,
     coalesce(j.held_since, j.updated_at) AS since, (
         SELECT count(*) FROM signalbox.jobs AS r WHERE r.status = 'running' AND c.key = CASE c.kind
@@ -51,6 +51,6 @@ JOIN signalbox.job_caps AS c ON c.key = CASE c.kind
     WHEN 'type' THEN j.job_type WHEN 'lane' THEN j.lane WHEN 'tenant' THEN j.tenant ELSE j.cap_key END
 WHERE j.id = %(id)s
     AND (j.held_by = c.kind || ':' || c.key OR (j.status = 'paused' AND j.paused_by IS NULL AND c.paused)
-        -- A suspect, which looks again.
+        -- A suspect, which is looked at again.
         OR (j.status = 'pending' AND j.held_since IS NOT NULL AND j.held_by IS NULL AND c.max_running IS NOT NULL))
 ORDER BY c.kind, c.key;

@@ -13,6 +13,6 @@ AND (%(parent)s::uuid IS NULL OR parent_job_id = %(parent)s::uuid)
 AND (%(schedule)s::text IS NULL OR schedule_id = (
     SELECT s.id FROM signalbox.job_schedules AS s WHERE s.name = %(schedule)s OR s.id::text = %(schedule)s LIMIT 1
 ))
--- By the primary key as far as it goes: a page of the last hour must not read a year.
+-- Use the primary key as far as it goes: a page of the last hour must not read a year.
 AND (%(since)s::timestamptz IS NULL OR (id >= %(first_id)s::uuid AND created_at >= %(since)s))
 AND (%(until)s::timestamptz IS NULL OR created_at <= %(until)s)

@@ -1,4 +1,4 @@
-"""Lists of jobs: a page, newest first, what an order would concern, and the batches in which it is carried out."""
+"""List jobs newest first, preview which jobs a bulk action would affect, and return the batches that it works on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SAMPLE = 10
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What an order would meet. Given again with `as_of` as its `until`, it concerns none that came later."""
+    """Describe which jobs a bulk action would affect. With `as_of` as its `until`, it affects no later ones."""
 
     as_of: str
     counts: dict[str, int]
@@ -31,7 +31,7 @@ class Preview:
 
 
 def list_jobs(db: Connection, job_filter: JobFilter, limit: int, before_id: str | None = None) -> list[dict[str, Any]]:
-    """A page; the next one begins before the last id of this."""
+    """Return a page; the next one begins before its last id."""
     values = {**job_filter.values, "limit": limit, "before_id": before_id}
     with db.cursor(row_factory=dict_row) as cursor:
         return [json_row(row) for row in cursor.execute(SQL["list_jobs"], values).fetchall()]
@@ -43,7 +43,7 @@ def count_by_status(db: Connection, job_filter: JobFilter) -> dict[str, int]:
 
 
 def preview(db: Connection, job_types: JobTypeRegistry, job_filter: JobFilter) -> Preview:
-    """Changes nothing."""
+    """Count and sample the matching jobs; change nothing."""
     job_filter.require_any()
     bounded = bound(db, job_filter)
     require_known(db, job_types, bounded)
@@ -52,14 +52,14 @@ def preview(db: Connection, job_types: JobTypeRegistry, job_filter: JobFilter) -
 
 
 def bound(db: Connection, job_filter: JobFilter) -> JobFilter:
-    """The selection as of now, so that an order comes to an end however fast jobs are submitted."""
+    """Bound the filter to jobs created up to now, so that a bulk action ends however fast jobs are submitted."""
     [now] = db.execute(SQL["read_clock"]).fetchone() or (None,)
     until = job_filter.until
     return job_filter if until is not None and until <= now else job_filter.model_copy(update={"until": now})
 
 
 def require_known(db: Connection, job_types: JobTypeRegistry, job_filter: JobFilter) -> None:
-    """Raises for ids that no job has, and for a type that neither the code nor any job knows: it is misspelt."""
+    """Raise for ids that no job has, and for a misspelt type: one that neither the code nor any job knows."""
     if job_filter.ids is not None:
         states_of(db, job_filter.ids)
     name = job_filter.job_type
@@ -68,7 +68,7 @@ def require_known(db: Connection, job_types: JobTypeRegistry, job_filter: JobFil
 
 
 def states_of(db: Connection, ids: Sequence[str]) -> dict[str, str]:
-    """The state of each of these jobs; all of them must exist."""
+    """Return the state of each of these jobs; all of them must exist."""
     found: dict[str, str] = dict(db.execute(SQL["find_ids"], {"ids": [require_id(id_) for id_ in ids]}).fetchall())
     if missing := [id_ for id_ in ids if id_ not in found]:
         others = f", nor {len(missing) - 1:,} others of those named" if len(missing) > 1 else ""
@@ -77,7 +77,7 @@ def states_of(db: Connection, ids: Sequence[str]) -> dict[str, str]:
 
 
 def batches(db: Connection, job_filter: JobFilter, statuses: Sequence[str], budget: Budget) -> Iterator[list[str]]:
-    """The ids of all that match now, a batch at a time, as long as the budget lasts."""
+    """Return the ids of all that match now, a batch at a time, as long as the budget lasts."""
     before: str | None = None
     while not budget.spent:
         values = {**job_filter.values, "statuses": [*map(str, statuses)], "before_id": before, "limit": BATCH}

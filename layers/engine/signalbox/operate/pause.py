@@ -1,4 +1,4 @@
-"""Pausing jobs one by one or by filter, and resuming them. What runs is not stopped.
+"""Pause jobs one by one or by filter, and resume them. Running jobs continue.
 
 A job may be held twice: by a pause of its own, and by one of its type, lane, tenant or key. It goes on when both have
 ended.
@@ -25,7 +25,7 @@ MAY_PAUSE = (JobStatus.PENDING, JobStatus.QUEUED)
 
 
 def pause(db: Connection, job_types: JobTypeRegistry, job_filter: JobFilter, context: BulkContext) -> BulkResult:
-    """Counts `paused`."""
+    """Pause the jobs, and count them as `paused`."""
     _check(db, job_types, job_filter, MAY_PAUSE, "paused: only one that waits or is on its way can be")
 
     def step(ids: Sequence[str], _: timedelta) -> BatchResult:
@@ -36,7 +36,7 @@ def pause(db: Connection, job_types: JobTypeRegistry, job_filter: JobFilter, con
 
 
 def resume(db: Connection, job_types: JobTypeRegistry, job_filter: JobFilter, context: BulkContext) -> BulkResult:
-    """Counts `resumed`, and `held`: those that stay paused with what they belong to."""
+    """Resume jobs. Count `resumed`, and `held`: those that a pause of their type, lane, tenant or key still holds."""
     paused = (JobStatus.PAUSED,)
     _check(db, job_types, job_filter, paused, "resumed: only one that is paused can be")
     order = BulkAction(db, bound(db, job_filter), context, "job.resume", Counter(resumed=0))
@@ -45,7 +45,7 @@ def resume(db: Connection, job_types: JobTypeRegistry, job_filter: JobFilter, co
 
 @dataclass(frozen=True, slots=True)
 class Resuming:
-    """`own`: pauses that were meant for a job alone end, too."""
+    """Resume a batch of jobs. With `own`, pauses of a single job end, too."""
 
     db: Connection
     own: bool
@@ -59,7 +59,7 @@ class Resuming:
 
 
 def finish_resuming(order: BulkAction, done: BulkResult) -> BulkResult:
-    """With those that something else still holds."""
+    """Add the count of jobs that something else still holds."""
     held = count_by_status(order.db, order.job_filter.model_copy(update={"status": "paused"})).get(JobStatus.PAUSED, 0)
     return replace(done, counts={**done.counts, "held": held})
 

@@ -1,8 +1,8 @@
--- pause: until somebody resumes them
+-- pause: pause jobs until somebody resumes them
 UPDATE signalbox.jobs SET status = 'paused', paused_by = %(by)s, send_at = NULL, held_by = NULL, updated_at = clock_timestamp()
 WHERE id = ANY (%(ids)s::uuid[]);
 
--- resume: unless a pause of their type, lane, tenant or key still holds them
+-- resume: resume jobs, unless a pause of their type, lane, tenant or key still holds them
 UPDATE signalbox.jobs AS j
 SET status = CASE WHEN judged.held THEN 'paused' ELSE 'pending' END, paused_by = NULL, held_since = NULL,
     send_at = CASE WHEN NOT judged.held AND j.unmet_dependencies = 0
@@ -16,7 +16,7 @@ FROM (
     FROM signalbox.jobs AS p WHERE p.id = ANY (%(ids)s::uuid[]) OFFSET 0
 ) AS judged
 WHERE j.id = judged.id AND (NOT judged.held OR j.paused_by IS NOT NULL)
-    -- The end of a pause of many does not end one that was meant for this job alone.
+    -- Ending a pause of many jobs does not end one of this job alone.
     AND (%(own)s OR j.paused_by IS NULL)
 RETURNING j.id::text, judged.held,
     j.unmet_dependencies = 0 AND (j.scheduled_for IS NULL OR j.scheduled_for <= judged.now) AS due;

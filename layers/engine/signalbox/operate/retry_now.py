@@ -1,4 +1,4 @@
-"""Trying now what would be tried later: jobs that wait for a retry, a cap, a snooze or their time become due."""
+"""Try jobs now: those that wait for a retry, a cap, a snooze or their time become due."""
 
 from __future__ import annotations
 
