@@ -1,1 +1,1 @@
-"""Figures and health of the job plane."""
+"""Compute figures and health of the job plane."""

@@ -1,4 +1,4 @@
-"""The rules by which the job plane calls for a person: pure, each over a few readings, with what to do about it."""
+"""Decide when the job plane needs a person: pure rules, each over a few readings, with advice."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readings:
-    """What the rules look at; attempts and times are of the last day."""
+    """Collect what the rules judge; attempts and times are of the last day."""
 
     waiting: int = 0  # jobs that are due and have not begun
     completed: int = 0  # attempts
     failed: int = 0  # attempts, those that ran out of time among them
     p95_ms: float | None = None
     pending_dead_letters: int = 0
-    silent_workers: int = 0  # whose jobs are STALE or FAILED
-    standing_lanes: tuple[str, ...] = ()  # in which jobs wait for long, and none has begun
+    silent_workers: int = 0  # workers whose jobs are STALE or FAILED
+    standing_lanes: tuple[str, ...] = ()  # lanes in which jobs wait for long, and none has begun
 
     @property
     def failure_rate(self) -> float | None:
-        """The share of the attempts that failed; None of so few that it says nothing."""
+        """Return the share of the attempts that failed, or None where too few ended to tell."""
         ended = self.completed + self.failed
         return self.failed / ended if ended > 100 else None
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """What is the matter, and what to do next."""
+    """Say what is wrong, and what to do next."""
 
     name: str
     severity: Literal["warning", "critical"]
@@ -38,7 +38,7 @@ class Alert:
 
 @dataclass(frozen=True, slots=True)
 class AlertRule:
-    """Answers a message where its alert is due."""
+    """Return a message where its alert is due."""
 
     name: str
     severity: Literal["warning", "critical"]
@@ -51,7 +51,7 @@ class AlertRule:
 
 
 def alerts(readings: Readings) -> list[Alert]:
-    """Those that are due, in the order of the rules."""
+    """Return the alerts that are due, in the order of the rules."""
     return [alert for rule in RULES if (alert := rule.alert(readings))]
 
 

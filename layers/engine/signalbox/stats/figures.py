@@ -1,4 +1,4 @@
-"""What attempts add up to, over any time, types and lanes: pure. The rows of job_metrics are such sums."""
+"""Add up attempts, over any time, types and lanes: pure. The rows of job_metrics are such sums."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from signalbox.stats import histogram
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Attempts that began, and how others ended. Times are of those that ran: to an end, a failure, or a next piece."""
+    """Count attempts by when they began and how they ended.
+
+    Times are of those that ran: to an end, a failure, or a next piece.
+    """
 
     begun: int = 0
     completed: int = 0
@@ -35,7 +38,7 @@ class Figures:
 
     @property
     def failure_rate(self) -> float | None:
-        """The share of the attempts that came to an end or a failure which failed."""
+        """Return the share that failed of the attempts that completed or failed."""
         failures = self.failed + self.timed_out
         return share(failures, self.completed + failures)
 
@@ -48,15 +51,15 @@ class Figures:
         return share(self.waited_ms, sum(self.waits))
 
     def duration_ms(self, part: float) -> float | None:
-        """The percentile, such as 0.95, of what an attempt took."""
+        """Return a percentile, such as 0.95, of how long attempts took."""
         return histogram.percentile(self.durations, part, self.most_ms)
 
     def wait_ms(self, part: float) -> float | None:
-        """The percentile of what a job waited in its lane."""
+        """Return a percentile of how long jobs waited in their lane."""
         return histogram.percentile(self.waits, part, float("inf"))
 
     def as_json(self) -> dict[str, Any]:
-        """For people and dashboards, times to the millisecond."""
+        """Return the figures for people and dashboards, times to a tenth of a millisecond."""
         return {
             "attempts": self.ended,
             "begun": self.begun,
@@ -80,12 +83,12 @@ class Figures:
 
 
 def add_up(figures: Iterable[Figures]) -> Figures:
-    """All of them together."""
+    """Return the sum of all figures."""
     return reduce(_add, figures, Figures())
 
 
 def share(part: float, whole: float) -> float | None:
-    """None of nothing."""
+    """Return the part of the whole, or None where the whole is zero."""
     return part / whole if whole else None
 
 

@@ -1,6 +1,6 @@
-"""What is read off the job plane every five minutes, for the alarms and the dashboard: pure, names and values.
+"""Read gauges off the job plane every five minutes, for the alarms and the dashboard: pure, names and values.
 
-The alarms of the template compare these with the limits that `alerts` has; a test holds them together.
+The alarms of the template use the same limits as `alerts`; a test compares them.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from signalbox.packs.job_type import Lane
 from signalbox.stats.figures import Figures
 from signalbox.stats.statistics import Live, PlaneReport, Statistics, longest_wait
 
-LEAST_ATTEMPTS = 100  # of fewer, a rate says nothing
+LEAST_ATTEMPTS = 100  # below this a rate says nothing
 
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """Of all databases of the server, since they share its limit."""
+    """Count the connections to all databases of the server, since they share its limit."""
 
     used: int
     limit: int
@@ -28,7 +28,7 @@ class Connections:
 def read_off(
     day: Statistics, report: PlaneReport, hour: Figures, lately: Figures, connections: Connections
 ) -> dict[str, float]:
-    """Rates and times of nothing are zero, so that an alarm ends."""
+    """Return the gauges. Rates and times without data are zero, so that an alarm ends."""
     oldest, readings = day.oldest_waiting, report.readings
     ended = hour.completed + hour.failed
     rate = max(readings.failure_rate or 0, hour.failed / ended if ended > LEAST_ATTEMPTS else 0)
@@ -47,7 +47,7 @@ def read_off(
 
 
 def lanes(live: Iterable[Live], now: datetime) -> dict[str, Any]:
-    """Of every lane, for the log: its jobs by status, and for how many seconds the first is due."""
+    """Return for every lane, for the log, its jobs by status and how many seconds the oldest has been due."""
     by_lane: dict[str, list[Live]] = {lane: [] for lane in Lane}
     for one in live:
         by_lane[one.lane].append(one)

@@ -1,4 +1,5 @@
-"""The health of the whole job plane: pure, from what `statistics` has counted. `mark_stale` judges single jobs."""
+"""Judge the health of the whole job plane: pure, from what `statistics` has counted. `mark_stale` judges single jobs.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +7,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
-# Twenty heartbeats: one that is late, or a database that is away for a moment, does not make a job stale.
+# Twenty heartbeats: one late heartbeat, or a short database outage, does not make a job stale.
 STALE_AFTER = timedelta(minutes=5)
 
 
 class PlaneHealth(StrEnum):
-    """Of all jobs together."""
+    """Name the health of all jobs together."""
 
     HEALTHY = "healthy"
     DEGRADED = "degraded"
@@ -20,15 +21,15 @@ class PlaneHealth(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HealthSigns:
-    """What the health of the plane is judged by."""
+    """Collect the signs by which the plane's health is judged."""
 
-    stale_jobs: int  # running and not heard of, or without a lease
+    stale_jobs: int  # running without a recent heartbeat, or without a lease
     open_dead_letters: int  # that nobody has resolved, ignored or redriven
     failed_last_hour: int  # jobs that failed for good
 
 
 def plane_health(signs: HealthSigns) -> PlaneHealth:
-    """The worst that any of the signs says."""
+    """Return the worst health that any of the signs means."""
     if signs.stale_jobs > 10 or signs.open_dead_letters > 50:
         return PlaneHealth.UNHEALTHY
     if signs.stale_jobs > 0 or signs.open_dead_letters > 10 or signs.failed_last_hour > 20:

@@ -1,7 +1,7 @@
-"""Histograms of milliseconds, which can be added up where percentiles can't: pure.
+"""Keep histograms of milliseconds, which can be added up where percentiles can't: pure.
 
-Bucket i counts what took from √2^i up to √2^(i+1) milliseconds; the first also less, the last also more. So a
-percentile is off by less than a factor of √2, whatever it is of, and 64 buckets reach from a millisecond to 49 days.
+Bucket i counts values from √2^i up to √2^(i+1) milliseconds; the first also smaller, the last also larger ones. So any
+percentile is off by less than a factor of √2, and 64 buckets reach from a millisecond to 49 days.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from collections.abc import Sequence
 from itertools import zip_longest
 
 BUCKETS = 64
-# What each bucket begins with, as the database's width_bucket takes them.
+# Where each bucket begins, as the database's width_bucket takes it.
 BOUNDS = tuple(2 ** (place / 2) for place in range(BUCKETS))
 NOTHING = (0,) * BUCKETS
 
 
 def add(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...]:
-    """Both together."""
+    """Return the sum of both."""
     return tuple(left + right for left, right in zip_longest(one, other, fillvalue=0))
 
 
 def percentile(counts: Sequence[int], share: float, most: float) -> float | None:
-    """What that share of the values does not exceed, about, and `most` none does; None where there are no values.
+    """Return about the value that this share of the values does not exceed, or None where there are no values.
 
-    Within a bucket the values are taken to be spread evenly on its logarithmic scale.
+    No value exceeds `most`. Within a bucket the values are taken to be spread evenly on its logarithmic scale.
     """
     wanted = share * sum(counts)
     if not wanted:

@@ -1,7 +1,7 @@
-"""What operators ask of the job plane: how much, how fast, how well, by type and over time; and whether it is healthy.
+"""Answer operators' questions about the job plane: how much, how fast, how well, by type and over time; and its health.
 
-Everything is as of one instant. Read from what roll_up_metrics has added up, from the attempts since, and from the
-partial indexes over the jobs that are not done with: the jobs that are, however many, are never scanned.
+Everything is as of one instant. It is read from what roll_up_metrics has added up, from the attempts since, and from
+the partial indexes over jobs that have not ended. Jobs that have ended, however many, are never scanned.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from signalbox.stats.histogram import BOUNDS
 SQL = load_queries(__file__)
 Period = Literal["minute", "hour", "day"]
 DAY = timedelta(days=1)
-# A lane stands still if jobs have waited in it for so long, and roll-ups of as long know of none that has begun.
+# A lane stands still if jobs have waited in it for this long, and no roll-up of this time has seen one begin.
 STANDS_AFTER = timedelta(minutes=15)
-# Attempts since the newest roll-up are counted live: of some minutes, or of a day at most where roll-ups have failed.
+# Attempts since the newest roll-up are counted live: usually of some minutes, of a day at most where roll-ups have
+# failed.
 LIVE_AT_MOST = DAY
-# An attempt that ended began at most so long before: a lease is a quarter of an hour, and rescues come each minute.
+# An attempt that ended began at most this long before: a lease is a quarter of an hour, and rescues run each minute.
 LONGEST = timedelta(hours=1)
 _COLUMNS = tuple(column.name for column in fields(Figures))  # in the order of list_figures
 LIVE = ("pending", "queued", "running", "paused")
@@ -36,25 +37,25 @@ LIVE = ("pending", "queued", "running", "paused")
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """Jobs of one status, lane and type."""
+    """Count the jobs of one status, lane and type."""
 
     status: str
     lane: str
     job_type: str
     number: int
-    waiting: int  # those of them that are due and have not begun
-    oldest: datetime | None  # since when the first of these is due
+    waiting: int  # how many of them are due and have not begun
+    oldest: datetime | None  # since when the first of them is due
 
 
 def longest_wait(live: Iterable[Live], now: datetime) -> timedelta | None:
-    """For how long the job has been due that has been for longest; None where none is due."""
+    """Return how long the oldest due job has been due, or None where none is due."""
     due = [one.oldest for one in live if one.oldest]
     return max(timedelta(0), now - min(due)) if due else None
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetters:
-    """How many wait for somebody, how many somebody looks at, and how many jobs failed in the window and still are."""
+    """Count dead letters that are pending or investigated, and jobs that failed in the window and still are."""
 
     pending: int = 0
     investigating: int = 0
@@ -67,7 +68,7 @@ class DeadLetters:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Of all jobs, of one type, or of one tenant; of a tenant, what ended is of jobs submitted in the window."""
+    """Describe all jobs, one type's, or one tenant's. A tenant's ended jobs were submitted in the window."""
 
     since: datetime
     until: datetime
@@ -87,7 +88,7 @@ class Statistics:
 
     @property
     def by_status(self) -> dict[str, int]:
-        """What waits and runs now, and what ended in the window."""
+        """Return what waits and runs now, and what ended in the window."""
         live = {status: sum(one.number for one in self.live if one.status == status) for status in LIVE}
         ended = {"completed": self.total.completed, "failed": self.failed_jobs, "cancelled": self.cancelled}
         return live | ended
@@ -110,22 +111,22 @@ class Statistics:
 
     @property
     def oldest_waiting(self) -> timedelta | None:
-        """For how long the job has been due that has been for longest."""
+        """Return how long the oldest due job has been due."""
         return longest_wait(self.live, self.until)
 
     @property
     def throughput_per_minute(self) -> float:
-        """Jobs completed."""
+        """Return how many jobs completed per minute."""
         return self.total.completed / max(1.0, (self.until - self.since) / timedelta(minutes=1))
 
     @property
     def completion_rate(self) -> float | None:
-        """The share of the jobs that completed, of those that completed or failed."""
+        """Return the share of the jobs that completed, of those that completed or failed."""
         return share(self.total.completed, self.total.completed + self.failed_jobs)
 
     @property
     def dlq_rate(self) -> float | None:
-        """The share of them that failed."""
+        """Return the share of them that failed."""
         return share(self.failed_jobs, self.total.completed + self.failed_jobs)
 
     def as_json(self) -> dict[str, Any]:
@@ -173,7 +174,7 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True)
 class PlaneReport:
-    """Whether the job plane is well, by what signs, and what to do."""
+    """Say whether the job plane is well, by what signs, and what to do."""
 
     status: PlaneHealth
     signs: HealthSigns
@@ -193,7 +194,10 @@ class PlaneReport:
 def show_statistics(
     db: Connection, window: timedelta = DAY, job_type: str | None = None, *, now: datetime, tenant: str | None = None
 ) -> Statistics:
-    """Of the time up to now, in minutes, hours or days, from the start of the period in which the window begins."""
+    """Return the statistics of the window up to now, by minutes, hours or days.
+
+    They start with the period in which the window begins.
+    """
     period = period_of(window)
     since = floor(now - window, period)
     values = {"since": since, "until": now, "job_type": job_type, "tenant": tenant, "now": now}
@@ -234,13 +238,13 @@ def _read_statistics(db: Connection, period: Period, values: Mapping[str, Any]) 
 
 
 def list_tenants(db: Connection, *, now: datetime) -> list[dict[str, Any]]:
-    """The tenants that something waits for, or that have open dead letters."""
+    """Return the tenants that have waiting or running jobs, or open dead letters."""
     with db.cursor(row_factory=dict_row) as cursor:
         return [json_row(row) for row in cursor.execute(SQL["list_tenants"], {"now": now}).fetchall()]
 
 
 def _list_figures(db: Connection, period: Period, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    """Rows of whole periods, of the minutes since, and of the attempts since these were rolled up."""
+    """Return rows of whole periods, then of minutes, then of the attempts not yet rolled up."""
     since, now = values["since"], values["until"]
     live = {**values, "bounds": list(BOUNDS), "longest": LONGEST}
     if values["tenant"] is not None:
@@ -254,12 +258,12 @@ def _list_figures(db: Connection, period: Period, values: Mapping[str, Any]) -> 
 
 
 def show_health(db: Connection, *, now: datetime) -> PlaneReport:
-    """By the figures of the last day; failures are those of the last hour."""
+    """Judge the plane by the figures of the last day; failures are those of the last hour."""
     return judge(db, show_statistics(db, DAY, now=now))
 
 
 def judge(db: Connection, statistics: Statistics) -> PlaneReport:
-    """What the statistics of the last day say of the plane."""
+    """Return what the statistics of the last day say about the plane."""
     now = statistics.until
     failed = count_dead_letters(db, now - timedelta(hours=1), now)
     signs = HealthSigns(
@@ -281,13 +285,13 @@ def judge(db: Connection, statistics: Statistics) -> PlaneReport:
 
 
 def figures_between(db: Connection, since: datetime, until: datetime) -> Figures:
-    """Of all jobs, from the minutes of a short time."""
+    """Return the figures of all jobs, from the minutes of a short time."""
     values = {"period": "minute", "since": since, "until": until, "job_type": None}
     return add_up(_figures(numbers) for _, _, *numbers in db.execute(SQL["list_figures"], values).fetchall())
 
 
 def count_live(db: Connection, now: datetime, job_type: str | None = None, tenant: str | None = None) -> list[Live]:
-    """The jobs that are not done with."""
+    """Count the jobs that have not ended."""
     values = {"now": now, "job_type": job_type, "tenant": tenant}
     return [Live(*row) for row in db.execute(SQL["count_live"], values).fetchall()]
 
@@ -295,20 +299,20 @@ def count_live(db: Connection, now: datetime, job_type: str | None = None, tenan
 def count_dead_letters(
     db: Connection, since: datetime, until: datetime, job_type: str | None = None, tenant: str | None = None
 ) -> dict[str, DeadLetters]:
-    """By type."""
+    """Count dead letters by type."""
     values = {"since": since, "until": until, "job_type": job_type, "tenant": tenant}
     return {name: DeadLetters(*rest) for name, *rest in db.execute(SQL["count_dead_letters"], values).fetchall()}
 
 
 def period_of(window: timedelta) -> Period:
-    """The finest that gives a window at most some two hundred points, and that is kept for so long."""
+    """Return the finest period that gives at most some two hundred points and is kept for that long."""
     if window <= timedelta(hours=3):
         return "minute"
     return "hour" if window <= timedelta(days=8) else "day"
 
 
 def floor(instant: datetime, period: Period) -> datetime:
-    """The start of the period, in UTC."""
+    """Return the start of the period, in UTC."""
     found = instant.astimezone(UTC).replace(second=0, microsecond=0)
     if period == "minute":
         return found

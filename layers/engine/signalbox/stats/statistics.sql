@@ -1,7 +1,7 @@
--- take_snapshot: all that this transaction reads is as of one instant
+-- take_snapshot: let this transaction read everything as of one instant
 SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
 
--- list_figures: the figures of the periods of a window, a row each period, type and lane
+-- list_figures: return the figures of the periods of a window, a row for each period, type and lane
 SELECT starts_at, job_type, begun, completed, failed, timed_out, cancelled, throttled, others, total_ms, most_ms,
     waited_ms, durations, waits, most_memory_mb, cpu_ms
 FROM signalbox.job_metrics
@@ -9,18 +9,18 @@ WHERE period = %(period)s AND starts_at >= %(since)s AND starts_at < %(until)s
     AND (%(job_type)s::text IS NULL OR job_type = %(job_type)s)
 ORDER BY starts_at, job_type, lane;
 
--- find_counted: the newest minute that has been rolled up; it may have been counted before it was over
+-- find_counted: return the newest minute that has been rolled up; it may have been counted before it was over
 SELECT max(starts_at) FROM signalbox.job_metrics WHERE period = 'minute' AND starts_at < %(until)s;
 
--- count_attempts: the figures of the minutes since, as they are now; of all jobs, or of those of a tenant
+-- count_attempts: return the figures of the minutes since, as they are now, of all jobs or of a tenant's
 SELECT starts_at, job_type, begun, completed, failed, timed_out, cancelled, throttled, others, total_ms, most_ms,
     waited_ms, durations, waits, most_memory_mb, cpu_ms
 FROM signalbox.count_attempts(%(since)s, %(until)s, %(bounds)s::float8[], %(longest)s, %(tenant)s)
 WHERE %(job_type)s::text IS NULL OR job_type = %(job_type)s
 ORDER BY starts_at, job_type, lane;
 
--- count_live: the jobs that have not ended, by status, lane and type; and since when they are due
--- Each branch is one partial index: of the jobs that are done with, however many, none is read.
+-- count_live: count the jobs that have not ended, by status, lane and type; and since when they are due
+-- Each branch uses one partial index: jobs that have ended, however many, are not read.
 SELECT status, lane, job_type, count(*) AS number, count(due_since) AS waiting, min(due_since) AS oldest
 FROM (
     SELECT status, lane, job_type, tenant, CASE
@@ -38,7 +38,7 @@ FROM (
 WHERE (%(job_type)s::text IS NULL OR job_type = %(job_type)s) AND (%(tenant)s::text IS NULL OR tenant = %(tenant)s)
 GROUP BY status, lane, job_type;
 
--- count_silent: the running jobs that are not healthy, how many workers they belong to, and those that have missed three heartbeats
+-- count_silent: count the unhealthy running jobs, their workers, and the jobs that have missed three heartbeats
 SELECT count(*) FILTER (WHERE unwell), count(DISTINCT worker_id) FILTER (WHERE unwell), count(*) FILTER (WHERE silent),
     floor(extract(epoch FROM max(for_long) FILTER (WHERE silent)))::integer
 FROM (
@@ -49,12 +49,12 @@ FROM (
 ) AS running
 WHERE (%(job_type)s::text IS NULL OR job_type = %(job_type)s) AND (%(tenant)s::text IS NULL OR tenant = %(tenant)s);
 
--- count_cancelled: the jobs that were cancelled in a window
+-- count_cancelled: count the jobs that were cancelled in a window
 SELECT count(*) FROM signalbox.jobs
 WHERE status = 'cancelled' AND completed_at >= %(since)s AND completed_at < %(until)s
     AND (%(job_type)s::text IS NULL OR job_type = %(job_type)s) AND (%(tenant)s::text IS NULL OR tenant = %(tenant)s);
 
--- count_dead_letters: by type those that wait for somebody, those that somebody looks at, and the jobs that failed in a window
+-- count_dead_letters: count by type the pending ones, those under investigation, and the jobs failed in a window
 SELECT job_type, sum(pending)::integer, sum(investigating)::integer, sum(failed)::integer
 FROM (
     SELECT job_type, tenant, count(*) FILTER (WHERE status = 'pending') AS pending,
@@ -63,7 +63,7 @@ FROM (
     GROUP BY job_type, tenant
     UNION ALL
     SELECT job_type, tenant, 0, 0, count(*) FROM signalbox.dead_letter_jobs
-    -- Of what was redriven the job is at work again, or has ended since. The statuses lead to the window by their index.
+    -- Redriven ones are left out: their jobs run again, or have ended since. The index leads by status to the window.
     WHERE status IN ('pending', 'investigating', 'resolved', 'ignored')
         AND last_failed_at >= %(since)s AND last_failed_at < %(until)s AND source = 'job'
     GROUP BY job_type, tenant
@@ -71,7 +71,7 @@ FROM (
 WHERE (%(job_type)s::text IS NULL OR job_type = %(job_type)s) AND (%(tenant)s::text IS NULL OR tenant = %(tenant)s)
 GROUP BY job_type;
 
--- list_tenants: those with jobs that have not ended or with open dead letters, those who wait for longest first
+-- list_tenants: return the tenants with live jobs or open dead letters, the longest waiting first
 SELECT tenant, sum(waiting)::integer AS waiting, sum(running)::integer AS running, sum(open)::integer AS open_dead_letters,
     min(oldest) AS waiting_since
 FROM (
@@ -93,7 +93,7 @@ GROUP BY tenant
 ORDER BY waiting_since, open_dead_letters DESC, tenant
 LIMIT 100;
 
--- list_begun: how many attempts each lane has begun lately
+-- list_begun: count the attempts that each lane has begun lately
 SELECT lane, sum(begun)::bigint FROM signalbox.job_metrics
 WHERE period = 'minute' AND starts_at >= %(since)s AND starts_at < %(until)s
 GROUP BY lane;
