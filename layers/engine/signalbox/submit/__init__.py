@@ -1,1 +1,1 @@
-"""How jobs get into the database, in the caller's transaction."""
+"""Submit jobs into the database, in the caller's transaction."""

@@ -1,4 +1,4 @@
-"""The checks of a new job. Each returns what is wrong with it, and nothing where all is well."""
+"""Check a new job. Each check returns what is wrong with it, or None."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from signalbox.postgres.pg_text import fault_of_json, holds_nul
 from signalbox.submit.new_job import NewJob
 
 NUL = "it holds a NUL character, which PostgreSQL can't store"
-# A worker's whole time, less what it needs for itself.
+# A worker's whole time, less what the worker needs for itself.
 LONGEST = {lane: timedelta(seconds=870 if lane is Lane.HEAVY else 330) for lane in Lane}
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -22,7 +22,7 @@ def lane_for(job_type: JobType, job: NewJob) -> Lane:
 
 
 def refuse(job_type: JobType, *faults: str | None) -> None:
-    """Raises for what would be refused, or never run, later."""
+    """Raise for what would later be refused, or never run."""
     for fault in faults:
         if fault is not None:
             raise JobRefused(f"job of type '{job_type.name}': {fault}")

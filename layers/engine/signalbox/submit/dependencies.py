@@ -1,6 +1,6 @@
-"""What new jobs wait for: jobs of the same submit, or older ones, which may end at the very moment.
+"""Make new jobs wait for other jobs: of the same submit, or older ones, which may end at any moment.
 
-Those that end before the commit are looked at by the commit, which alone holds their rows (finish_submits).
+The commit handles parents that end before it, because only the commit locks their rows (finish_submits).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Edges = Mapping[tuple[str, str], Dependency]  # by the ids of the job that waits
 
 
 def refuse_circles(edges: Iterable[tuple[str, str]]) -> None:
-    """Only jobs of one submit can wait for each other in a circle: nobody else knows their ids yet."""
+    """Refuse jobs of one submit that wait for each other in a circle. Nobody else knows their ids yet."""
     waits: dict[str, list[str]] = {}
     for id_, parent in edges:
         waits.setdefault(id_, []).append(parent)
@@ -38,7 +38,7 @@ def refuse_circles(edges: Iterable[tuple[str, str]]) -> None:
 
 
 def edges_of(waits: Sequence[tuple[str, Dependency]], older: Mapping[str, str]) -> Edges:
-    """What the new jobs wait for. A parent that had been submitted before under its key is the first one: `older`."""
+    """Return what the new jobs wait for. `older` names the first job where a parent's key had been used before."""
     edges: dict[tuple[str, str], Dependency] = {}
     for id_, dependency in waits:
         edges.setdefault((id_, older.get(dependency.job_id, dependency.job_id)), dependency)
@@ -60,7 +60,7 @@ def wait_for_parents(cursor: TupleCursor, edges: Edges, lost_after: timedelta) -
 
 
 def resolved_states(cursor: TupleCursor, edges: Edges, lost_after: timedelta) -> dict[str, str]:
-    """Return the states of the waiting jobs once all is committed: of their parents some may just have ended."""
+    """Return the states of the waiting jobs after the commit: some of their parents may just have ended."""
     waiting = sorted({id_ for id_, _ in edges})
     cursor.execute(SQL["queue_released"], {"ids": waiting, "lost_after": lost_after})
     return dict(cursor.execute(SQL["read_states"], {"ids": waiting}).fetchall())

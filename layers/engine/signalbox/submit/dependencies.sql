@@ -1,4 +1,4 @@
--- insert_dependencies: what the new jobs wait for; answers whether they need not, since the other has ended already
+-- insert_dependencies: store what the new jobs wait for; return whether each parent has ended already, as needed
 INSERT INTO signalbox.job_dependencies (
     job_id, depends_on_job_id, dependency_type, on_failure, satisfied, satisfied_at
 )
@@ -13,7 +13,7 @@ FROM (
 ) AS judged
 RETURNING depends_on_job_id::text, satisfied;
 
--- count_unmet: new jobs that need not wait for all that they name; those that need not wait at all are queued
+-- count_unmet: update the new jobs that need not wait for all that they name; queue those that need not wait at all
 UPDATE signalbox.jobs AS j
 SET unmet_dependencies = d.unmet, status = CASE WHEN due THEN 'queued' ELSE status END,
     queued_at = CASE WHEN due THEN clock_timestamp() END,
@@ -29,11 +29,11 @@ FROM (
 WHERE j.id = d.job_id AND j.unmet_dependencies <> d.unmet
 RETURNING j.id::text, j.status;
 
--- queue_released: those of these jobs that need not wait any more, to be sent like any other
+-- queue_released: queue those of these jobs that need not wait any more, to be sent like any other
 UPDATE signalbox.jobs
 SET status = 'queued', queued_at = clock_timestamp(), send_at = clock_timestamp() + %(lost_after)s,
     updated_at = clock_timestamp()
 WHERE id = ANY (%(ids)s::uuid[]) AND status = 'pending' AND unmet_dependencies = 0 AND send_at <= clock_timestamp();
 
--- read_states: what has become of them
+-- read_states: return their states
 SELECT id::text, status FROM signalbox.jobs WHERE id = ANY (%(ids)s::uuid[]);

@@ -1,7 +1,7 @@
-"""Groups: jobs that belong together, counted as they end. A group begins with the first job that names it.
+"""Count jobs that belong together, as they end. A group begins with the first job that names it.
 
-Sealed it takes no further jobs; once all of them have ended, its completion job is released. That one finds the counts
-of that moment in its `config`, under "group".
+A sealed group takes no further jobs; once all of them have ended, its completion job is released. That job finds the
+counts of that moment in its `config`, under "group".
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SQL = load_queries(__file__)
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """How far its jobs are."""
+    """Describe how far a group's jobs are."""
 
     id: str
     total: int
@@ -45,12 +45,12 @@ class Group:
 
     @property
     def percent(self) -> int:
-        """Never 100 before the last one has ended."""
+        """Return how many percent have ended; never 100 before the last one has."""
         return 100 * self.ended // self.total if self.total else 100
 
 
 def show_group(db: Connection, id_: str) -> Group:
-    """The counts as they are now; of this transaction's own submits once it has committed."""
+    """Return the counts as they are now. They include this transaction's own submits once it has committed."""
     with db.cursor(row_factory=class_row(Group)) as cursor:
         group = cursor.execute(SQL["show"], {"id": id_}).fetchone()
     if group is None:

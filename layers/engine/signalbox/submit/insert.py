@@ -1,9 +1,9 @@
-"""Submitting jobs: in the caller's transaction, one or a hundred thousand, each checked before any is stored.
+"""Submit jobs in the caller's transaction, one or a hundred thousand, each checked before any is stored.
 
     check → insert (or COPY) → wait for parents → the commit: join groups, resolve what has ended → send
 
-What is not sent after the commit, for whatever reason, `dispatch_jobs` sends. Until the commit no row of another job, a
-group or a control is held: a transaction of the caller's may last.
+`dispatch_jobs` sends what is not sent after the commit, for whatever reason. Until the commit the submit locks no row
+of another job, a group or a cap, because a caller's transaction may last.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ from signalbox.submit.rows import JobRow, SharedColumns
 SQL = load_queries(__file__)
 COPY_FROM = 200  # jobs; below that one INSERT is as fast
 
-# What jobs may have in common, beside tags, metadata and dependencies, which need not be hashable.
+# The fields that jobs may share, without tags, metadata and dependencies, which need not be hashable.
 _COMMON = attrgetter(
     "job_type", "priority", "lane", "delay", "at", "tenant", "cap_key", "group", "parent_id", "schedule_id",
     "max_attempts", "timeout", "name", "created_by",
 )  # fmt: skip
 
 
-Caps = dict[tuple[str, str], TypeCap]  # by the kind and key of the control that they become
+Caps = dict[tuple[str, str], TypeCap]  # by the kind and key of the cap's row
 
 
 class Shared(NamedTuple):
-    """What the jobs of one submit have in common."""
+    """Hold what the jobs of one submit share."""
 
     columns: dict[object, SharedColumns]
     caps: Caps
@@ -68,7 +68,7 @@ def submit(
     now: datetime,
     lost_after: timedelta = LOST_AFTER,
 ) -> list[Submitted]:
-    """Stores all of them or none, in the order given. In a transaction of the caller's they come and go with it."""
+    """Store all of the jobs or none, in the order given. Inside a caller's transaction they commit with it."""
     if not jobs:
         return []
     cursor = db.cursor(row_factory=tuple_row)  # whatever rows the caller's own cursors make
@@ -80,7 +80,7 @@ def submit(
         return _insert(cursor, rows)
     try:
         with db.transaction():
-            # The server stores a part of many while the next is checked; what is refused then takes all of it back.
+            # The server stores part of many jobs while the next are checked; a refusal then rolls all of them back.
             submitted = _copy(cursor, _rows(job_types, jobs, now, shared)) if many else _insert(cursor, rows)
             both = list(zip(submitted, jobs, strict=True))
             waits = [(one.id, on) for one, job in both for on in job.depends_on if one.created]
@@ -99,7 +99,7 @@ def submit(
 
 
 def check_job(job_types: JobTypeRegistry, job: NewJob, now: datetime) -> None:
-    """Raises what submitting it would raise, as far as the job alone can tell."""
+    """Raise what submitting the job would raise, as far as the job alone can tell."""
     list(_rows(job_types, [job], now, Shared({}, {}, LOST_AFTER)))
 
 
@@ -149,7 +149,7 @@ def _row(known: RegisteredJobType, job: NewJob, id_: str, now: datetime, shared:
 
 
 def _columns(job_type: JobType, job: NewJob, now: datetime, lost_after: timedelta) -> dict[str, Any]:
-    """Those that it may have in common with others, in the order of COPY's."""
+    """Return the columns that it may share with other jobs, in COPY's order."""
     at = job.at if job.at else now + job.delay if job.delay else None
     waits = bool(job.depends_on)
     due = not waits and (at is None or at <= now)
@@ -194,7 +194,7 @@ def count_by_cap(known: RegisteredJobType, job: NewJob, payload: JobPayload, cap
 
 
 def _undeclared(cursor: TupleCursor, caps: Caps) -> list[dict[str, Any]]:
-    """The caps that types declare and that are no rows yet, by which claims count."""
+    """Return the caps that types declare and that have no row yet, by which claims count."""
     if not caps:
         return []
     rows = [
@@ -206,7 +206,7 @@ def _undeclared(cursor: TupleCursor, caps: Caps) -> list[dict[str, Any]]:
 
 
 def declare_caps(db: psycopg.Connection[Any], caps: Caps) -> None:
-    """Store the caps that types declare and that are no rows yet; the transaction's end does it."""
+    """Store the caps that types declare and that have no row yet; the transaction's end does it."""
     cursor = db.cursor(row_factory=tuple_row)
     if found := _undeclared(cursor, caps):
         _leave_for_the_commit(cursor, [], {}, found)
@@ -215,7 +215,7 @@ def declare_caps(db: psycopg.Connection[Any], caps: Caps) -> None:
 def _leave_for_the_commit(
     cursor: TupleCursor, parents: Sequence[str], groups: Mapping[str, int], caps: Sequence[Mapping[str, Any]]
 ) -> None:
-    """What would hold rows that others need; the trigger of the table does it."""
+    """Leave to the commit what would lock rows that others need; the trigger of the table does it."""
     if groups and (sealed := cursor.execute(SQL["find_sealed"], {"groups": list(groups)}).fetchone()):
         raise JobRefused(f"group '{sealed[0]}' is sealed: it takes no further jobs; nothing was stored")
     if parents or groups or caps:
@@ -226,9 +226,9 @@ def _leave_for_the_commit(
 def _insert(cursor: TupleCursor, rows: Sequence[JobRow]) -> list[Submitted]:
     stored: set[str] = set()
     first: dict[str, tuple[str, str]] = {}
-    # Once, unless the first job with a key is pruned just before we look for it: then the key is free.
+    # This runs once, unless the first job with a key is pruned just before we look for it: then the key is free.
     while missing := [row for row in rows if row.id not in stored and row.id not in first]:
-        # In the order of the keys: else two submits of the same ones could wait for each other.
+        # Insert in the order of the keys: else two submits of the same keys could deadlock.
         text = {"rows": _as_json(sorted(missing, key=lambda row: (row.idempotency_key or "", row.common.told[0])))}
         stored |= {id_ for (id_,) in cursor.execute(SQL["insert"], text).fetchall()}
         if any(row.id not in stored for row in missing):

@@ -1,5 +1,5 @@
--- insert: the jobs; of an idempotency key only the first
--- Whoever else is about to store a job with the key is waited for.
+-- insert: store the jobs, and only the first of each idempotency key
+-- This waits for another transaction that is about to store a job with the key.
 INSERT INTO signalbox.jobs (
     id, job_type, job_name, job_category, lane, priority, status, payload, payload_version, tenant, cap_key, subject_id,
     correlation_id, idempotency_key, job_group, parent_job_id, schedule_id, unmet_dependencies, tags, metadata, created_by,
@@ -18,24 +18,24 @@ FROM jsonb_to_recordset(%(rows)s::jsonb) AS given (
 ON CONFLICT (job_type, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
 RETURNING id::text;
 
--- copy: the same, for many jobs without idempotency keys
+-- copy: store many jobs without idempotency keys
 COPY signalbox.jobs (
     id, payload, idempotency_key, subject_id, correlation_id,
     job_type, job_name, job_category, lane, priority, status, payload_version, tenant, cap_key, job_group, parent_job_id,
     schedule_id, unmet_dependencies, tags, metadata, created_by, max_attempts, timeout_ms, scheduled_for, send_at, queued_at
 ) FROM STDIN;
 
--- find_first: the jobs that were submitted with these keys before
+-- find_first: return the jobs that were submitted with these keys before
 SELECT given.id, first.id::text, first.status
 FROM jsonb_to_recordset(%(rows)s::jsonb) AS given (id text, job_type text, idempotency_key text)
 JOIN signalbox.jobs AS first USING (job_type, idempotency_key);
 
--- find_sealed: those of these groups that take no further jobs
+-- find_sealed: return those of these groups that take no further jobs
 SELECT id FROM signalbox.job_groups WHERE id = ANY (%(groups)s) AND sealed ORDER BY id;
 
--- leave: for the commit
+-- leave: leave work for the commit
 INSERT INTO signalbox.job_submits (parents, groups, caps) VALUES (%(parents)s::uuid[], %(groups)s::jsonb, %(caps)s::jsonb);
 
--- find_undeclared: those of these caps of types that are no rows yet
+-- find_undeclared: return those of these types' caps that have no row yet
 SELECT kind, key FROM jsonb_to_recordset(%(caps)s::jsonb) AS r (kind text, key text)
 WHERE NOT EXISTS (SELECT FROM signalbox.job_caps AS c WHERE c.kind = r.kind AND c.key = r.key);

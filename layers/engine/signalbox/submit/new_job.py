@@ -1,4 +1,4 @@
-"""A job to be submitted, and what became of it."""
+"""Define a job to be submitted, and the answer to its submit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from signalbox.jobs.dependency import Dependency
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A job to be submitted. Only its type is needed, and what the type's payload asks for."""
+    """Describe a job to be submitted. Only its type is needed, and what the type's payload asks for."""
 
     job_type: str
     """The name of its type, which says what code runs. A name that no pack registers is refused."""
@@ -60,7 +60,7 @@ class NewJob:
 
 
 class Submitted(NamedTuple):
-    """What became of one submitted job; a tuple, since there may be so many."""
+    """Describe one submitted job. It is a tuple, since there may be very many."""
 
     id: str
     """The job's UUID. Where the idempotency key was known, that of the first job."""

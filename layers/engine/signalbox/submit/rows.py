@@ -1,6 +1,6 @@
-"""A job to be, as its row goes into the table: by INSERT as JSON, or by COPY as a line.
+"""Prepare a new job's row for the table: by INSERT as JSON, or by COPY as a line.
 
-What the jobs of one submit have in common is worked out once: a hundred thousand often differ in their payload alone.
+What the jobs of one submit share is computed once: a hundred thousand jobs often differ only in their payload.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 
 @dataclass(frozen=True)
 class SharedColumns:
-    """The columns that are not a job's own, by name, in the order of COPY's."""
+    """Hold the columns that jobs may share, by name, in COPY's order."""
 
     columns: Mapping[str, Any]
 
     @cached_property
     def as_json(self) -> str:
-        """Members of an object; metadata are JSON already."""
+        """Return the members of a JSON object; metadata are JSON already."""
         plain = {
             name: value.isoformat() if isinstance(value, datetime) else value
             for name, value in self.columns.items()
@@ -32,7 +32,7 @@ class SharedColumns:
 
     @cached_property
     def told(self) -> tuple[str, str, str | None, str]:
-        """What a submit answers of the job, behind its id."""
+        """Return what a submit answers about the job, after its id."""
         columns = self.columns
         return columns["job_type"], columns["lane"], columns["tenant"], columns["status"]
 
@@ -42,7 +42,7 @@ class SharedColumns:
 
 
 class JobRow(NamedTuple):
-    """What is a job's own comes first, as in COPY's list of columns; a tuple, since there may be so many of them."""
+    """Hold a job's own columns first, in COPY's order. It is a tuple, since there may be very many."""
 
     id: str
     payload: str  # JSON
@@ -52,14 +52,14 @@ class JobRow(NamedTuple):
     common: SharedColumns
 
     def as_json(self) -> str:
-        """The payload goes in as it is, not as a text in quotes."""
+        """Return the row as JSON. The payload goes in as it is, not as a quoted text."""
         own = {"id": self.id, "idempotency_key": self.idempotency_key, "subject_id": self.subject_id,
                "correlation_id": self.correlation_id}  # fmt: skip
         return f'{json.dumps(own)[:-1]},"payload":{self.payload},{self.common.as_json}}}'
 
     def as_line(self) -> str:
         id_, payload, key, subject, correlation, common = self
-        if "\\" in payload:  # JSON has no other character that COPY would read in its own way
+        if "\\" in payload:  # JSON has no other character that COPY would interpret
             payload = payload.replace("\\", "\\\\")
         if key is None and subject is None and correlation is None:
             return f"{id_}\t{payload}\t\\N\t\\N\t\\N\t{common.as_line}"
