@@ -1,4 +1,4 @@
-"""The engine's own job types, useful by themselves. One line each."""
+"""List the engine's own job types, useful by themselves. One line each."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ JOB_TYPES: tuple[JobType, ...] = (
         "deliver_webhook",
         "tells a receiver outside of an event, signed",
         "signalbox.job_types.webhooks.deliver_webhook",
-        # Beyond the 30 s that a receiver may take: for the key, and so that it is the receiver's time-out that is told.
+        # More than the 30 s that a receiver may take: time to read the key, and for the receiver's time-out to be
+        # reported.
         timeout=timedelta(seconds=45),
         side_by_side=50,  # it only waits
-        cap=TypeCap(max_running=50, per="key"),  # a receiver, of a tenant: one that hangs keeps nobody else's place
-        # Eleven retries: 5 s, 20 s, 80 s, … and each six hours in the end, so that a receiver may be away for a day.
+        cap=TypeCap(max_running=50, per="key"),  # per receiver and tenant: one that hangs does not block others
+        # Eleven retries: 5 s, 20 s, 80 s, … and in the end every six hours, so that a receiver may be down for a day.
         retry=RetryPolicy(
             max_attempts=12, base=timedelta(seconds=5), factor=4, cap=timedelta(hours=6), jitter="twenty_percent"
         ),
@@ -55,7 +56,7 @@ JOB_TYPES: tuple[JobType, ...] = (
         "writes a table's or a view's rows to S3",
         "signalbox.job_types.tables.export_table",
         side_by_side=1,
-        # A file is one statement: it has as long as a worker can give it.
+        # A file is one statement: it gets as much time as a worker has.
         lane=Lane.HEAVY,
         category="background",
         timeout=timedelta(minutes=14),

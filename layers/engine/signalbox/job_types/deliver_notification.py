@@ -1,7 +1,7 @@
-"""Tells somebody something: by mail (SES), by SMS or to a topic's subscribers (SNS), or in the application.
+"""Notify people: by mail (SES), by SMS or to a topic's subscribers (SNS), or in the application.
 
-In the application it is told exactly once; by mail and SNS at least once, since neither takes a key that would keep a
-second try from being a second message (but for topics of SNS that keep the order, which take one).
+The application shows a notification exactly once. Mail and SNS deliver at least once, since neither takes a key that
+would keep a second try from being a second message (except SNS topics that keep the order).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from signalbox.worker.job_context import JobContext
 SQL = load_queries(__file__)
 Channel = Literal["email", "sms", "topic", "in_app"]
 
-# Rough on purpose: whether an address works, only its server knows. Nothing that could end a header.
+# Rough on purpose: only its server knows whether an address works. Nothing that could end a header.
 _ADDRESSES: dict[str, tuple[re.Pattern[str], str]] = {
     "email": (
         re.compile(r"[!#-'*+./-9=?A-Z^-~-]{1,64}@[a-z0-9.-]{1,253}", re.IGNORECASE),
@@ -36,10 +36,11 @@ _LONGEST_TOPIC_SUBJECT = 100  # that SNS takes
 
 
 class DeliverNotification(JobPayload):
-    """What to tell whom, and by which way."""
+    """Say which message to send to which recipients, and how."""
 
     channel: Channel
-    # In this order: each is checked against the channel. A topic can only be the one of the stack's setting.
+    # The order of the fields matters: each is checked against the channel. A topic can only be the one of the stack's
+    # setting.
     recipients: Annotated[list[str], Field(default_factory=list, validate_default=True)]
     subject: Annotated[
         str | None, Field(min_length=1, max_length=998, pattern=r"^[^\x00-\x1f\x7f]*$", validate_default=True)
@@ -79,12 +80,12 @@ class DeliverNotification(JobPayload):
 
 
 def deliver_notification(context: JobContext) -> Completed | More:
-    """Answers the ids by which AWS knows the messages."""
+    """Send the messages, and return the ids by which AWS knows them."""
     return _CHANNELS[context.payload.channel](context)
 
 
 def _by_mail(context: JobContext) -> Completed:
-    """One message to all of them, who see each other."""
+    """Send one message to all recipients, who see each other."""
     sender = context.resources.settings.sender_address
     if sender is None:
         raise Permanent("mail can't be sent: this stack has no SIGNALBOX_SENDER_ADDRESS")
@@ -108,7 +109,10 @@ def _by_sms(context: JobContext) -> Completed | More:
 
 
 def _to_topics(context: JobContext) -> Completed | More:
-    """To the stack's topic for this alone: the role may publish to the operators' too, which tasks tell of failures."""
+    """Publish only to the stack's topic for notifications.
+
+    The role may also publish to the operators' topic, which tasks use to report failures.
+    """
     topic = context.resources.settings.notifications_topic_arn
     if topic is None:
         raise Permanent("no topic is open to jobs: this stack has no SIGNALBOX_NOTIFICATIONS_TOPIC_ARN")
@@ -126,7 +130,7 @@ def _publication(context: JobContext, arn: str, place: int) -> dict[str, Any]:
     payload: DeliverNotification = context.payload
     asked: dict[str, Any] = {"TopicArn": arn}
     if payload.subject is not None:
-        # SNS takes ASCII for a subject, a hundred characters of it, and the first one no blank.
+        # SNS takes at most a hundred ASCII characters for a subject, and the first one must not be blank.
         asked["Subject"] = payload.subject.encode("ascii", "replace").decode().strip()[:_LONGEST_TOPIC_SUBJECT] or "-"
     names = {"notification_id": payload.notification_id or context.key, "tenant": payload.tenant or context.job.tenant}
     asked["MessageAttributes"] = {
@@ -140,7 +144,7 @@ def _publication(context: JobContext, arn: str, place: int) -> dict[str, Any]:
 def _one_by_one(
     context: JobContext, recipients: list[str], asked: Callable[[str, int], dict[str, Any]]
 ) -> Completed | More:
-    """One a piece of the job: when the third fails, the first two are not told again."""
+    """Send one message in each piece of the job: when the third fails, the first two are not sent again."""
     before: list[str] = context.cursor or []
     place = len(before)
     answer = _call("SNS", context.clients.sns.publish, Message=context.payload.body, **asked(recipients[place], place))

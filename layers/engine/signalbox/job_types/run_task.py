@@ -1,7 +1,8 @@
-"""Runs a scheduled task as a job: with retries, dependencies, an operator's view, and the task's own ledger as ever.
+"""Run a scheduled task as a job: with retries, dependencies, an operator's view, and the task's own ledger.
 
-Without a reference time the run is for the slot in which the job first became due, in each attempt. A slot that is at
-work elsewhere is waited for. A run that leaves work goes on as this job's next piece: the job ends when the work does.
+Without a reference time the run is for the slot in which the job first became due, in each attempt. A job waits for a
+slot that is running elsewhere. A run that leaves work continues as the job's next piece: the job ends when the work
+does.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ WAIT = timedelta(seconds=30)
 
 
 class RunTask(JobPayload):
-    """As the archiver takes it, but for what only rules and the engine say."""
+    """Accept what the archiver accepts, without the fields of rules and of the engine."""
 
     task: str = Field(min_length=1)
     reference_time: Instant | None = None
@@ -40,17 +41,18 @@ class RunTask(JobPayload):
 
 @dataclass(frozen=True, slots=True)
 class RunTaskCursor:
-    """What the pieces so far have come to: the job's cursor."""
+    """Sum up the pieces so far: the job's cursor."""
 
     step: int = 0
     items: int = 0
 
 
 def check(payload: RunTask, tasks: TaskRegistry) -> None:
-    """Refuse a task that no worker of this stack can run, at the submit as in an attempt."""
+    """Refuse a task that no worker of this stack can run, on submit and in each attempt."""
     task = tasks.find(payload.task)
     if task.function != "archiver":
-        # Its permissions and ways out are its function's own, and a job that only hands over would end before the work.
+        # The task needs its function's permissions and network, and a job that only hands over would end before the
+        # work.
         raise PayloadRefused(
             f"task '{task.name}' is run by the function {task.function} and not as a job: "
             f"`signalbox invoke {task.name}` runs it"
@@ -58,7 +60,7 @@ def check(payload: RunTask, tasks: TaskRegistry) -> None:
 
 
 def run_task(context: JobContext) -> Outcome:
-    """One run of the task."""
+    """Run the task once."""
     context.check_cancelled()
     _refuse_unfit(context)
     progress, due = RunTaskCursor(**(context.cursor or {})), _due(context)
@@ -97,8 +99,8 @@ def _due(context: JobContext) -> datetime:
 
 def _payload(context: JobContext, progress: RunTaskCursor, due: datetime) -> TaskPayload:
     payload: RunTask = context.payload
-    # What succeeded since the job was submitted may be its own doing, in an attempt whose end was lost: even a forced
-    # run is not run twice.
+    # A success since the job was submitted may be its own, in an attempt whose end was lost: so even a forced run does
+    # not run twice.
     anew = progress.step > 0 or (payload.force and context.job.execution > 1)
     since = context.job.created_at if payload.force else None
     origin = Origin(trigger="continuation", step=progress.step, since=since, backfill_id=None) if anew else None
@@ -106,10 +108,10 @@ def _payload(context: JobContext, progress: RunTaskCursor, due: datetime) -> Tas
 
 
 def _must_wait(context: JobContext, answer: dict[str, Any], asked: TaskPayload) -> bool:
-    """Whether the slot was not run because somebody else is at it, rather than because there is nothing to do."""
+    """Return whether the slot was skipped because another worker runs it, rather than because nothing is to do."""
     if answer["status"] != RunStatus.SKIPPED:
         return bool(answer["status"] == RunStatus.MISSED)  # an overlap that the task forbids
-    # A forced run that has no duplicate to look for counts no success, so only another worker can have kept it off.
+    # A forced run without a duplicate to look for counts no success, so only another worker can have blocked it.
     since = asked.force_since or context.now if asked.force else None
     row = context.db.execute(SQL["read_skipped"], {"run_id": answer["run_id"], "since": since}).fetchone()
     return row is None or not any(row)

@@ -1,6 +1,6 @@
-"""Which buckets jobs may use: the stack's own, and those that a setting lists.
+"""Decide which buckets jobs may use: the stack's own, and those that a setting lists.
 
-The worker's role may use more than that, for the sake of tasks: its rights are not the limit of what a payload names.
+The worker's role may use more, because tasks need more, so its rights do not limit what a payload may name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A table that jobs may read or fill, by the stack's own list, and what its columns are."""
+"""Find a table that jobs may read or fill, by the stack's own list, and describe its columns."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from signalbox.postgres.queries import load_queries
 SQL = load_queries(__file__)
 
 TableName = Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]{0,62}\.[a-z_][a-z0-9_]{0,62}$")]
-# A % would be taken for a parameter's beginning.
+# A % would be read as the beginning of a parameter.
 ColumnName = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[^%\x00]+$")]
 _KINDS = {"import": ["r", "p"], "export": ["r", "p", "v", "m", "f"]}
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Schema and name, its columns' types by name, and its primary key."""
+    """Describe a table: schema and name, its columns' types by name, and its primary key."""
 
     schema: str
     name: str
@@ -37,7 +37,7 @@ class Table:
         return sql.Identifier(self.schema, self.name)
 
     def type_of(self, column: str) -> sql.SQL:
-        # As format_type() wrote it, which quotes what needs to be.
+        # format_type() has quoted it where needed.
         return sql.SQL(self.types[column])
 
     def check_columns(self, names: Iterable[str]) -> None:
@@ -47,7 +47,7 @@ class Table:
 
 
 def find_table(db: Connection, table: str, allowed: Iterable[str], use: Literal["import", "export"]) -> Table:
-    """Raises Permanent where there is no such table, or the stack does not list it."""
+    """Return the table. Raise Permanent if it does not exist, or the stack does not list it."""
     schema, _, name = table.partition(".")
     if not {table, f"{schema}.*"} & set(allowed):
         raise Permanent(
@@ -62,5 +62,5 @@ def find_table(db: Connection, table: str, allowed: Iterable[str], use: Literal[
 
 
 def prepare(db: Connection, budget: Budget) -> None:
-    """To be called first in a transaction."""
+    """Set the transaction's formats and time limit. Call it first in a transaction."""
     db.execute(SQL["prepare"], {"milliseconds": str(max(1000, round(budget.seconds_left * 1000)))})

@@ -1,4 +1,4 @@
--- read_columns: a table's columns in their order, each with its type as a value is read, and whether it is of the primary key
+-- read_columns: return a table's columns in order, each with its type and its place in the primary key
 SELECT a.attname, format_type(a.atttypid, -1), coalesce(array_position(k.indkey::smallint[], a.attnum), -1)
 FROM pg_attribute AS a
 JOIN pg_class AS c ON c.oid = a.attrelid
@@ -8,7 +8,7 @@ WHERE n.nspname = %(schema)s AND c.relname = %(name)s AND c.relkind = ANY (%(kin
     AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum;
 
--- prepare: for this transaction, values in one form whatever the role's settings, and statements as long as the job may take
+-- prepare: for this transaction, fix the format of values, and limit statements to the job's time
 SELECT set_config('timezone', 'UTC', true), set_config('datestyle', 'ISO, YMD', true),
     set_config('intervalstyle', 'iso_8601', true), set_config('bytea_output', 'hex', true),
     set_config('extra_float_digits', '1', true), set_config('statement_timeout', %(milliseconds)s, true);

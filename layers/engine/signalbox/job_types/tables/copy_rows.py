@@ -1,6 +1,6 @@
-"""How a record's bytes become a row: what of them COPY would choke on, how they are staged, and what is read there.
+"""Turn a record's bytes into a row: find what would break COPY, stage the record, and read it from there.
 
-Only what would end a COPY is looked for here. Whether a value fits its column, the server alone says.
+Only what would end a COPY is looked for here. Only the server knows whether a value fits its column.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from signalbox.packs.outcome import Permanent
 
 MOST_FIELDS = 1500  # of the 1,600 columns that a table may have
 _QUOTED = re.compile(rb'"[^"]*"')
-# Of JSON, as raw bytes, only outside of texts, and there is no need for them.
+# JSON allows them as raw bytes only outside of texts, where they are not needed.
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f]")
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One to be filled: its name and type in the table, and the field of the file that it is filled from."""
+    """Describe a column to fill: its name and type in the table, and the field of the file for it."""
 
     name: str
-    type: str  # as format_type() wrote it, which quotes what needs to be
+    type: str  # as format_type() wrote it, with quotes where needed
     field: str
 
     @property
@@ -36,38 +36,38 @@ class Column:
 
 
 class Form(Protocol):
-    """CSV or lines of JSON."""
+    """Read one format: CSV or lines of JSON."""
 
     @property
     def staged(self) -> Sequence[str]:
-        """The staging table's columns beside the line's number."""
+        """Return the staging table's columns beside the line's number."""
         ...
 
     @property
     def options(self) -> sql.Composable:
-        """COPY's."""
+        """Return the options for COPY."""
         ...
 
     def fault_of(self, content: bytes) -> str | None:
-        """Why COPY would not take it."""
+        """Return why COPY would not take the record, or None."""
         ...
 
     def stage(self, line: int, content: bytes) -> bytes:
-        """The record with its line's number, as COPY takes it."""
+        """Return the record with its line's number, as COPY takes it."""
         ...
 
     def texts(self, columns: Sequence[Column]) -> list[tuple[str | None, str, str]]:
-        """Which staged text is read as which type, and the column that it is for."""
+        """Return for each column the staged text and the type to read it as."""
         ...
 
     def read(self, staging: sql.Identifier, columns: Sequence[Column]) -> sql.Composed:
-        """A query's SELECT and FROM for these columns, and `staged.line`."""
+        """Return a query's SELECT and FROM for these columns, and `staged.line`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class CsvForm:
-    """As RFC 4180 has it, with NULL as COPY has it: what is empty and not in quotes."""
+    """Read RFC 4180, with NULL as in COPY: a field that is empty and not in quotes."""
 
     fields: tuple[str, ...]
     delimiter: str
@@ -91,7 +91,7 @@ class CsvForm:
         return "holds a carriage return outside of quotes" if b"\r" in bare else None
 
     def stage(self, line: int, content: bytes) -> bytes:
-        # In quotes, since a NULL may be written as any number.
+        # Quote the number, since a NULL may be written as any number.
         return b'"%d"%s%s\n' % (line, self.delimiter.encode(), content)
 
     def texts(self, columns: Sequence[Column]) -> list[tuple[str | None, str, str]]:
@@ -110,7 +110,7 @@ class CsvForm:
 
 @dataclass(frozen=True, slots=True)
 class JsonForm:
-    """An object a line."""
+    """Read one JSON object a line."""
 
     @property
     def staged(self) -> Sequence[str]:
@@ -118,7 +118,7 @@ class JsonForm:
 
     @property
     def options(self) -> sql.Composable:
-        # Characters that JSON has no use for, so that nothing in it is taken for a quote or for a field's end.
+        # JSON never uses these characters, so nothing in it is read as a quote or as a field's end.
         return sql.SQL(r"(FORMAT csv, DELIMITER E'\x02', QUOTE E'\x01', NULL '')")
 
     def fault_of(self, content: bytes) -> str | None:
@@ -133,7 +133,7 @@ class JsonForm:
         return [(None, "object", "jsonb")]  # the fields of a line are read only where it is one
 
     def read(self, staging: sql.Identifier, columns: Sequence[Column]) -> sql.Composed:
-        # Raises for what is no object, where ->> would give NULL.
+        # This raises for a line that is no object, where ->> would give NULL.
         query = sql.SQL(
             "SELECT staged.line AS {}, {} FROM {} AS staged CROSS JOIN LATERAL jsonb_to_record(object::jsonb) AS r ({})"
         )
@@ -145,7 +145,7 @@ class JsonForm:
         return query.format(LINE, sql.SQL(", ").join(values), staging, sql.SQL(", ").join(fields))
 
 
-# Beside a table's own columns, of which one may well be called `line`.
+# The name differs from a table's own columns, which may include `line`.
 LINE = sql.Identifier("signalbox:line")
 
 
@@ -160,7 +160,7 @@ def _unfit(content: bytes) -> str | None:
 
 
 def read_header(content: bytes | None, delimiter: str) -> tuple[str, ...]:
-    """The fields' names in a CSV file's first record."""
+    """Return the fields' names in a CSV file's first record."""
     if content is None or (fault := _unfit(content)):
         raise Permanent(f"the file's header {fault if content else 'is too long'}: no row was read")
     names = next(csv.reader(io.StringIO(content.decode()), delimiter=delimiter, strict=True), [])

@@ -1,8 +1,8 @@
-"""Writes a table's or a view's rows to S3 as CSV or lines of JSON: by COPY, streamed, without ever holding them.
+"""Write a table's or a view's rows to S3 as CSV or lines of JSON: by COPY, streamed, without ever holding them.
 
-One file is one statement and so one snapshot. What is too much for one attempt is asked for in files of so many rows
-each, by primary key: each of those is a snapshot and an attempt of its own, and a manifest comes last. The keys are the
-same in each attempt, so that a retry overwrites what the one before it left.
+One file is one statement and so one snapshot. An export too large for one attempt asks for files of a number of rows
+each, by primary key: each file is a snapshot and an attempt of its own, and a manifest comes last. The keys are the
+same in each attempt, so that a retry overwrites what the attempt before it left.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from signalbox.worker.job_context import JobContext
 
 SQL = load_queries(__file__)
 LOOK_EVERY = 10_000  # rows
-# Types whose values are no formulas, however they begin: -1 is a number.
+# Types whose values are never formulas, whatever their first character: -1 is a number.
 _NO_FORMULAS = ("smallint", "integer", "bigint", "numeric", "real", "double precision", "boolean", "uuid", "date")
 Scalar = StrictBool | StrictInt | StrictFloat | StrictStr | None
 
 
 class ExportTable(JobPayload):
-    """Which rows and columns of which table or view, and where to."""
+    """Say which rows and columns of which table or view to export, and where to."""
 
     table: TableName
     columns: tuple[ColumnName, ...] | None = None  # None: all
@@ -41,7 +41,7 @@ class ExportTable(JobPayload):
     gzip: bool = False
     header: bool = True
     delimiter: Annotated[str, Field(pattern=r"^[\t -!#-,/:-@\[-`{-~]$")] = ","
-    escape_formulas: bool = False  # an apostrophe before what a spreadsheet would take for a formula
+    escape_formulas: bool = False  # an apostrophe before what a spreadsheet would read as a formula
     bucket: str | None = None  # the stack's own
     key: str | None = Field(None, min_length=1, max_length=1000)  # else made from prefix, table and job
     prefix: str = Field("exports/", max_length=800)
@@ -64,7 +64,7 @@ class ExportTable(JobPayload):
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One that has been written."""
+    """Describe a file that has been written."""
 
     key: str
     rows: int
@@ -75,7 +75,7 @@ class File:
 
 @dataclass(slots=True)
 class ExportCursor:
-    """The files so far, and the primary key of the last row in them: the job's cursor."""
+    """Keep the files so far, and the primary key of the last row in them: the job's cursor."""
 
     after: list[str] | None = None
     files: list[dict[str, Any]] = field(default_factory=list)
@@ -83,7 +83,7 @@ class ExportCursor:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """One attempt's."""
+    """Run one attempt."""
 
     context: JobContext
     table: Table
@@ -99,7 +99,7 @@ class Export:
         return f"{self.payload.prefix}{self.payload.table}-{self.context.key}"
 
     def write(self, key: str, rows: sql.Composable) -> File:
-        """Raises, and leaves nothing, where the file can't be written whole."""
+        """Write the file whole, or raise and leave nothing."""
         context, gzip = self.context, self.payload.gzip
         with Upload(context.clients.s3, self.bucket, key, gzip=gzip) as upload, context.reading.cursor() as cursor:
             with cursor.copy(self._statement(rows)) as copy:
@@ -110,7 +110,7 @@ class Export:
         return _file(key, count, upload.stored)
 
     def _look(self, number: int) -> None:
-        """Now and then: whether somebody wants it to stop."""
+        """Check every few rows whether the job was cancelled, and report progress."""
         if number % LOOK_EVERY == 0:
             self.context.check_cancelled()
             self.context.report(0, f"{number} rows")
@@ -139,12 +139,12 @@ class Export:
             header, delimiter = sql.Literal(self.payload.header), sql.Literal(self.payload.delimiter)
             copy = sql.SQL("COPY ({}) TO STDOUT (FORMAT csv, HEADER {}, DELIMITER {})")
             return copy.format(rows, header, delimiter)
-        # Delimiter and quote that JSON never holds as they are, so that COPY changes nothing in a line.
+        # JSON never holds this delimiter and quote unescaped, so COPY changes nothing in a line.
         options = sql.SQL(r"FORMAT csv, DELIMITER E'\x02', QUOTE E'\x01'")
         return sql.SQL("COPY (SELECT row_to_json(r)::text FROM ({}) AS r) TO STDOUT ({})").format(rows, options)
 
     def _escaped(self) -> sql.Composed:
-        """The columns, those that may hold a formula as texts that are none."""
+        """Return the columns, with an apostrophe before texts that may be formulas."""
         escape = sql.SQL(SQL["escape"])
         return sql.SQL(", ").join(
             sql.Identifier(name) if self.table.types[name] in _NO_FORMULAS else escape.format(sql.Identifier(name))
@@ -153,7 +153,7 @@ class Export:
 
 
 def export_table(context: JobContext) -> Outcome:
-    """The file, or one of the files."""
+    """Write the file, or the next of several files."""
     with context.reading.transaction():
         prepare(context.reading, context.budget)
         export = _begin(context)
@@ -177,7 +177,7 @@ def _begin(context: JobContext) -> Export:
 
 
 def _write_next(export: Export, progress: ExportCursor) -> Outcome:
-    """One file more; after the last one, the manifest."""
+    """Write one more file; after the last one, the manifest."""
     last = _last_key(export, progress.after)
     conditions = export.conditions()
     listed = _listed(export.table.key)
@@ -195,12 +195,12 @@ def _write_next(export: Export, progress: ExportCursor) -> Outcome:
 
 
 def _last_key(export: Export, after: list[str] | None) -> list[str] | None:
-    """The primary key of the next file's last row; None where no further file follows it."""
+    """Return the primary key of the next file's last row, or None if no further file follows it."""
     conditions = export.conditions()
     listed = _listed(export.table.key)
     if after is not None:
         conditions.append(sql.SQL("({}) > {}").format(listed, export.key_of(after)))
-    # Made texts only outside: within, the order would be that of the texts.
+    # Cast to text only outside: inside, the order would be that of the texts.
     texts = sql.SQL(", ").join(sql.SQL("{}::text").format(sql.Identifier(name)) for name in export.table.key)
     keys = sql.SQL("SELECT {0} FROM {1} {2} ORDER BY {0} OFFSET {3} LIMIT 2").format(
         listed, export.table.identifier, _where(conditions), sql.Literal((export.payload.rows_per_file or 1) - 1)

@@ -1,4 +1,4 @@
-"""Unpacks a gzip stream block by block; one that is cut off or corrupt is told for what it is."""
+"""Unpack a gzip stream block by block, and say so if it is cut off or corrupt."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 
 from signalbox.packs.outcome import Permanent
 
-BLOCK = 64 << 10  # at most so much at once, whatever a few bytes unfold to
+BLOCK = 64 << 10  # the most to unpack at once, however small the packed bytes are
 _GZIP = 31  # zlib's number for a stream with gzip's header and checksum
 
 
 def unzip(blocks: Iterable[bytes], what: str) -> Iterator[bytes]:
-    """The content; several streams in one file follow each other, as gzip has it."""
+    """Return the content. Several streams in one file follow each other, as gzip allows."""
     stream = _Stream()
     try:
         for block in blocks:
@@ -24,13 +24,13 @@ def unzip(blocks: Iterable[bytes], what: str) -> Iterator[bytes]:
 
 
 class _Stream:
-    """Owns the unpacker of the stream that has begun and not ended."""
+    """Own the unpacker of the stream that has begun and not ended."""
 
     unpacker: zlib._Decompress | None = None
 
     def unpack(self, block: bytes) -> Iterator[bytes]:
         rest = block
-        # Between two streams, and at the end, there may be zeros, which are none.
+        # Between two streams, and at the end, there may be zeros, which are not a stream.
         while self.unpacker is not None or (rest := rest.lstrip(b"\0")):
             unpacker = self.unpacker = self.unpacker or zlib.decompressobj(_GZIP)
             yield (content := unpacker.decompress(rest, BLOCK))
@@ -41,7 +41,7 @@ class _Stream:
 
 
 def skip(blocks: Iterable[bytes], offset: int) -> Iterator[bytes]:
-    """What comes after so many bytes."""
+    """Return the blocks without their first bytes, up to the offset."""
     for block in blocks:
         if offset >= len(block):
             offset -= len(block)

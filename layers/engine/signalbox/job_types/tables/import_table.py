@@ -1,8 +1,8 @@
-"""Reads CSV or lines of JSON from S3 into a table, a chunk an attempt. A chunk's rows and where it ends are committed
-together, so that every row comes once, however often workers crash.
+"""Read CSV or lines of JSON from S3 into a table, a chunk an attempt.
 
-The object is the same from the first chunk to the last, or the job fails. Rows that the table does not take are told of
-by line and fault, and up to `max_bad_rows` of them are left out.
+A chunk's rows and where it ends are committed together, so that every row comes once, however often workers crash. The
+object is the same from the first chunk to the last, or the job fails. Rows that the table does not take are reported by
+line and fault, and up to `max_bad_rows` of them are left out.
 """
 
 from __future__ import annotations
@@ -28,16 +28,17 @@ from signalbox.worker.job_context import JobContext
 
 # Each chunk is an attempt, a staging table and a request of S3: a payload must not ask for millions.
 CHUNK, LEAST_CHUNK = 16 << 20, 1 << 20
-# Each chunk of a packed file unpacks what comes before it again, so it has few of them, and is not read without end.
+# Each chunk of a packed file unpacks everything before it again. So there are few chunks, and packed files have a
+# limit.
 PACKED_CHUNK, LEAST_PACKED_CHUNK = 256 << 20, 16 << 20
 MOST_PACKED = 1 << 30
-# Of the time that an attempt has: the rest is for the INSERT.
+# The share of an attempt's time for reading: the rest is for the INSERT.
 READING_SHARE = 0.5
 LOOK_EVERY = 1000  # records
 
 
 class ImportTable(JobPayload):
-    """Which object, into which table, and what of it into which column."""
+    """Say which object goes into which table, and which fields into which columns."""
 
     bucket: str | None = None  # the stack's own
     key: str = Field(min_length=1, max_length=1024)
@@ -75,7 +76,7 @@ class ImportTable(JobPayload):
 
     @property
     def fields(self) -> dict[str, str]:
-        """The file's field for each of the table's columns, where the payload names them."""
+        """Return the file's field for each of the table's columns, where the payload names them."""
         if isinstance(self.columns, dict):
             return dict(self.columns)
         return {name: name for name in self.columns or ()}
@@ -83,13 +84,13 @@ class ImportTable(JobPayload):
 
 @dataclass(slots=True)
 class ImportCursor:
-    """What the chunks so far have come to: the job's cursor."""
+    """Sum up the chunks so far: the job's cursor."""
 
     etag: str
     size: int
     offset: int = 0  # in the unpacked content
     line: int = 1
-    records: int = 0  # read, but for blank lines and the header
+    records: int = 0  # read, without blank lines and the header
     rows: int = 0  # written; the others were bad, there already, or followed by one with the same key
     bad: int = 0
     bad_rows: list[dict[str, Any]] = field(default_factory=list)
@@ -97,7 +98,7 @@ class ImportCursor:
 
 
 def import_table(context: JobContext) -> Outcome:
-    """One chunk."""
+    """Import one chunk."""
     payload: ImportTable = context.payload
     db = context.db
     prepare(db, context.budget)
@@ -127,13 +128,13 @@ def _bring_in(db: Connection, chunk: _Chunk, records: Iterator[SourceRecord], ta
 
 @dataclass(slots=True)
 class _Chunk:
-    """What one attempt reads."""
+    """Read the records of one attempt."""
 
     context: JobContext
     source: PinnedObject
     progress: ImportCursor
     is_last: bool = True  # until a record is left for the next
-    packed: int = 0  # bytes read of a packed file, which alone tell how far it is
+    packed: int = 0  # bytes read of a packed file, the only measure of its progress
 
     @property
     def payload(self) -> ImportTable:
@@ -150,12 +151,12 @@ class _Chunk:
         return min(99, 100 * done // max(1, self.source.size))
 
     def records(self) -> Iterator[SourceRecord]:
-        """From where the last chunk ended to the end of the file."""
+        """Return the records from where the last chunk ended to the end of the file."""
         splitter = Splitter(self.progress.offset, self.progress.line, quotes=self.payload.format == "csv")
         return splitter.split(self._blocks())
 
     def contents(self, records: Iterator[SourceRecord], bad: BadRows) -> Iterator[tuple[int, bytes]]:
-        """Line and content of each record of the chunk, moving the progress along."""
+        """Return line and content of each record of the chunk, and advance the progress."""
         progress, budget = self.progress, self.context.budget
         end, reserve = progress.offset + self.size, budget.seconds_left * (1 - READING_SHARE)
         for number, record in enumerate(records, 1):
@@ -200,7 +201,7 @@ def _find_source(context: JobContext) -> tuple[PinnedObject, ImportCursor]:
 
 
 def _read_header(payload: ImportTable, records: Iterator[SourceRecord]) -> list[str] | None:
-    """The fields' names; None where the file is empty."""
+    """Return the fields' names, or None where the file is empty."""
     if not payload.header:
         return list(payload.fields.values())
     for record in records:

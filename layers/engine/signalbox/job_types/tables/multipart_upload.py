@@ -1,4 +1,4 @@
-"""An object of S3 that is written as its content comes: in parts where it is larger than one, and whole or not."""
+"""Write an object of S3 as its content comes: in parts where it is larger than one, and whole or not at all."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GZIP = 31
 
 @dataclass(frozen=True, slots=True)
 class UploadedFile:
-    """What has been written."""
+    """Describe what has been written."""
 
     bytes: int
     parts: int
@@ -30,7 +30,7 @@ class UploadedFile:
 
 
 class Upload:
-    """Owns an upload between the beginning and the end of a `with` block; `stored` is there after it."""
+    """Own an upload between the beginning and the end of a `with` block; `stored` is there after it."""
 
     stored: UploadedFile
 
@@ -38,7 +38,7 @@ class Upload:
         self._s3, self._part = s3, part
         self._where: dict[str, Any] = {"Bucket": bucket, "Key": key}
         self._what = f"s3://{bucket}/{key} can't be written"
-        # Without a time in its header, so that the same rows make the same object.
+        # Omit the time from its header, so that the same rows make the same object.
         self._packer = zlib.compressobj(wbits=_GZIP) if gzip else None
         self._raw, self._ready = bytearray(), bytearray()
         self._hash, self._bytes = hashlib.sha256(), 0
@@ -99,7 +99,7 @@ class Upload:
         return UploadedFile(self._bytes, len(self._parts), self._hash.hexdigest())
 
     def _abort(self) -> None:
-        """What can't be taken back now, the bucket's lifecycle rule takes back."""
+        """Abort the upload. If that fails, the bucket's lifecycle rule removes its parts."""
         if self._id is not None:
             with suppress(JobFailed), s3_errors(self._what):
                 self._s3.abort_multipart_upload(**self._where, UploadId=self._id)

@@ -1,6 +1,6 @@
-"""An object of S3 as it was when the job began: every read of it says so, and fails once it is another.
+"""Read an object of S3 as it was when the job began: every read names that version, and fails once it has changed.
 
-Read in ranges and in small blocks, so that neither a piece of work nor the memory it takes grows with the object.
+Reads go in ranges and small blocks, so that neither a piece of work nor its memory grows with the object.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 BLOCK = 64 << 10
-# After the first range, which is the chunk: most often a record's end is all that is needed of it.
+# After the first range, which is the chunk, usually only the rest of one record is needed.
 NEXT_RANGE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class PinnedObject:
-    """One content of one key."""
+    """Name one content of one key."""
 
     bucket: str
     key: str
@@ -40,7 +40,7 @@ class PinnedObject:
         return f"s3://{self.bucket}/{self.key}"
 
     def read(self, s3: S3Client, offset: int = 0, first: int | None = None) -> Iterator[bytes]:
-        """Its bytes from the offset on; the first range is so long, or all of it."""
+        """Return its bytes from the offset on. The first range has the length `first`, or reaches to the end."""
         length = self.size if first is None else first
         while offset < self.size:
             end = min(offset + length, self.size)

@@ -1,6 +1,6 @@
-"""Cuts a stream of bytes into records, wherever the stream itself is cut: a line each, or more where quotes go on.
+"""Cut a stream of bytes into records, wherever the stream itself is cut: a line each, or more within quotes.
 
-Quotes are told by their number alone, as COPY does: a doubled one within quotes changes nothing about which is open.
+Quotes are only counted, as COPY does: a doubled quote within quotes changes nothing about which is open.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ BOM = b"\xef\xbb\xbf"
 
 
 class SourceRecord(NamedTuple):
-    """One record, and where the next begins."""
+    """Describe one record, and where the next begins."""
 
     line: int  # of the file, from 1
     content: bytes | None  # without its line's end; None: it was too long to keep
@@ -26,7 +26,7 @@ class SourceRecord(NamedTuple):
 
 @dataclass(slots=True)
 class Splitter:
-    """From an offset that is the beginning of a record."""
+    """Split content from an offset at which a record begins."""
 
     offset: int = 0
     line: int = 1
@@ -38,7 +38,7 @@ class Splitter:
     _open: bool = False
 
     def split(self, blocks: Iterable[bytes]) -> Iterator[SourceRecord]:
-        """Its records, the last one also where no newline follows it."""
+        """Return the records, including a last one without a newline."""
         for block in blocks:
             *ended, rest = block.split(b"\n")
             for piece in ended:
@@ -61,7 +61,7 @@ class Splitter:
         if self._size <= self.longest:
             self._held += piece
         elif self._open:
-            # Nobody knows where they were meant to end: going on could swallow the rest of the file as one record.
+            # It is unknown where the quotes should end: going on could swallow the rest of the file as one record.
             raise Permanent(
                 f"the record that begins in line {self.line} is longer than {self.longest} bytes and its quotes are "
                 "still open: one is missing or one too many"

@@ -1,9 +1,9 @@
-"""Brings records into a table: by COPY into a staging table of this transaction, from there in one INSERT.
+"""Bring records into a table: by COPY into a staging table of this transaction, from there in one INSERT.
 
-Where that INSERT fails, values that their columns do not take are found in one pass (PostgreSQL 16 and later). What
-else the server refuses is narrowed down to its rows in the server, each try in a savepoint, so that any fault of a row
-(a value, a constraint, a trigger) is found without knowing it beforehand, and costs no round trip. The staging table is
-never committed. It is no temporary one, because those make a proxy pin the session.
+Where that INSERT fails, values that their columns do not take are found in one pass (PostgreSQL 16 and later). Other
+faults are narrowed down to their rows in the server, each try in a savepoint. So any fault of a row (a value, a
+constraint, a trigger) is found without knowing it beforehand, and costs no round trip. The staging table is never
+committed. It is not a temporary table, because those make a proxy pin the session.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from signalbox.postgres.queries import load_queries
 SQL = load_queries(__file__)
 BUFFER = 64 << 10
 CHECKS_VALUES_SINCE = 160000  # the server's version that has pg_input_is_valid
-SHOWN = 100  # bad rows that a job's result tells of, and
-NAMED = 10  # that its error does
-# What a row's own content can cause.
+SHOWN = 100  # bad rows that a job's result lists, and
+NAMED = 10  # that its error lists
+# Faults that a row's own content can cause.
 ROW_FAULTS = (
     psycopg.DataError,
     psycopg.IntegrityError,
@@ -41,7 +41,7 @@ OnConflict = Literal["fail", "skip", "update"]
 
 @dataclass(slots=True)
 class BadRows:
-    """Those that were left out: how many there may be, how many there are, and which ones; never what they hold."""
+    """Count and list the rows that were left out, and limit their number. It never holds their content."""
 
     most: int
     count: int = 0
@@ -49,7 +49,7 @@ class BadRows:
 
     @property
     def room(self) -> int:
-        """Return how many more are told of."""
+        """Return how many more rows may be listed."""
         return SHOWN - len(self.shown)
 
     def add(self, line: int, fault: str) -> None:
@@ -69,7 +69,7 @@ class BadRows:
 
 @dataclass(frozen=True, slots=True)
 class ImportTarget:
-    """Where rows go, and what becomes of one that is there already."""
+    """Say where rows go, and what happens to a row that is there already."""
 
     table: Table
     columns: tuple[Column, ...]
@@ -79,7 +79,7 @@ class ImportTarget:
 
 @dataclass(frozen=True, slots=True)
 class Staging:
-    """Owns the staging table inside the caller's transaction."""
+    """Own the staging table inside the caller's transaction."""
 
     db: Connection
     table: sql.Identifier
@@ -93,12 +93,12 @@ class Staging:
         columns = [sql.SQL("{} text").format(sql.Identifier(name)) for name in form.staged]
         create = sql.SQL("CREATE UNLOGGED TABLE {} (line bigint, {})")
         db.execute(create.format(table, sql.SQL(", ").join(columns)))
-        # A deferred one would fail the whole chunk at its end, and name no row.
+        # A deferred constraint would fail the whole chunk at its end, and name no row.
         db.execute("SET CONSTRAINTS ALL IMMEDIATE")
         return Staging(db, table, form, target, bad)
 
     def copy(self, records: Iterable[tuple[int, bytes]]) -> None:
-        """Stages what COPY takes of them; the rest are bad rows."""
+        """Stage the records that COPY takes; the rest are bad rows."""
         statement = sql.SQL("COPY {} FROM STDIN {}").format(self.table, self.form.options)
         with self.db.cursor().copy(statement) as copy:
             buffer = bytearray()
@@ -113,7 +113,7 @@ class Staging:
             copy.write(bytes(buffer))
 
     def insert(self, first: int, end: int) -> int:
-        """How many rows of these lines were written."""
+        """Insert the rows of these lines, and return how many were written."""
         try:
             with self.db.transaction():
                 statement = self._statement(sql.Literal(first), sql.Literal(end))
@@ -176,7 +176,7 @@ class Staging:
         return self.db.execute(statement)
 
     def _statement(self, first: sql.Composable, end: sql.Composable) -> sql.Composed:
-        """The INSERT of the lines between the two."""
+        """Return the INSERT of the lines from `first` up to `end`."""
         names = [sql.Identifier(column.name) for column in self.target.columns]
         insert = sql.SQL("INSERT INTO {} ({}) {} {}")
         listed = sql.SQL(", ").join(names)
@@ -189,7 +189,7 @@ class Staging:
             return sql.SQL("SELECT {} FROM {}").format(listed, given)  # a sort would take as long as all the rest
         if self.target.on_conflict == "skip":
             return sql.SQL("SELECT {} FROM {} ORDER BY {}").format(listed, given, LINE)
-        # One statement updates no row twice.
+        # One statement can't update a row twice.
         keys = sql.SQL(", ").join(map(sql.Identifier, self.target.keys))
         last = sql.SQL("SELECT DISTINCT ON ({0}) * FROM {1} ORDER BY {0}, {2} DESC").format(keys, given, LINE)
         return sql.SQL("SELECT {} FROM ({}) AS last").format(listed, last)
@@ -222,7 +222,7 @@ class Staging:
 
 
 def _fault(state: str, named: str | None) -> str:
-    """Return the kind of a fault and what it is of. The server's own words hold the value."""
+    """Return the kind of a fault and the column or constraint. The server's own words hold the value."""
     try:
         kind = f"{errors.lookup(state).__name__} ({state})"
     except KeyError:  # a trigger may raise any

@@ -1,25 +1,25 @@
--- index: so that the search for bad rows reads only what it looks at
+-- index: let the search for bad rows read only the rows that it tries
 CREATE INDEX ON {table} (line);
 
--- analyze: an index that the planner knows nothing of is not used
+-- analyze: give the planner statistics, or it would not use the index
 ANALYZE {table};
 
--- find_bad_values: the first rows with a value that its column does not take, each with the first such column
+-- find_bad_values: return the first rows with a value that its column does not take, each with the first such column
 SELECT DISTINCT ON (line) line, (pg_input_error_info(value, type)).sql_error_code, name
 FROM (SELECT * FROM {table} WHERE {is_bad} ORDER BY line LIMIT {most}) AS bad
 CROSS JOIN LATERAL (VALUES {values}) AS v (place, name, value, type)
 WHERE pg_input_is_valid(value, type) IS FALSE
 ORDER BY line, place;
 
--- drop_bad_values: all of those rows
+-- drop_bad_values: delete all of those rows
 DELETE FROM {table} WHERE {is_bad};
 
--- create_search: a function of this transaction alone; its plan is made once, since the same INSERT runs thousands of times
+-- create_search: create a function for this transaction, with a plan made once: its INSERT runs thousands of times
 CREATE FUNCTION {function} (
     first bigint, finish bigint, most bigint, shown integer, OUT written bigint, OUT bad bigint, OUT faults jsonb
 ) LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS {body};
 
--- body: inserts in the order of the file, ever more rows at once while all goes well, and half as many after a fault
+-- body: insert in the order of the file, more and more rows at once, and half as many after a fault
 #variable_conflict use_column
 <<search>>
 DECLARE
@@ -70,8 +70,8 @@ BEGIN
     END LOOP;
 END
 
--- search: how many rows were written, how many are bad, and the first of these
+-- search: return how many rows were written, how many are bad, and the first bad ones
 SELECT written, bad, faults FROM {function} ({first}, {finish}, {most}, {shown});
 
--- drop_search: with its transaction's last use of it
+-- drop_search: drop the function after its last use in the transaction
 DROP FUNCTION {function};

@@ -1,1 +1,1 @@
-"""The job type deliver_webhook."""
+"""Implement the job type deliver_webhook."""

@@ -1,6 +1,6 @@
-"""Leaves a receiver alone that fails again and again: one delivery at a time probes it, the others wait.
+"""Leave a receiver alone that fails again and again: one delivery at a time probes it, the others wait.
 
-Each worker knows what it has seen itself, which needs no table and forgets with its process.
+Each worker knows only what it has seen itself. That needs no table, and is forgotten with the process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class _Receiver:
 
 
 class Breaker:
-    """Of all receivers that have failed last time."""
+    """Track all receivers whose last delivery failed."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -30,7 +30,7 @@ class Breaker:
         self._failing: dict[Hashable, _Receiver] = {}
 
     def wait_for(self, receiver: Hashable) -> float:
-        """Return for how many seconds to leave it alone; 0: deliver. Whoever may probe puts the others off."""
+        """Return how many seconds to leave it alone; 0: deliver. A delivery that may probe makes the others wait."""
         with self._lock:
             known = self._failing.get(receiver)
             if known is None or known.failures < FAILURES_IN_A_ROW:

@@ -1,7 +1,7 @@
-"""Tells a receiver outside of an event: one signed POST, at least once, to an address of the public internet.
+"""Deliver an event as a webhook: one signed POST, at least once, to an address of the public internet.
 
-The receiver's status decides: 2xx has taken it, 429 and 503 are waited for as long as they ask, other failures of the
-moment are tried again, and what the same request would meet again is a dead letter at once.
+The receiver's status decides. 2xx means success; 429 and 503 are waited for as long as they ask; other temporary
+failures are tried again; and a failure that the same request would meet again is a dead letter at once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from signalbox.worker.job_context import JobContext
 
 USER_AGENT = "Signalbox-Webhooks/1"
 LONGEST_SECONDS = 30.0
-# A receiver that answers nothing but "later" would keep its job for ever, since that spends no attempt.
+# A receiver that only ever answers "later" would keep its job for ever, since that spends no attempt.
 MOST_EXECUTIONS = 30
 SHORTEST_WAIT, LONGEST_WAIT = timedelta(seconds=1), timedelta(days=1)
 KEPT_CHARACTERS = 2000
@@ -39,7 +39,7 @@ BREAKER = Breaker()  # of an execution environment
 
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 _VALUE = re.compile(r"[ -~]{0,2000}")
-# Ours, and those that say how a request is read.
+# Our own headers, and those that say how a request is read.
 _OURS = frozenset(
     {
         "connection",
@@ -58,7 +58,7 @@ _OUR_BEGINNINGS = ("webhook-", "x-signalbox-")
 
 
 class DeliverWebhook(JobPayload):
-    """What to tell whom. The key is named, never given: payloads are read by people."""
+    """Say which event to deliver where. It names the key and never holds it, since people read payloads."""
 
     url: str
     event_type: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$")]
@@ -104,24 +104,24 @@ class DeliverWebhook(JobPayload):
 
 
 def cap_key(payload: DeliverWebhook) -> str:
-    """One receiver, of which only so many deliveries are at work at once."""
+    """Return the receiver, which limits how many of its deliveries run at once."""
     target = read_url(payload.url)
     return f"{target.host}:{target.port}"
 
 
 def deliver_webhook(context: JobContext) -> Completed | Snooze:
-    """Answers what the receiver said."""
+    """Deliver the event, and return the receiver's answer."""
     target = read_url(context.payload.url)
     require_allowed(target, context.resources.settings)
     receiver = (context.job.tenant, target.host, target.port)
     if wait := BREAKER.wait_for(receiver):
-        # Not all at the same moment.
+        # Spread the waiting deliveries over some seconds.
         delay = timedelta(seconds=wait + random.uniform(0, 10))  # noqa: S311
         return Snooze(delay, f"{target.host} has failed several times in a row: one delivery probes it")
     keys = read_signing_keys(context.clients, context.resources.settings.stack, context.payload.secret)
     try:
         done = _deliver(context, target, keys)
-    except (Permanent, RateLimited):  # it is there, and says so
+    except (Permanent, RateLimited):  # the receiver works, and has answered
         BREAKER.note_success(receiver)
         raise
     except (JobFailed, Unavailable):
@@ -157,7 +157,7 @@ def _headers(payload: DeliverWebhook, job_key: str, keys: Sequence[bytes], body:
         **given,
         "User-Agent": USER_AGENT,
         "X-Signalbox-Event-Type": payload.event_type,
-        # The clock's own time: the invocation may have begun minutes ago, and receivers refuse what is old.
+        # The current time: the invocation may have begun minutes ago, and receivers refuse old requests.
         **sign(keys, payload.delivery_id or job_key, body, int(time.time())),
     }
 
@@ -174,7 +174,7 @@ def _result(answer: WebhookResponse, seconds: float) -> dict[str, Any]:
 
 
 def _failure(host: str, answer: WebhookResponse, execution: int) -> JobFailed:
-    """What a status other than 2xx means. Of the answer's words nothing: they may repeat what was sent."""
+    """Return the error for a status other than 2xx, without the answer's text, which may repeat what was sent."""
     said = f"{host} answered {answer.status}"
     wait = _retry_after(answer.headers.get("retry-after"))
     if answer.status == 429 and execution < MOST_EXECUTIONS:

@@ -1,7 +1,7 @@
-"""How a receiver knows that a webhook is ours: the headers of Standard Webhooks, for which verifiers exist.
+"""Sign webhooks, so that a receiver knows they are ours: the headers of Standard Webhooks, for which verifiers exist.
 
-HMAC-SHA256 under a key that only both sides have, over the delivery's id, the time and the body together: neither an
-old request nor another's id can be sent by somebody who saw one.
+The signature is HMAC-SHA256 under a key that only both sides have, over the delivery's id, the time and the body
+together. So nobody who saw a request can send it later, or under another id.
 """
 
 from __future__ import annotations

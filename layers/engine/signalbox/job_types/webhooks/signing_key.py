@@ -1,4 +1,4 @@
-"""The keys that a receiver's webhooks are signed with: a secret of Secrets Manager, kept for some minutes.
+"""Read the keys that sign a receiver's webhooks: a secret of Secrets Manager, kept for some minutes.
 
 The secret is the key itself, or JSON with `signing_key` in it. It is never logged, and no job's payload holds it. While
 it is rotated, receivers may have the old key or the new one: each version that Secrets Manager still names signs.
@@ -16,7 +16,7 @@ from signalbox.aws.errors import classify
 from signalbox.aws.secrets import read_secret
 from signalbox.errors import Refused, SettingsRefused, Unavailable
 
-KEPT_SECONDS = 300.0  # so that a key that was changed is used soon, and most deliveries ask nobody
+KEPT_SECONDS = 300.0  # a changed key is used soon, and most deliveries need no call
 MOST_KEPT = 500
 BASE64 = "whsec_"  # before a key that is written so, as Standard Webhooks has it
 
@@ -31,7 +31,8 @@ _kept: dict[str, tuple[float, tuple[bytes, ...]]] = {}
 def read_signing_keys(clients: Clients, stack: str, secret: str) -> tuple[bytes, ...]:
     """Return the current key and, where the secret has such versions, the previous and the pending one.
 
-    Only of the stack's secrets for webhooks: the workers may read others, too, and a payload must not choose those.
+    Refuse secrets that are not the stack's own for webhooks: the workers may read others, too, and a payload must not
+    choose those.
     """
     if not secret.rpartition(":secret:")[2].startswith(f"{stack}/webhooks/"):
         raise SigningKeyRefused(f"secret '{secret}' is not for webhooks: its name has to begin with {stack}/webhooks/")
@@ -56,13 +57,13 @@ def _read_all(clients: Clients, secret: str) -> tuple[bytes, ...]:
     keys = [_key_in(_read(clients, secret, "AWSCURRENT") or "", secret)]
     for stage in ("AWSPREVIOUS", "AWSPENDING"):
         text = _read(clients, secret, stage)
-        with suppress(SigningKeyRefused):  # what may not be a key yet
+        with suppress(SigningKeyRefused):  # this version may not hold a key yet
             keys += [_key_in(text, secret)] if text is not None else []
     return tuple(dict.fromkeys(keys))
 
 
 def _read(clients: Clients, secret: str, stage: str) -> str | None:
-    """Return its text, or None where it has no version at a stage other than the current one."""
+    """Return the secret's text, or None where a stage other than the current one has no version."""
     try:
         text = read_secret(clients, secret, stage)
     except Unavailable as error:
