@@ -1,1 +1,1 @@
-"""Runs of tasks: one for each slot, claimed and recorded in job_history."""
+"""Run tasks: one run for each slot, claimed and recorded in job_history."""

@@ -1,8 +1,8 @@
-"""Backfills: one task over a range of past slots, at a rate, that can be watched, paused and stopped.
+"""Backfill one task over a range of past slots, at a rate; a backfill can be watched, paused and stopped.
 
-The plan is rows: a slot is `pending`, then `dispatched` to an invocation of its own, then has what its run came to,
-which the run itself writes in the transaction that ends it. So whoever crashes, and whenever, the task
-`advance_backfills` finds the truth at its next minute; and a slot can't run twice, because the ledger refuses.
+The plan is rows: a slot is `pending`, then `dispatched` to an invocation of its own, then has its run's result. The run
+itself writes that in the transaction that ends it. So after any crash the task `advance_backfills` finds the true state
+at its next minute; and a slot can't run twice, because the ledger refuses.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MOST_SLOTS = 100_000
 
 
 class BackfillStatus(StrEnum):
-    """Where a backfill stands."""
+    """Name the state of a backfill."""
 
     RUNNING = "running"  # next: paused, cancelled, or completed once no slot is open
     PAUSED = "paused"  # no slot is started; those at work finish
@@ -40,7 +40,7 @@ class BackfillStatus(StrEnum):
 
 
 class SlotStatus(StrEnum):
-    """Where one slot of a backfill stands."""
+    """Name the state of one slot of a backfill."""
 
     PENDING = "pending"
     DISPATCHED = "dispatched"
@@ -68,7 +68,7 @@ TRANSITIONS: dict[BackfillStatus, frozenset[BackfillStatus]] = {
 
 @dataclass(frozen=True, slots=True)
 class BackfillRequest:
-    """What somebody asks to be run again."""
+    """Say what to run again, how fast, and why."""
 
     task: Task
     first: datetime
@@ -82,7 +82,7 @@ class BackfillRequest:
 
 @dataclass(frozen=True, slots=True)
 class Backfill:
-    """One row, with its slots counted by status."""
+    """Hold one row, with its slots counted by status."""
 
     id: str
     task: str
@@ -102,7 +102,10 @@ class Backfill:
 
 
 def slots_of(order: BackfillRequest, clock: datetime) -> list[datetime]:
-    """The slots of the range, both ends included; refuses a range without any, in the future, or beyond all measure."""
+    """Return the slots of the range, both ends included.
+
+    Refuse a range without slots, one in the future, and one with too many slots.
+    """
     if order.task.schedule is None:
         raise BackfillRefused(f"task '{order.task.name}' has no schedule, so a range of time holds no slots of it")
     if order.first > order.last:
@@ -122,7 +125,7 @@ def slots_of(order: BackfillRequest, clock: datetime) -> list[datetime]:
 
 
 def preview(connection: Connection, order: BackfillRequest, clock: datetime) -> dict[str, Any]:
-    """What a backfill would do, without doing any of it."""
+    """Return what a backfill would do, without doing any of it."""
     slots = slots_of(order, clock)
     row = connection.execute(SQL["count_succeeded"], {"task": order.task.name, "slots": slots}).fetchone()
     succeeded = int(row[0]) if row else 0
@@ -139,7 +142,7 @@ def preview(connection: Connection, order: BackfillRequest, clock: datetime) -> 
 
 
 def create(connection: Connection, order: BackfillRequest, clock: datetime) -> Backfill:
-    """Writes the backfill with all its slots, or nothing; slots that have succeeded are marked, not run."""
+    """Store the backfill with all its slots, or nothing; slots that have succeeded are marked, not run."""
     slots = slots_of(order, clock)
     with connection.transaction():
         row = connection.execute(
@@ -160,7 +163,7 @@ def create(connection: Connection, order: BackfillRequest, clock: datetime) -> B
 
 
 def find(connection: Connection, backfill_id: str) -> Backfill:
-    """One backfill, or an error that names the id."""
+    """Return one backfill, or raise an error that names the id."""
     backfill = None
     if _ID.fullmatch(backfill_id):
         with connection.cursor(row_factory=class_row(Backfill)) as cursor:
@@ -178,13 +181,13 @@ def list_newest(connection: Connection, status: str | None, limit: int) -> list[
 
 
 def pause(connection: Connection, backfill_id: str, by: str | None, reason: str | None) -> Backfill:
-    """Starts no further slot. One that is paused already says who, when and why anew."""
+    """Start no further slot. Pausing a paused backfill again updates who paused it, when and why."""
     order = {"by": by, "reason": reason}
     return _move(connection, backfill_id, BackfillStatus.PAUSED, order, SQL["pause"], again=True)
 
 
 def resume(connection: Connection, backfill_id: str, by: str | None, reason: str | None) -> Backfill:
-    """Goes on with a paused one; tries the failed slots of a completed one again."""
+    """Continue a paused backfill, or try the failed slots of a completed one again."""
     found = find(connection, backfill_id)
     if found.status == BackfillStatus.COMPLETED and not found.slots["failed"]:
         raise BackfillRefused(
@@ -198,7 +201,7 @@ def cancel(connection: Connection, backfill_id: str, by: str | None, reason: str
 
 
 def record_slot(connection: Connection, backfill_id: str, slot: Slot, claim: RunClaim, ending: RunEnd) -> None:
-    """Writes what the slot's run came to, in the transaction that ends the run; with work left it stays open."""
+    """Record the slot's result in the transaction that ends its run. With work left the slot stays open."""
     if ending.more and ending.reason is None:
         return
     values = {
@@ -211,8 +214,11 @@ def record_slot(connection: Connection, backfill_id: str, slot: Slot, claim: Run
 
 
 def record_unclaimed_slot(connection: Connection, backfill_id: str, slot: Slot, claim: RunClaim) -> None:
-    """The slot was not ours to run. If it has succeeded in another run, that is this backfill's answer too; if another
-    slot of the task was in the way, it goes out again; and while another worker has it, that one records its end."""
+    """Handle a slot that this run may not take.
+
+    If the slot has succeeded in another run, that result counts for the backfill too. If another slot of the task was
+    in the way, it is dispatched again. While another worker has it, that worker records its end.
+    """
     values = {"id": backfill_id, "slot": slot.instant, "task": slot.task.name}
     if claim.status is RunStatus.MISSED:
         put_back(connection, backfill_id, [slot.instant])
@@ -221,7 +227,7 @@ def record_unclaimed_slot(connection: Connection, backfill_id: str, slot: Slot, 
 
 
 def put_back(connection: Connection, backfill_id: str, slots: Sequence[datetime]) -> None:
-    """Have these slots wait again."""
+    """Make these slots pending again."""
     connection.execute(SQL["put_back"], {"id": backfill_id, "slots": slots})
 
 

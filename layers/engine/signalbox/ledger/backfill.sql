@@ -1,8 +1,8 @@
--- count_succeeded: how many of these slots have nothing left to do
+-- count_succeeded: count these slots that have nothing left to do
 SELECT count(DISTINCT slot) FROM signalbox.job_history
 WHERE job_type = %(task)s AND slot = ANY (%(slots)s) AND status = 'succeeded' AND NOT more;
 
--- create: the backfill and all its slots; what has succeeded before is skipped unless forced
+-- create: store the backfill and all its slots; slots that have succeeded before are skipped unless forced
 WITH made AS (
     INSERT INTO signalbox.backfills
         (task, range_from, range_to, rate_per_minute, force, params, requested_by, reason)
@@ -22,25 +22,25 @@ WITH made AS (
 )
 SELECT id FROM made;
 
--- find: one backfill with its slots counted
+-- find: return one backfill with its slots counted
 SELECT id::text, task, range_from, range_to, rate_per_minute, force, params, status, reason, requested_by, changed_by,
     created_at, updated_at, finished_at, slots
 FROM signalbox.backfill_progress WHERE id = %(id)s::uuid;
 
--- list_newest: backfills, newest first
+-- list_newest: return backfills, newest first
 SELECT id::text, task, range_from, range_to, rate_per_minute, force, params, status, reason, requested_by, changed_by,
     created_at, updated_at, finished_at, slots
 FROM signalbox.backfill_progress
 WHERE status = coalesce(%(status)s, status)
 ORDER BY created_at DESC LIMIT %(limit)s;
 
--- pause: no further slot is started
+-- pause: start no further slot
 UPDATE signalbox.backfills
 SET status = 'paused', reason = coalesce(%(reason)s, reason), changed_by = %(by)s, updated_at = now()
 WHERE id = %(id)s::uuid AND status = ANY (%(sources)s)
 RETURNING id;
 
--- resume: goes on, with the failed slots tried anew
+-- resume: continue, and try the failed slots again
 WITH resumed AS (
     UPDATE signalbox.backfills
     SET status = 'running', reason = coalesce(%(reason)s, reason), changed_by = %(by)s, updated_at = now(),
@@ -53,7 +53,7 @@ WITH resumed AS (
 )
 SELECT id FROM resumed;
 
--- cancel: what has not started never will
+-- cancel: cancel the slots that have not started
 WITH cancelled AS (
     UPDATE signalbox.backfills
     SET status = 'cancelled', reason = coalesce(%(reason)s, reason), changed_by = %(by)s, updated_at = now(),
@@ -66,17 +66,17 @@ WITH cancelled AS (
 )
 SELECT id FROM cancelled;
 
--- put_back: slots that were taken and could not be handed over
+-- put_back: make slots pending that were taken and could not be handed over
 UPDATE signalbox.backfill_slots
 SET status = 'pending', dispatched_at = NULL, attempts = attempts - 1
 WHERE backfill_id = %(id)s::uuid AND slot = ANY (%(slots)s) AND status = 'dispatched';
 
--- record_slot: what a slot's run came to; a retry may still turn a failure into a success, never the other way
+-- record_slot: record a slot's result; a retry may still turn a failure into a success, never the other way
 UPDATE signalbox.backfill_slots
 SET status = %(status)s, run_id = %(run_id)s, finished_at = now()
 WHERE backfill_id = %(id)s::uuid AND slot = %(slot)s AND status IN ('pending', 'dispatched', 'failed');
 
--- record_if_done: another run has done the slot: before this backfill was ordered, or since
+-- record_if_done: record that another run has done the slot, before this backfill was requested or since
 UPDATE signalbox.backfill_slots AS s
 SET status = CASE WHEN done.started_at >= b.created_at THEN 'succeeded' ELSE 'skipped' END, run_id = done.id,
     finished_at = now()

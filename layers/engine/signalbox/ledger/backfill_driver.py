@@ -1,4 +1,4 @@
-"""What the task advance_backfills does each minute: it starts the slots that are due."""
+"""Start the slots of backfills that are due, each minute, for the task advance_backfills."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from signalbox.postgres.queries import load_queries
 from signalbox.runtime.log import Logger
 
 SQL = load_queries(__file__)
-# After this long without an end and without a lease, an invocation is taken for lost and its slot given out again.
+# After this long without an end and without a lease, an invocation counts as lost and its slot is dispatched again.
 LOST_AFTER = timedelta(minutes=15)
 MOST_ATTEMPTS = 5
 
@@ -24,7 +24,7 @@ MOST_ATTEMPTS = 5
 def advance(
     connection: Connection, invoker: FunctionInvoker, registry: TaskRegistry, budget: Budget, log: Logger
 ) -> int:
-    """Starts what is due of every running backfill; answers how many slots that was."""
+    """Start the due slots of every running backfill, and return how many those were."""
     started = 0
     for (backfill_id,) in connection.execute(SQL["list_open"]).fetchall():
         backfill = find(connection, str(backfill_id))
@@ -50,7 +50,7 @@ def _advance_one(
     at_once = 1 if task.overlap is Overlap.FORBID else None
     taken = connection.execute(SQL["take"], {"id": backfill.id, "at_once": at_once}).fetchall()
     waiting = sorted((row[0].astimezone(UTC) for row in taken), reverse=True)
-    # A success since the order was given counts, even for a forced one: its events may come twice.
+    # A success since the request counts, even for a forced backfill: its events may come twice.
     request = {
         "params": backfill.params,
         "force": backfill.force,

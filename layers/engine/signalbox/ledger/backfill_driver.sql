@@ -1,20 +1,20 @@
--- list_open: those that may start slots, or have some whose invocation may be lost; oldest first
+-- list_open: return backfills that may start slots, or have slots whose invocation may be lost; oldest first
 SELECT id FROM signalbox.backfills AS b
 WHERE status = 'running' OR (status IN ('paused', 'cancelled') AND EXISTS (
     SELECT FROM signalbox.backfill_slots AS s WHERE s.backfill_id = b.id AND s.status = 'dispatched'
 ))
 ORDER BY created_at;
 
--- take: as many pending slots, oldest first, as the rate of the last minute leaves room for
--- The backfill's row is locked, so that two drivers at once can't both see the same room; one that finds it locked
--- leaves it to the other.
+-- take: take as many pending slots, oldest first, as the rate of the last minute leaves room for
+-- The backfill's row is locked, so that two drivers at once can't both see the same room; a driver that finds it locked
+-- leaves the slots to the other.
 WITH ours AS (
     SELECT id, rate_per_minute FROM signalbox.backfills
     WHERE id = %(id)s::uuid AND status = 'running'
     FOR UPDATE SKIP LOCKED
 ), room AS (
     SELECT ours.id, least(
-        -- Five seconds short of a minute: the driver comes once a minute, and not to the millisecond.
+        -- Five seconds short of a minute: the driver runs once a minute, and not to the millisecond.
         ours.rate_per_minute - count(*) FILTER (WHERE s.dispatched_at > clock_timestamp() - interval '55 seconds'),
         %(at_once)s::int - count(*) FILTER (WHERE s.status = 'dispatched')
     ) AS places
@@ -33,7 +33,7 @@ SET status = 'dispatched', dispatched_at = clock_timestamp(), attempts = s.attem
 FROM next WHERE s.backfill_id = next.backfill_id AND s.slot = next.slot AND s.status = 'pending'
 RETURNING s.slot;
 
--- recover_lost: slots whose invocation never came back: as the ledger says, or out again, or failed in the end
+-- recover_lost: settle slots whose invocation was lost: as the ledger says, or pending again, or failed in the end
 UPDATE signalbox.backfill_slots AS s
 SET status = verdict.status, run_id = coalesce(verdict.run_id, s.run_id),
     finished_at = CASE WHEN verdict.status <> 'pending' THEN now() END
@@ -62,7 +62,7 @@ FROM (
 ) AS verdict
 WHERE s.backfill_id = %(id)s::uuid AND s.slot = verdict.slot AND s.status = 'dispatched';
 
--- complete: closes a backfill whose last slot has ended
+-- complete: close a backfill whose last slot has ended
 UPDATE signalbox.backfills AS b SET status = 'completed', finished_at = now(), updated_at = now()
 WHERE b.id = %(id)s::uuid AND b.status = 'running'
     AND NOT EXISTS (

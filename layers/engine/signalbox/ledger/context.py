@@ -1,4 +1,4 @@
-"""What a task receives, and what it answers."""
+"""Define what a task receives, and what it returns."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ PackSettings = TypeVar("PackSettings", bound=EnvironmentSettings)
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One run's view of the world. Time enters as `now`; a task never asks the clock.
+    """Hold one run's view of the world. Time enters as `now`; a task never asks the clock.
 
-    The connection is the same all through: one that breaks fails the run, and never does the rest of a transaction
-    commit on another.
+    The connection stays the same throughout. If it breaks, the run fails; the rest of a transaction never commits on
+    another one.
     """
 
     task: str
@@ -40,7 +40,7 @@ class Context:
     now: datetime
     params: Any  # the task's own Params model, or None
     budget: Budget
-    db: Connection  # each statement commits by itself but for those in `with db.transaction()`
+    db: Connection  # each statement commits by itself, except in `with db.transaction()`
     metrics: TaskMetrics
     worker_id: str
     resources: Resources
@@ -50,7 +50,7 @@ class Context:
         return self.resources.settings
 
     def settings_of(self, model: type[PackSettings]) -> PackSettings:
-        """Return the settings of a pack's own; where they are wrong, the run fails with a list of all faults."""
+        """Return the settings of a pack. Where they are wrong, the run fails with a list of all faults."""
         return self.resources.settings_of(model)
 
     @property
@@ -60,7 +60,7 @@ class Context:
 
     @property
     def invoker(self) -> FunctionInvoker:
-        """Return what hands runs to the stack's functions."""
+        """Return the invoker, which hands runs to the stack's functions."""
         return self.resources.invoker
 
     @property
@@ -69,7 +69,7 @@ class Context:
 
     @property
     def all_tasks(self) -> TaskRegistry:
-        """Return the tasks of all packs, the disabled ones with them."""
+        """Return the tasks of all packs, including the disabled ones."""
         return self.resources.tasks
 
     @property
@@ -84,12 +84,14 @@ class Context:
 
     @property
     def publisher(self) -> Publisher:
-        """Return what publishes jobs that were changed or submitted, once that is committed."""
+        """Return the publisher of jobs that were changed or submitted, for use after the commit."""
         return self.resources.publisher
 
     def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
-        """Stores jobs, all or none, and sends them. In a transaction of the task's they come and go with it, and
-        dispatch_jobs sends them, within a minute."""
+        """Store jobs, all or none, and send them.
+
+        In a transaction of the task's they commit with it, and dispatch_jobs sends them, within a minute.
+        """
         from signalbox.submit.insert import submit
 
         submitted = submit(self.db, self.job_types, jobs, self.now)
@@ -100,22 +102,22 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The run did its work, as far as its budget went."""
+    """Report that the run did its work, as far as its budget went."""
 
     items: int = 0
-    more: bool = False  # work is left: the slot goes on in a continuation
+    more: bool = False  # work is left: a continuation of the slot does it
     reason: str | None = None
-    detail: dict[str, Any] | None = None  # what the answer tells beyond the items; the ledger does not keep it
+    detail: dict[str, Any] | None = None  # further facts for the answer; the ledger does not keep them
 
     def __post_init__(self) -> None:
-        # A task's own code may not be type-checked, and what comes of it goes into the ledger.
+        # A task's own code may not be type-checked, and its result goes into the ledger.
         if type(self.items) is not int or self.items < 0:
             raise ValueError(f"a task answered {self.items!r} as its items: a whole number from 0 on was expected")
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """There was nothing that the run could do, and that is no fault."""
+    """Report that there was nothing for the run to do, which is no fault."""
 
     reason: str
 

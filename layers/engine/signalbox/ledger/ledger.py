@@ -1,7 +1,7 @@
-"""The ledger: one row a run in job_history, and the leases in job_locks that keep two runs of a slot apart.
+"""Keep the ledger: one row a run in job_history, and the leases in job_locks that keep two runs of a slot apart.
 
 `claim` and `record` are one round trip each. A claim either holds the slot's lease and has a row `running`, or has left
-a row that says why there was no run; a record ends the row and gives the lease back, together or not at all.
+a row that says why there was no run. A record ends the row and gives the lease back, both or neither.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from signalbox.postgres.connection import Connection
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
-DISABLED = "the task is disabled in this stack"  # the reason of slots that came while it was
+DISABLED = "the task is disabled in this stack"  # the reason of slots that came while the task was disabled
 
 
 class RunStatus(StrEnum):
-    """What became of a run, or of a slot that had none."""
+    """Name the state of a run, or of a slot that had none."""
 
     RUNNING = "running"  # next: succeeded or failed, by its worker or by the sweep
     SUCCEEDED = "succeeded"  # final; with `more` set, a continuation follows
     FAILED = "failed"  # final; the invocation's retry, or the sweep, runs the slot again
     SKIPPED = "skipped"  # final; there was nothing to do, for the reason given
-    MISSED = "missed"  # final; the slot came and went; the task's catch-up policy decides
+    MISSED = "missed"  # final; no run came for the slot; the task's catch-up policy decides
 
 
 class Trigger(StrEnum):
-    """Why a run came about."""
+    """Name why a run was started."""
 
     SCHEDULE = "schedule"
     MANUAL = "manual"
@@ -54,7 +54,7 @@ TRANSITIONS: dict[RunStatus, frozenset[RunStatus]] = {
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """What is claimed: an instant of a task."""
+    """Name an instant of a task, which a run claims."""
 
     task: Task
     instant: datetime
@@ -66,7 +66,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class RunClaim:
-    """The answer to an attempt to take a slot."""
+    """Describe the result of an attempt to take a slot."""
 
     run_id: int
     status: RunStatus  # running: go ahead; anything else is already recorded
@@ -75,7 +75,7 @@ class RunClaim:
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """What a run has come to."""
+    """Describe the result of a run."""
 
     status: RunStatus
     items: int = 0
@@ -87,7 +87,7 @@ class RunEnd:
 
 @dataclass(frozen=True, slots=True)
 class ClaimRequest:
-    """Who claims, for what reason, and for how long."""
+    """Say who claims, for what reason, and for how long."""
 
     worker_id: str
     trigger: Trigger
@@ -95,12 +95,12 @@ class ClaimRequest:
     reference_time: datetime  # the run's now
     step: int = 0
     force: bool = False
-    force_since: datetime | None = None  # a success that began after this counts all the same
+    force_since: datetime | None = None  # a success that began after this still counts
     request: dict[str, Any] | None = None  # kept, so that the sweep can ask for the run again
 
 
 def claim(connection: Connection, slot: Slot, attempt: ClaimRequest) -> RunClaim:
-    """Takes the slot, unless it has succeeded before, is held by another worker or may not overlap."""
+    """Take the slot, unless it has succeeded before, is held by another worker or may not overlap."""
     try:
         row = connection.execute(SQL["claim"], _claim_values(slot, attempt)).fetchone()
     except (psycopg.ProgrammingError, psycopg.IntegrityError, psycopg.DataError) as error:
@@ -113,7 +113,7 @@ def claim(connection: Connection, slot: Slot, attempt: ClaimRequest) -> RunClaim
 
 
 def record(connection: Connection, slot: Slot, claim: RunClaim, worker_id: str, ending: RunEnd) -> int:
-    """Ends the run and gives its lease back; answers its duration in milliseconds."""
+    """End the run and give its lease back; return its duration in milliseconds."""
     row = connection.execute(
         SQL["record"],
         {
@@ -138,7 +138,7 @@ def record(connection: Connection, slot: Slot, claim: RunClaim, worker_id: str, 
 
 
 def record_disabled(connection: Connection, slot: Slot, attempt: ClaimRequest) -> RunClaim:
-    """A skipped row for a slot whose task is disabled. That slot is decided, and is not missed later."""
+    """Record a skipped row for a slot whose task is disabled. That slot is decided, and is not missed later."""
     [[run_id]] = connection.execute(
         SQL["record_disabled"],
         {
@@ -156,7 +156,7 @@ def record_disabled(connection: Connection, slot: Slot, attempt: ClaimRequest) -
 def record_refusal(
     connection: Connection, slot: Slot, attempt: ClaimRequest, request_id: str, error: dict[str, Any]
 ) -> int | None:
-    """A failed row for a request that can't be run, once however often Lambda delivers it."""
+    """Record a failed row for a request that can't be run, once however often Lambda delivers it."""
     row = connection.execute(
         SQL["record_refusal"],
         {

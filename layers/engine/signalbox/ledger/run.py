@@ -1,10 +1,10 @@
-"""A run: one task for one slot, from its payload to the ledger.
+"""Run one task for one slot, from its payload to the ledger.
 
     resolve → claim → perform → record → continue
 
 A slot that has succeeded, or that another worker holds, is skipped, and that is a success. A task that fails gives its
-lease back and raises, so that the invocation's retry can run the slot. A worker that vanishes leaves its lease to run
-out; the next claim, or the sweep, then ends its row.
+lease back and raises, so that the invocation's retry can run the slot. The lease of a worker that vanishes runs out;
+the next claim, or the sweep, then ends its row.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from signalbox.runtime.metrics import TaskMetrics
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One payload on its way: what was asked for, and which slot that is."""
+    """Describe one payload being run: the request, and its slot."""
 
     resources: Resources
     invocation: Invocation
@@ -44,7 +44,7 @@ class Run:
     now: datetime
     slot: Slot
     metrics: TaskMetrics
-    continues: bool  # by itself, where work is left
+    continues: bool  # asks for a continuation by itself, where work is left
 
     @property
     def attempt(self) -> ClaimRequest:
@@ -61,16 +61,17 @@ class Run:
         )
 
     def ids(self, claim: RunClaim) -> dict[str, Any]:
-        """By which the events of this run are found."""
+        """Return the fields by which the events of this run are found."""
         return {"slot": self.slot.instant.isoformat(), "run_id": claim.run_id, "worker_id": self.invocation.worker_id}
 
 
 def run_task(
     resources: Resources, payload: TaskPayload, invocation: Invocation, *, continues: bool = True
 ) -> dict[str, Any]:
-    """Runs what the payload asks for and answers what happened; raises where the task failed or can't be run.
+    """Run what the payload asks for and return the result; raise where the task failed or can't be run.
 
-    Who has it not continue asks for the next step by themselves where the answer says `more`."""
+    A caller that sets `continues` to False asks for the next step itself where the answer says `more`.
+    """
     run = _resolve(resources, payload, invocation, continues)
     try:
         if _is_disabled(run):
@@ -95,7 +96,10 @@ def _resolve(resources: Resources, payload: TaskPayload, invocation: Invocation,
 
 
 def _is_disabled(run: Run) -> bool:
-    """Its rule fires as before: were that an error, a disabled task would ring alarms until it is on."""
+    """Return whether a rule asks for a disabled task.
+
+    Its rule fires as before: if that were an error, a disabled task would raise alarms until it is enabled.
+    """
     return run.payload.trigger is Trigger.SCHEDULE and run.task.name in run.resources.settings.disabled_tasks
 
 
@@ -109,7 +113,7 @@ def check_enabled(resources: Resources, task: str) -> None:
 
 
 def _accept(run: Run) -> BaseModel | None:
-    """The checked params. What is refused from here on concerns a slot, so the ledger gets a row for it."""
+    """Return the checked params. A refusal from here on concerns a slot, so the ledger gets a row for it."""
     try:
         if run.payload.trigger not in (Trigger.MANUAL, Trigger.CONTINUATION):
             check_enabled(run.resources, run.task.name)
@@ -123,7 +127,7 @@ def _accept(run: Run) -> BaseModel | None:
 
 
 def check_params(task: Task, given: dict[str, Any]) -> BaseModel | None:
-    """The params as the task's own model has them, or an error that names the task and every fault."""
+    """Return the params as the task's own model, or raise an error that names the task and every fault."""
     model: type[BaseModel] | None = getattr(import_module(task.module), "Params", None)
     if model is None:
         if given:
@@ -143,7 +147,7 @@ def _claim(run: Run) -> RunClaim:
 
 
 def _leave(run: Run, claim: RunClaim) -> dict[str, Any]:
-    """The slot is not ours to run, and the claim has recorded why."""
+    """Return the answer for a slot that is not ours to run; the claim has recorded why."""
     if backfill_id := run.payload.backfill_id:
         from signalbox.ledger import backfill
 
@@ -159,7 +163,7 @@ def _perform(run: Run, claim: RunClaim, params: BaseModel | None) -> Outcome:
         return perform(_context(run, params))
     except Exception as error:
         if not run.resources.settings.database_error_details:
-            conceal(error)  # it may come from a connection of the task's own
+            conceal(error)  # it may come from the task's own connection
         _record_failure(run, claim, error)
         raise
 
@@ -204,7 +208,7 @@ def _ending(run: Run, outcome: Outcome) -> RunEnd:
 
 
 def _record(run: Run, claim: RunClaim, ending: RunEnd) -> None:
-    """Ends the run, through a restart of the database if need be."""
+    """End the run, through a restart of the database if need be."""
     # A lost end costs the slot the rest of its lease: then the sweep ends the run.
     duration = through_restart(run.resources.database, lambda db: _record_once(db, run, claim, ending))
     _measure(run, claim, ending, duration)
@@ -224,7 +228,7 @@ def _record_once(connection: Connection, run: Run, claim: RunClaim, ending: RunE
 
 
 def _record_failure(run: Run, claim: RunClaim, error: Exception) -> None:
-    """The task's own error is the one to raise; a row that can't be ended now is swept later."""
+    """Record the failure, if possible. The task's own error is the one to raise; the sweep ends the row otherwise."""
     try:
         _record(run, claim, RunEnd(RunStatus.FAILED, error=describe(error)))
     except Exception:
@@ -235,7 +239,7 @@ def _continue(run: Run) -> None:
     step = run.payload.step + 1
     origin: dict[str, Any] = {"step": step}
     if run.payload.force and run.payload.force_since is None:
-        origin["since"] = run.invocation.clock.isoformat()  # so that a doubled continuation does not run twice
+        origin["since"] = run.invocation.clock.isoformat()  # keeps a duplicate continuation from running twice
     run.resources.invoker.rerun(run.task, run.now, Trigger.CONTINUATION, run.payload.request, **origin)
 
 

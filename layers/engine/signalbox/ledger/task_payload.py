@@ -1,4 +1,4 @@
-"""What asks for the run of a task: by a rule, by hand, or by the engine itself."""
+"""Define the payload that asks for a task's run: by a rule, by hand, or by the engine itself."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from signalbox.errors import PayloadRefused
 from signalbox.ledger.ledger import Trigger
 from signalbox.packs.payload import Instant, Payload
 
-# Further ahead than any clock should be off; a slot run early would be taken for done when its time comes.
+# No clock should be this far off. A slot run early would count as done when its time comes.
 CLOCK_SKEW = timedelta(minutes=5)
 
 
 class Origin(Payload):
-    """Where a run comes from, when the engine itself asked for it."""
+    """Say where a run comes from, when the engine itself asked for it."""
 
     trigger: Literal["backfill", "catch_up", "continuation"]
     step: int = Field(0, ge=0)
     backfill_id: str | None = Field(None, pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
-    since: Instant | None = None  # when a forced run was first ordered
+    since: Instant | None = None  # when a forced run was first requested
 
 
 class TaskPayload(Payload):
-    """Asks for one task to be run for one slot."""
+    """Ask for one task to be run for one slot."""
 
     task: str = Field(min_length=1)
     reference_time: Instant | None = None
@@ -55,11 +55,11 @@ class TaskPayload(Payload):
 
     @property
     def request(self) -> dict[str, Any] | None:
-        """What is asked for beside the task and its time: enough, with those, to ask for it again."""
+        """Return the rest of the request: enough, with the task and its time, to ask for the run again."""
         return self.model_dump(mode="json", exclude_defaults=True, include={"params", "force", "origin"}) or None
 
     def now(self, clock: datetime) -> datetime:
-        """The run's now, by which the same payload has the same effect whenever it comes."""
+        """Return the run's now, by which the same payload has the same effect whenever it comes."""
         now = self.reference_time or self.scheduled_time or clock
         if now > clock + CLOCK_SKEW:
             field = "reference_time" if self.reference_time else "scheduled_time"
