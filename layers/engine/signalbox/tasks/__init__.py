@@ -1,4 +1,4 @@
-"""The engine's own tasks, by which it keeps its ledger true. One line each, and a rule in the template."""
+"""List the engine's own tasks, which keep its ledger true. Each has one line here, and a rule in the template."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TASKS = (
         "signalbox.tasks.poll_data",
         schedule="cron(0/15 * * * ? *)",
         function="poller",
-        # The next poll sees all that the missed ones would have seen.
+        # The next poll sees everything that the missed ones would have seen.
         catch_up=CatchUp.SKIP,
         stand_in=True,
     ),

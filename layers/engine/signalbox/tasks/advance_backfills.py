@@ -1,4 +1,4 @@
-"""Starts the next slots of each running backfill, once a minute, and takes back those whose invocation got lost."""
+"""Start the next slots of each running backfill, once a minute, and take back those whose invocation got lost."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from signalbox.ledger.context import Context, Done
 
 
 def advance_backfills(context: Context) -> Done:
-    """Items are the slots that were started."""
+    """Start the slots that are due. Items are the slots that were started."""
     return Done(advance(context.db, context.invoker, context.enabled_tasks, context.budget, context.log))

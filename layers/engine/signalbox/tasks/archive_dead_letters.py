@@ -1,6 +1,6 @@
-"""Moves dead letters that were closed long ago to the audit log, once a night, in batches.
+"""Move dead letters that were closed long ago to the audit log, once a night, in batches.
 
-Settled are the resolved, the ignored and the redriven ones; open ones stay for as long as it takes somebody to look.
+Closed are the resolved, the ignored and the redriven ones. Open ones stay until somebody has triaged them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ BATCH = 500
 
 
 def archive_dead_letters(context: Context) -> Done:
-    """Items are the dead letters moved."""
+    """Move the dead letters. Items are the dead letters moved."""
     retention = timedelta(days=context.settings.dead_letter_retention_days)
     values = {"before": context.now - retention, "days": retention.days, "batch": BATCH}
     return drain(context.budget, lambda: context.db.execute(SQL["archive"], values).rowcount, size=BATCH)

@@ -1,5 +1,5 @@
--- archive: one batch of the oldest closed ones, from their table to the audit log in one statement
--- SKIP LOCKED, so that a redrive of one of them is not waited for.
+-- archive: move one batch of closed dead letters from their table to the audit log in one statement
+-- SKIP LOCKED avoids waiting for a redrive of one of them.
 WITH gone AS (
     DELETE FROM signalbox.dead_letter_jobs
     WHERE id IN (

@@ -1,8 +1,8 @@
-"""Sends the jobs that are due, each minute, and again those whose message seems to be lost.
+"""Send the jobs that are due, each minute, and again those whose message seems to be lost.
 
-What falls due before the next run goes into its lane at once, with a delay. A job that stays queued beyond its time is
-looked after: in an empty lane its message is lost; in one that holds messages it gets more and more time, then a second
-one, which does no harm. A lane that is down keeps its jobs for a later run, and never those of the others.
+Jobs that fall due before the next run are sent at once, with a delay. A job that stays queued too long is checked. In
+an empty lane its message is lost. In a lane that holds messages it gets more and more time, then a second message,
+which does no harm. A lane that is down keeps its jobs for a later run, and does not hold up those of the others.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from signalbox.submit.new_job import NewJob
 
 SQL = load_queries(__file__)
 BATCH = 1000
-# Looks at a job whose lane holds messages, before it gets another one.
+# How often to look at a job whose lane holds messages, before it gets another message.
 PATIENCE = 3
-# Second messages for lanes that hold some, a run: a long queue must not be doubled.
+# The most second messages in a run, for lanes that hold some: a long queue must not be doubled.
 MOST_REPEATS = 10_000
-# A job that has waited for so long is looked after, where its lane has no message for a worker to take.
+# A lane with a job that has waited this long is woken, if it has no message for a worker to take.
 LATE_AFTER, WAKE_UPS = timedelta(seconds=30), 10
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def dispatch_jobs(context: Context) -> Done:
-    """Items are the jobs that were sent."""
+    """Send the jobs. Items are the jobs that were sent."""
     dispatch = Dispatch(context, Lanes(context.clients, context.invoker.stack))
     dispatch.ask_depths()
     dispatch.send_held()
@@ -48,14 +48,14 @@ def dispatch_jobs(context: Context) -> Done:
 
 @dataclass(slots=True)
 class Dispatch:
-    """One run: what it has sent, and what it has learnt of the lanes."""
+    """Run once, and keep what was sent and what is known of the lanes."""
 
     context: Context
     lanes: Lanes
     sent: int = 0
     repeats: int = 0
     empty: list[str] = field(default_factory=list)
-    queued: list[str] = field(default_factory=list)  # that waited for their time until now
+    queued: list[str] = field(default_factory=list)  # jobs whose time has just come
     troubles: dict[str, Unavailable] = field(default_factory=dict)  # by lane
 
     @property
@@ -64,7 +64,7 @@ class Dispatch:
         return [one.name for one in self.context.job_types if one.cap is not None and one.cap.per == "key"]
 
     def ask_depths(self) -> None:
-        """Only of the lanes in which a message may be lost."""
+        """Find the empty ones among the lanes in which a message may be lost."""
         rows = self.context.db.execute(SQL["list_overdue_lanes"], {"now": self.context.now}).fetchall()
         for (lane,) in rows:
             try:
@@ -74,8 +74,11 @@ class Dispatch:
                 self._give_up(lane, error)
 
     def send_held(self) -> None:
-        """Those that caps and rates hold are begun by whoever ends the ones before them. Where nobody did, as when a
-        worker died, the next ones are sent; and all whose cap is gone."""
+        """Send jobs that caps and rates hold and that may begin, and all whose cap is gone.
+
+        Usually the worker that ends a job begins the next one. Where none did, as when a worker died, this sends the
+        next ones.
+        """
         db = self.context.db
         for cap in caps.list_holding(db):
             while not self.context.budget.spent and caps.release_held(db, cap, BATCH):
@@ -83,8 +86,11 @@ class Dispatch:
             self._send(caps.next_held(db, [cap]))
 
     def wake_quiet_lanes(self) -> None:
-        """Jobs wait, and no message of their lane is to be had: those who have them may be dead, or have no room. A few
-        more messages bring workers, who take up what waits beside."""
+        """Send some messages to lanes where jobs wait and no message is available.
+
+        The workers that have the messages may be dead, or have no room. A few more messages bring workers, which also
+        take up other waiting jobs.
+        """
         rows = self.context.db.execute(
             SQL["find_late"], {"late": LATE_AFTER, "lost_after": LOST_AFTER, "most": WAKE_UPS}
         ).fetchall()
@@ -99,7 +105,7 @@ class Dispatch:
                 self._give_up(lane, error)
 
     def send_all(self, query: str) -> bool:
-        """Batch by batch, each sent once it is committed; answers whether the budget ended before the work did."""
+        """Send batch by batch, each once it is committed. Return whether the budget ended before the work did."""
         after: datetime = _BEGINNING
         while not self.context.budget.spent:
             found = self._take(query, after)
@@ -147,7 +153,7 @@ class Dispatch:
                 job = NewJob(job_type=job_type, tenant=tenant)
                 key = count_by_cap(known, job, upgrade_payload(known, payload, version), declared)
             except Refused:
-                continue  # it fails when it is claimed, and says why
+                continue  # it fails when it is claimed, with the reason
             keys.append({"id": job_id, "cap_key": key})
         declare_caps(db, declared)
         db.execute(SQL["set_cap_keys"], {"keys": json.dumps(keys)})
@@ -163,6 +169,6 @@ class Dispatch:
                 self._give_up(lane, error)
 
     def _give_up(self, lane: str, error: Unavailable) -> None:
-        """For this run. What of it was taken already is looked after like any other job whose message is lost."""
+        """Give the lane up for this run. Its jobs that were taken already are treated as if their message was lost."""
         self.troubles[lane] = error
         self.context.log.warning("lane.unavailable", extra={"lane": lane, "error": str(error)})

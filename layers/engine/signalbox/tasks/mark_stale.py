@@ -1,7 +1,6 @@
-"""Marks the running jobs that have not been heard of for five minutes as STALE, each minute, or as FAILED once their
-lease is over.
+"""Mark running jobs without a heartbeat for five minutes as STALE, each minute; as FAILED once their lease is over.
 
-A mark changes nothing for the job: the next heartbeat takes it back, and rescue_jobs goes by the lease alone. It tells
+A mark changes nothing for the job: the next heartbeat removes it, and rescue_jobs only looks at the lease. It shows
 operators, and the health of the stack, that something hangs.
 """
 
@@ -17,7 +16,7 @@ BATCH = 1000
 
 
 def mark_stale(context: Context) -> Done:
-    """Items are the jobs that were marked."""
+    """Mark the jobs. Items are the jobs that were marked."""
     return drain(context.budget, lambda: _mark(context), size=BATCH)
 
 

@@ -1,6 +1,6 @@
--- mark: the running jobs that have not been heard of for long, or whose lease has run out, as what they are
--- A job is silent in its first seconds: then its start counts. Found by jobs_watched. What is locked is at work just
--- now, and heartbeats lock many jobs in an order of their own: SKIP LOCKED keeps clear of both.
+-- mark: mark running jobs that have been silent for long, or whose lease has run out
+-- A job has no heartbeat in its first seconds: then its start counts. The index jobs_watched finds the jobs. A locked
+-- job is being worked on, and heartbeats lock many jobs in their own order: SKIP LOCKED avoids both.
 WITH silent AS MATERIALIZED (
     SELECT id, CASE WHEN lease_expires_at <= clock_timestamp() THEN 'FAILED' ELSE 'STALE' END AS health
     FROM signalbox.jobs

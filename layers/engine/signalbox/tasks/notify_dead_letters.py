@@ -1,7 +1,8 @@
-"""Tells the operators, by an SNS topic, of dead letters that are new or have come back, every five minutes.
+"""Notify the operators, by an SNS topic, of dead letters that are new or have come back, every five minutes.
 
-They are told of kinds of failure, not of each failure: a critical kind has a message of its own, the others share one
-by severity. What was published is marked after that, so a crash in between tells twice and never not at all.
+They are notified of kinds of failure, not of each failure: a critical kind has its own message, the others share one by
+severity. Dead letters are marked after their message was published. So a crash in between notifies twice, and a dead
+letter is never left out.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from signalbox.postgres.queries import load_queries
 from signalbox.runtime.job_metrics import count_dead_letters
 
 SQL = load_queries(__file__)
-MOST_LETTERS = 10_000  # of one run; the next one goes on
-MOST_ALONE = 10  # critical kinds with a message of their own; the rest share one
+MOST_LETTERS = 10_000  # of one run; the next one continues
+MOST_ALONE = 10  # critical kinds with their own message; the rest share one
 MOST_LINES = 20  # in one message
 LONGEST_SUBJECT = 100  # that SNS takes
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """New dead letters of one fingerprint."""
+    """Describe the new dead letters of one fingerprint."""
 
     severity: str
     fingerprint: str
@@ -45,7 +46,7 @@ class Kind:
 
 
 def notify_dead_letters(context: Context) -> Done:
-    """Items are the dead letters told of."""
+    """Notify the operators. Items are the dead letters that were reported."""
     [total] = context.db.execute(SQL["count_new"]).fetchone() or (0,)
     with context.db.cursor(row_factory=class_row(Kind)) as cursor:
         kinds = cursor.execute(SQL["list_new_kinds"], {"most": MOST_LETTERS}).fetchall()
@@ -59,7 +60,7 @@ def notify_dead_letters(context: Context) -> Done:
 
 
 def _batches(kinds: Sequence[Kind]) -> Iterator[list[Kind]]:
-    """What one message tells of; the query has put the most severe kinds first, and the largest of these."""
+    """Return the kinds for each message. The query has sorted them by severity, then by size."""
     for severity, group in groupby(kinds, key=lambda kind: kind.severity):
         same = list(group)
         if severity == "critical":
@@ -81,7 +82,7 @@ def _publish(context: Context, batch: Sequence[Kind], untold: int) -> None:
 
 
 def _send(context: Context, topic: str, subject: str, text: str, severity: str) -> None:
-    attributes: Any = {"severity": {"DataType": "String", "StringValue": severity}}  # to subscribe to some of it
+    attributes: Any = {"severity": {"DataType": "String", "StringValue": severity}}  # subscribers may filter by it
     with unavailable("the operators' topic takes no message; they are told by the next run"):
         context.clients.sns.publish(TopicArn=topic, Subject=subject, Message=text, MessageAttributes=attributes)
 

@@ -1,7 +1,7 @@
--- count_new: how many nobody has been told of
+-- count_new: count the dead letters that have not been reported
 SELECT count(*) FROM signalbox.dead_letter_jobs WHERE status = 'pending' AND notified_at IS NULL;
 
--- list_new_kinds: the oldest of these by severity and fingerprint, the most severe first, then those of the most failures
+-- list_new_kinds: return the oldest of these by kind, the most severe first, then the most frequent
 SELECT severity, fingerprint, max(job_type) AS job_type,
     (array_agg(failure_reason ORDER BY last_failed_at DESC))[1] AS failure_reason,
     (array_agg(error_type ORDER BY last_failed_at DESC))[1] AS error_type,
@@ -14,6 +14,6 @@ FROM (
 GROUP BY severity, fingerprint
 ORDER BY array_position(ARRAY['critical', 'warning', 'info'], severity), count(*) DESC, fingerprint;
 
--- mark: these have been told of, and those of them that somebody has triaged in the meantime too
+-- mark: mark these as reported, including those that have been triaged in the meantime
 UPDATE signalbox.dead_letter_jobs SET notified_at = clock_timestamp(), updated_at = clock_timestamp()
 WHERE id = ANY (%(ids)s::uuid[]);

@@ -1,4 +1,4 @@
-"""Looks for new upstream data each quarter of an hour. Its sources come with a pack."""
+"""Look for new upstream data each quarter of an hour. Its sources come with a pack."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from signalbox.packs.payload import Payload
 
 
 class Params(Payload):
-    """As the poller's payload gives them."""
+    """Accept the params of the poller's payload."""
 
     force_retry: bool = False
     backfill_hours: int = Field(0, ge=0)
@@ -17,5 +17,5 @@ class Params(Payload):
 
 
 def poll_data(_: Context) -> Skipped:
-    """Says that no pack has brought a source."""
+    """Report that no pack has brought a source."""
     return Skipped("no upstream is configured")

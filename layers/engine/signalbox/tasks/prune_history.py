@@ -1,9 +1,9 @@
-"""Deletes runs older than their task keeps them, once a night: a partition at once where hardly a run in it must stay.
+"""Delete runs older than their task keeps them, once a night.
 
-The rest goes in batches that never hold a lock for long. It also makes the partitions of the next days.
-
-Missed slots age like runs. Finished backfills and their slots go after a season. A run at work is never touched, and
-runs of tasks that this stack does not know stay: a pack taken out for a while must find its history again.
+A partition goes at once where hardly a run in it must stay; the rest goes in batches that never hold a lock for long.
+The task also makes the partitions of the next days. Missed slots age like runs. Finished backfills and their slots go
+after a season. A run at work is never touched. Runs of tasks that this stack does not know stay: a pack that was
+removed for a while must find its history again.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from signalbox.postgres.queries import load_queries
 SQL = load_queries(__file__)
 BATCH = 1000
 BACKFILL_RETENTION = timedelta(days=90)
-# Days would be too many partitions for what the ledger holds.
+# Daily partitions would be too many for the rows of the ledger.
 SHORTEST_PARTITION = timedelta(days=7)
 
 
 def prune_history(context: Context) -> Done:
-    """Items are the rows that are gone."""
+    """Delete the rows. Items are the rows that are gone."""
     retentions = {task.name: task.retention for task in context.all_tasks}
     length = length_of(SHORTEST_PARTITION * 4, max(retentions.values()))
     make_partitions(context, "job_history", length)
@@ -43,7 +43,7 @@ def prune_history(context: Context) -> Done:
 
 
 def _delete_runs(context: Context, task: str, before: datetime, oldest: datetime, length: timedelta) -> Done:
-    # What lies in a partition waits for the whole of it, unless that has to stay.
+    # A row in a partition waits until all of it may go, unless the partition has to stay.
     values = {"job_type": task, "before": before, "overdue": before - length, "oldest": oldest, "batch": BATCH}
     return drain(context.budget, lambda: context.db.execute(SQL["delete_runs"], values).rowcount, size=BATCH)
 

@@ -1,4 +1,4 @@
--- delete_runs: one batch of a task's oldest rows; SKIP LOCKED, so that two prunings share the work
+-- delete_runs: delete one batch of a task's oldest rows; SKIP LOCKED lets two prunings share the work
 DELETE FROM signalbox.job_history
 WHERE (id, slot) IN (
     SELECT id, slot FROM signalbox.job_history
@@ -9,7 +9,7 @@ WHERE (id, slot) IN (
     FOR UPDATE SKIP LOCKED
 );
 
--- delete_backfill_slots: one batch of the slots of backfills that finished long ago
+-- delete_backfill_slots: delete one batch of the slots of backfills that finished long ago
 DELETE FROM signalbox.backfill_slots
 WHERE (backfill_id, slot) IN (
     SELECT s.backfill_id, s.slot
@@ -18,6 +18,6 @@ WHERE (backfill_id, slot) IN (
     LIMIT %(batch)s
 );
 
--- delete_backfills: one batch of those themselves, once their slots are gone
+-- delete_backfills: delete one batch of those backfills, once their slots are gone
 DELETE FROM signalbox.backfills
 WHERE id IN (SELECT id FROM signalbox.backfills WHERE finished_at < %(before)s LIMIT %(batch)s);

@@ -1,8 +1,8 @@
-"""Drops what ended long ago, once a night: jobs with all that is theirs, groups, notifications, audit and fine figures.
+"""Delete what ended long ago, once a night: jobs and all their rows, groups, notifications, audit and fine figures.
 
-Jobs are found by their ids and deleted by the time of their end. A job that failed stays while its dead letter is open.
-Attempts go with their partition, once it is old enough as a whole, or with their job where they lie outside of the
-partitions. Batches are small, so that nobody waits long for a lock. It also makes the partitions of the next days.
+Jobs are found by their ids and deleted by the time of their end. A failed job stays while its dead letter is open.
+Attempts go with their partition, once all of it is old enough, or with their job if they are outside the partitions.
+Batches are small, so that nothing waits long for a lock. The task also makes the partitions of the next days.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from signalbox.postgres.uuid7 import first_id
 
 SQL = load_queries(__file__)
 BATCH = 250
-# With an archive, rows are archived and deleted one by one, and partitions go so much later, when they are empty.
+# With an archive, rows are archived and deleted one by one, and partitions go this much later, when they are empty.
 ARCHIVE_GRACE = timedelta(days=7)
 # An id is made by its submitter's clock, all times are the database's.
 CLOCKS_APART = timedelta(minutes=10)
@@ -32,7 +32,7 @@ _LEAST, _MOST = str(UUID(int=0)), str(UUID(int=(1 << 128) - 1))
 
 
 def prune_jobs(context: Context) -> Done:
-    """Items are the rows that are gone: of jobs, attempts, groups, notifications, audit, figures."""
+    """Delete the rows. Items are the deleted jobs, attempts, groups, notifications, audit rows and figures."""
     items = 0
     for done in _steps(context):
         items += done.items
@@ -52,7 +52,7 @@ def _steps(context: Context) -> Iterator[Done]:
         yield _drop_executions(context, now - attempts_kept)
     yield from _delete_executions(context, now - attempts_kept, length)
     if settings.archive_bucket:
-        # Behind the rows: what S3 did not take is not dropped.
+        # After the rows: what S3 did not take is not dropped.
         yield _drop_executions(context, now - attempts_kept - ARCHIVE_GRACE)
     yield _delete(context, "delete_groups", before=now - kept)
     yield _delete(context, "delete_notifications", before=now - timedelta(days=settings.notification_retention_days))
@@ -62,10 +62,10 @@ def _steps(context: Context) -> Iterator[Done]:
 
 
 def _delete_jobs(context: Context, before: datetime) -> Iterator[Done]:
-    # What is archived is archived with its attempts.
+    # Jobs are archived together with their attempts.
     partitioned = _MOST if context.settings.archive_bucket else first_id(oldest_start(context, "job_executions"))
     yield _walk_jobs(context, before, _LEAST, first_id(before + CLOCKS_APART), partitioned)
-    # Ids that are made at random lie beyond those of today, but for a few of them: these are walked as well.
+    # Random ids are mostly larger than those of today: these are walked as well.
     yield _walk_jobs(context, before, first_id(context.now + DAY), _MOST, _MOST)
 
 
@@ -87,7 +87,7 @@ def _drop_executions(context: Context, before: datetime) -> Done:
 
 
 def _delete_executions(context: Context, before: datetime, length: timedelta) -> Iterator[Done]:
-    # A row in a partition waits for the whole of it, unless the partition has to stay.
+    # A row in a partition waits until all of it may go, unless the partition has to stay.
     until = max(before - length, min(before + CLOCKS_APART, oldest_start(context, "job_executions")))
     if context.settings.archive_bucket:
         until = before + CLOCKS_APART
@@ -116,7 +116,7 @@ def _delete_audit(context: Context, before: datetime) -> Done:
 
 
 def _delete_page(context: Context, table: str, query: str, **values: Any) -> tuple[Any, ...]:
-    """Delete a page of rows, once the archive has them; return the columns before those that are for the archive."""
+    """Delete a page of rows, once the archive has them; return the query's columns, without those for the archive."""
     archive = context.settings.archive_bucket is not None
     with context.db.transaction() if archive else nullcontext():
         row: Any = context.db.execute(SQL[query], values | {"archive": archive, "batch": BATCH}).fetchone()

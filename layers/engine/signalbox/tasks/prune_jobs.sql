@@ -1,13 +1,13 @@
--- delete_jobs: of a page of jobs, in the order of their ids, those that ended long ago, with their attempts
--- Ids sort by time, so the primary key leads to the old ones; what is deleted is decided by the times alone, since an
--- id may be made in another way. Attempts of ids beyond `partitioned` go with their partition.
+-- delete_jobs: delete from a page of jobs, in the order of their ids, those that ended long ago, with their attempts
+-- Ids sort by time, so the primary key leads to the old ones. Only the times decide what is deleted, since an id may be
+-- made in another way. Attempts of ids beyond `partitioned` go with their partition.
 WITH page AS MATERIALIZED (
     SELECT id FROM signalbox.jobs WHERE id > %(after)s::uuid AND id < %(until)s::uuid ORDER BY id LIMIT %(batch)s
 ), doomed AS MATERIALIZED (
     SELECT j.id FROM page JOIN signalbox.jobs AS j ON j.id = page.id
     WHERE j.completed_at < %(before)s AND (
         j.status IN ('completed', 'cancelled')
-        -- A job that failed stays as long as somebody may still redrive it.
+        -- A failed job stays as long as it may still be redriven.
         OR (j.status = 'failed' AND NOT EXISTS (
             SELECT FROM signalbox.dead_letter_jobs AS d
             WHERE d.original_job_id = j.id AND d.status NOT IN ('resolved', 'ignored')
@@ -29,7 +29,7 @@ SELECT (SELECT id::text FROM page ORDER BY id DESC LIMIT 1), (SELECT count(*) FR
     (SELECT count(*) FROM gone) + (SELECT count(*) FROM attempts), (SELECT id::text FROM gone ORDER BY id LIMIT 1),
     ARRAY(SELECT line FROM (SELECT * FROM gone UNION ALL SELECT * FROM attempts) AS rows WHERE line IS NOT NULL ORDER BY id);
 
--- delete_executions: of a page of attempts, those that ended long ago, though their jobs are kept
+-- delete_executions: delete from a page of attempts those that ended long ago, though their jobs are kept
 WITH page AS MATERIALIZED (
     SELECT job_id, attempt_number, completed_at FROM signalbox.job_executions
     WHERE (job_id, attempt_number) > (%(after)s::uuid, %(number)s) AND job_id < %(until)s::uuid
@@ -48,7 +48,7 @@ SELECT (SELECT job_id::text FROM last), (SELECT attempt_number FROM last), (SELE
     (SELECT job_id || '-' || attempt_number FROM gone ORDER BY job_id, attempt_number LIMIT 1),
     ARRAY(SELECT line FROM gone WHERE line IS NOT NULL ORDER BY job_id, attempt_number);
 
--- delete_groups: a batch of the groups that ended long ago, and of those that were never sealed and have no jobs left
+-- delete_groups: delete a batch of groups that ended long ago, or were never sealed and have no jobs left
 DELETE FROM signalbox.job_groups
 WHERE id IN (
     SELECT g.id FROM signalbox.job_groups AS g
@@ -60,12 +60,12 @@ WHERE id IN (
     FOR UPDATE OF g SKIP LOCKED
 );
 
--- delete_notifications: a batch of what people were told long ago
+-- delete_notifications: delete a batch of old notifications
 DELETE FROM signalbox.notifications
 WHERE id IN (SELECT n.id FROM signalbox.notifications AS n WHERE n.created_at < %(before)s LIMIT %(batch)s);
 
--- delete_audit: a batch of the audit log, of the oldest rows those that are older than it is kept
--- In the order of the ids, which come in the order of time: no index by time is needed.
+-- delete_audit: delete those of a batch of the audit log's oldest rows that are past its retention
+-- Ids are in the order of time: no index by time is needed.
 WITH page AS MATERIALIZED (
     SELECT id, at FROM signalbox.audit_log ORDER BY id LIMIT %(batch)s
 ), gone AS (
@@ -74,7 +74,7 @@ WITH page AS MATERIALIZED (
 )
 SELECT (SELECT count(*) FROM gone), (SELECT min(id)::text FROM gone), ARRAY(SELECT line FROM gone ORDER BY id);
 
--- delete_metrics: a batch of a period's figures, whole ones of the next longer period only, which is added up from them
+-- delete_metrics: delete a batch of a period's figures, by whole longer periods, which are added up from them
 DELETE FROM signalbox.job_metrics
 WHERE period = %(period)s AND (starts_at, job_type, lane) IN (
     SELECT m.starts_at, m.job_type, m.lane FROM signalbox.job_metrics AS m

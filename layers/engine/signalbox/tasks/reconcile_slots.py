@@ -1,8 +1,8 @@
-"""Compares the ledger with what each schedule should have fired, each quarter of an hour.
+"""Compare the ledger with what each schedule should have fired, each quarter of an hour.
 
-A slot without any row is recorded as missed, once. Then each task's policy decides: all of its missed slots run, or
-the latest, or none; never one that is later than the task allows. A catch-up run is told its slot, and the ledger
-keeps it from running twice however often it is asked for.
+A slot without any row is recorded as missed, once. Then each task's policy decides whether all of its missed slots run,
+or the latest, or none; never a slot that is later than the task allows. A catch-up run receives its slot, and the
+ledger keeps it from running twice however often it is asked for.
 """
 
 from __future__ import annotations
@@ -24,18 +24,21 @@ SQL = load_queries(__file__)
 # EventBridge and Lambda may deliver late; until then a slot is late, not missed.
 GRACE = timedelta(minutes=10)
 LOOKBACK_HOURS = 168
-# Runs handed over for one task at a time: the rest follow a quarter of an hour later.
+# Runs handed over for one task in one go: the rest follow a quarter of an hour later.
 MOST_CATCH_UPS = 100
 
 
 class Params(Payload):
-    """How far back to look."""
+    """Say how far back to look."""
 
     lookback_hours: int = Field(LOOKBACK_HOURS, ge=1, le=24 * 90)
 
 
 def reconcile_slots(context: Context) -> Done:
-    """Items are the slots found missed. What keeps one task from being looked after does not keep the others."""
+    """Record missed slots and catch up. Items are the slots found missed.
+
+    An error with one task does not hold up the others.
+    """
     missed, troubles = 0, []
     for task in context.enabled_tasks:
         if task.schedule is None:
@@ -54,12 +57,12 @@ def reconcile_slots(context: Context) -> Done:
 
 
 def missing(expected: Iterable[datetime], present: Iterable[datetime]) -> list[datetime]:
-    """The slots that should be in the ledger and are not, in order."""
+    """Return the slots that should be in the ledger and are not, in order."""
     return sorted(set(expected) - set(present))
 
 
 def lookback_of(task: Task, hours: int = LOOKBACK_HOURS) -> timedelta:
-    """Return how far back slots of the task are looked for: not among rows that may be pruned."""
+    """Return how far back to look for slots of the task: not among rows that may be pruned."""
     return min(timedelta(hours=hours), task.retention / 2)
 
 
@@ -81,7 +84,7 @@ def _record_missed(context: Context, task: Task) -> int:
 
 
 def _window(context: Context, task: Task) -> datetime:
-    """Slots after this are looked for: not before the task had its schedule."""
+    """Return the instant after which slots are looked for: not before the task had its schedule."""
     values = {"task": task.name, "schedule": task.schedule}
     row = context.db.execute(SQL["note_schedule"], values).fetchone()
     known_since = row[0].astimezone(UTC) if row else context.now

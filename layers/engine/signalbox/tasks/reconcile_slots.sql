@@ -1,5 +1,5 @@
--- note_schedule: since when the task has had this schedule; a changed one starts anew
--- What the ledger has of it before we first looked counts too: the rules may have fired before the first reconciling.
+-- note_schedule: return since when the task has had this schedule; a changed schedule starts now
+-- Rows of the ledger from before we first looked count too: the rules may have fired before the first reconciling.
 INSERT INTO signalbox.task_schedules AS known (task, schedule, known_since)
 VALUES (%(task)s, %(schedule)s, now())  -- the database's clock: a run for a past instant knows nothing earlier
 ON CONFLICT (task) DO UPDATE
@@ -10,12 +10,12 @@ RETURNING CASE WHEN changed THEN known_since ELSE least(known_since, (
     SELECT min(slot) FROM signalbox.job_history WHERE job_type = %(task)s AND trigger = 'schedule'
 )) END;
 
--- list_slots: the slots that have had a run, are known to have had none, or came while the task was disabled; a refused request is none of these
+-- list_slots: return slots that had a run, are known as missed, or came while disabled; not refused requests
 SELECT DISTINCT slot FROM signalbox.job_history
 WHERE job_type = %(task)s AND slot > %(since)s AND slot <= %(until)s
     AND (ran OR status = 'missed' OR (status = 'skipped' AND reason = %(disabled)s));
 
--- record_missed: one row a slot, however many reconcilers look
+-- record_missed: add one row a slot, however many reconcilers look
 INSERT INTO signalbox.job_history
     (job_type, slot, reference_time, trigger, status, reason, worker_id, started_at, finished_at, ran)
 SELECT %(task)s, wanted, %(now)s, 'schedule', 'missed', 'no run came for this slot', %(worker_id)s, now(), now(),
@@ -23,7 +23,7 @@ SELECT %(task)s, wanted, %(now)s, 'schedule', 'missed', 'no run came for this sl
 FROM unnest(%(slots)s::timestamptz[]) AS wanted
 ON CONFLICT (job_type, slot) WHERE status = 'missed' DO NOTHING;
 
--- list_due: missed slots that have had no run since; of the latest only where nothing later has run
+-- list_due: return missed slots that have had no run since; with `latest` only if no later slot has run
 SELECT slot FROM (
     SELECT missed.slot
     FROM signalbox.job_history AS missed

@@ -1,7 +1,7 @@
-"""Takes back the jobs whose worker died, each minute: their lease has run out, and nobody renews it.
+"""Take back the jobs whose worker died, each minute: their lease has run out without being renewed.
 
-Each is tried again at once, alone in its worker, since something in it may be what kills workers. One that has no
-attempts left becomes a dead letter, and one whose cancellation was asked for is cancelled.
+Each is tried again at once, alone in its worker, since something in it may be what kills workers. A job without
+attempts left becomes a dead letter, and a job whose cancellation was requested is cancelled.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
 BATCH = 500
-# Not all messages at the same moment, yet all within 90 seconds of the crash.
+# Spread the messages, yet send all within 90 seconds of the crash.
 SPREAD_SECONDS = 10
-# A lease that runs out so soon was not renewed with the last heartbeat, for which 45 seconds are left.
+# A lease that runs out this soon was not renewed with the last heartbeat, which would leave it 45 seconds.
 SILENT_WITHIN = timedelta(seconds=40)
 _LEAST_ID = str(uuid.UUID(int=0))
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A job without its worker, as list_lost finds it."""
+    """Describe a job without its worker, as list_lost finds it."""
 
     id: str
     job_type: str
@@ -54,12 +54,15 @@ class Lost:
 
     @property
     def ids(self) -> dict[str, Any]:
-        """For the log."""
+        """Return the fields that identify it in the log."""
         return {"job_id": self.id, "job_type": self.job_type, "attempt": self.attempt, "worker_id": self.worker_id}
 
 
 def rescue_jobs(context: Context) -> Done:
-    """Items are the jobs taken back. One that can't be is reported at the end, after all others."""
+    """Take the jobs back. Items are the jobs taken back.
+
+    A job that can't be taken back is reported at the end, after all others.
+    """
     rescue = Rescue(context)
     more = rescue.run()
     if rescue.rescued:
@@ -70,7 +73,7 @@ def rescue_jobs(context: Context) -> Done:
 
 
 def judge(job_types: JobTypeRegistry, job: Lost) -> Verdict:
-    """What becomes of it."""
+    """Return the verdict for a lost job."""
     error = {
         "type": "WorkerLost",
         "message": f"the worker '{job.worker_id}' vanished in attempt {job.attempt} of {job.max_attempts}: it was "
@@ -85,7 +88,7 @@ def judge(job_types: JobTypeRegistry, job: Lost) -> Verdict:
 
 
 def _type_of(job_types: JobTypeRegistry, name: str) -> JobType:
-    """A type whose pack has been taken out is treated as one that says nothing of itself."""
+    """Return the job's type. A type whose pack was removed has the default settings."""
     try:
         return job_types.find(name).type
     except JobTypeUnknown:
@@ -94,17 +97,17 @@ def _type_of(job_types: JobTypeRegistry, name: str) -> JobType:
 
 @dataclass(slots=True)
 class Rescue:
-    """One run: what it has taken back, and what it could not."""
+    """Run once, and keep what was taken back, and what could not be."""
 
     context: Context
     rescued: int = 0
     trouble: psycopg.Error | None = None
 
     def run(self) -> bool:
-        """Answers whether the budget ended before the work did."""
+        """Return whether the budget ended before the work did."""
         more = self._sweep()
         if seconds := self._silent_for():
-            # Rather now than with the next run: the jobs would wait for up to two minutes.
+            # Wait now rather than for the next run: the jobs would wait for up to two minutes.
             time.sleep(min(seconds, self.context.budget.seconds_left))
             more = self._sweep() or more
         if self.rescued:  # the lost ones have left room under their caps
@@ -124,12 +127,12 @@ class Rescue:
         return True
 
     def _silent_for(self) -> float:
-        """For how many seconds more the leases hold of workers that have missed a heartbeat."""
+        """Return for how many more seconds workers that have missed a heartbeat hold leases."""
         row = self.context.db.execute(SQL["find_silent"], {"within": SILENT_WITHIN}).fetchone()
         return float(row[0]) if row is not None and row[0] is not None else 0.0
 
     def _end_or_part(self, jobs: Sequence[Lost]) -> None:
-        """One job that the database won't change, or whose row somebody holds, must not hold the others."""
+        """End the jobs. A job that the database won't change, or that is locked, must not hold up the others."""
         try:
             self._end(jobs)
         except psycopg.errors.LockNotAvailable as error:
@@ -159,7 +162,7 @@ class Rescue:
             if job.id in became:
                 self.context.log.warning("job.rescued", extra=job.ids | {"becomes": became[job.id]})
         publisher, db = self.context.publisher, self.context.db
-        # Apart from each other, so that each finds a worker of its own: they run alone.
+        # Spread in time, so that each finds its own worker: they run alone.
         again = [job for job in jobs if became.get(job.id) == "pending"]
         publisher.send(
             [replace(job.message, delay=timedelta(seconds=place % SPREAD_SECONDS)) for place, job in enumerate(again)]

@@ -1,8 +1,8 @@
-"""Counts the attempts that have ended by minute, hour and day, every five minutes, so that no dashboard scans jobs.
+"""Count the attempts that have ended by minute, hour and day, every five minutes, so that no dashboard scans jobs.
 
-The last minutes are counted anew each time, since attempts are recorded a while after they end; hours are added up
-from minutes and days from hours. After an outage it goes on from where the figures end. What waits and runs, how
-healthy the plane is and how many connections the database has it emits as metrics: the alarms go by them.
+The last minutes are counted again each time, since attempts are recorded a while after they end; hours are added up
+from minutes, and days from hours. The task also emits the plane's health and the number of database connections as
+metrics, which the alarms use.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from signalbox.stats.histogram import BOUNDS
 from signalbox.stats.statistics import DAY, LONGEST, figures_between, floor, judge, show_statistics
 
 SQL = load_queries(__file__)
-# A batch records at the latest when its worker's time ends, a quarter of an hour at most after one of its jobs did.
+# A batch records its attempts when its worker's time ends at the latest: within a quarter of an hour of each job's end.
 LATENESS = timedelta(minutes=20)
-# Where the figures have never been counted, or end longer ago.
+# How far back to count where figures were never counted, or end longer ago.
 FURTHEST_BACK = timedelta(days=7)
 STRETCH = timedelta(hours=6)
-# Of what the durations are told as metrics: the last minutes are often few, or not rolled up yet.
+# The time whose durations become metrics: the last minutes are often few, or not rolled up yet.
 LATELY = timedelta(minutes=15)
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 
 
 class Params(Payload):
-    """How far back to count anew, where attempts were mended by hand."""
+    """Say how far back to count again, after attempts were corrected by hand."""
 
     hours: int = Field(0, ge=0, le=24 * 30)
 
 
 def roll_up_metrics(context: Context) -> Done:
-    """Items are the rows of minutes that were written."""
+    """Count the attempts. Items are the rows of minutes that were written."""
     until = floor(context.now, "minute") + MINUTE
     items = 0
     for start, end in stretches(_start(context, until), until):
@@ -50,7 +50,7 @@ def roll_up_metrics(context: Context) -> Done:
 
 
 def stretches(since: datetime, until: datetime) -> Iterator[tuple[datetime, datetime]]:
-    """Pieces that each fit into a transaction. What is more than the last minutes begins with a whole hour."""
+    """Return periods that each fit into a transaction. More than the last minutes begins with a whole hour."""
     start = since if until - since <= HOUR else floor(since, "hour")
     while start < until:
         end = min(start + STRETCH, until)

@@ -1,30 +1,30 @@
--- find_rolled_up: up to when the figures are whole: the last run that left nothing, and the newest minute that there is
+-- find_rolled_up: return up to when the figures are complete: the last complete run, or the newest minute
 SELECT greatest(
     (SELECT max(reference_time) FROM signalbox.job_history
         WHERE job_type = 'roll_up_metrics' AND status = 'succeeded' AND NOT more AND reference_time < %(until)s),
     (SELECT max(starts_at) FROM signalbox.job_metrics WHERE period = 'minute' AND starts_at < %(until)s)
 );
 
--- hold: one roll-up at a time; a second one waits, and then sees what the first has seen, or more
+-- hold: let one roll-up run at a time; a second one waits, and then sees at least what the first has seen
 SELECT pg_advisory_xact_lock(hashtextextended('signalbox.roll_up_metrics', 0));
 
--- clear: the periods that are about to be counted anew
--- Not an upsert: an attempt's start moves once it is known, so that a minute may be left with nothing.
+-- clear: delete the periods that are about to be counted again
+-- Not an upsert: an attempt's start moves once it is known, so that a minute may become empty.
 DELETE FROM signalbox.job_metrics
 WHERE period = %(period)s AND starts_at >= date_trunc(%(period)s, %(since)s::timestamptz, 'UTC') AND starts_at < %(until)s;
 
--- count_minutes: the minutes of a stretch of time, from the attempts
+-- count_minutes: count the minutes of a period from the attempts
 INSERT INTO signalbox.job_metrics (
     period, starts_at, job_type, lane, begun, completed, failed, timed_out, cancelled, throttled, others, total_ms, most_ms,
     waited_ms, durations, waits, most_memory_mb, cpu_ms
 )
 SELECT 'minute', * FROM signalbox.count_attempts(%(since)s, %(until)s, %(bounds)s::float8[], %(longest)s);
 
--- add_up: longer periods, from the shorter ones that they are made of
+-- add_up: add up longer periods from the shorter ones that they are made of
 WITH parts AS MATERIALIZED (
     SELECT date_trunc(%(period)s, m.starts_at, 'UTC') AS longer, m.*
     FROM signalbox.job_metrics AS m
-    -- To the end of the last period, though the stretch ends in the middle of it.
+    -- Up to the end of the last period, even if the given time ends in the middle of it.
     WHERE m.period = %(shorter)s AND m.starts_at >= date_trunc(%(period)s, %(since)s::timestamptz, 'UTC')
         AND m.starts_at < date_trunc(%(period)s, %(until)s::timestamptz - interval '1 us', 'UTC') + %(length)s
 ), counted AS (
@@ -52,7 +52,7 @@ SELECT %(period)s, longer, job_type, lane, begun, completed, failed, timed_out, 
     waited_ms, durations, waits, most_memory_mb, cpu_ms
 FROM counted JOIN histograms USING (longer, job_type, lane);
 
--- count_connections: to the whole server, and how many it takes of those that are not superusers
+-- count_connections: count the connections to the whole server, and how many it allows to non-superusers
 SELECT coalesce(sum(numbackends), 0)::integer,
     current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
 FROM pg_stat_database;

@@ -1,7 +1,7 @@
-"""Submits the jobs of the schedules that are due, each minute: one for each instant, in the transaction that moves on.
+"""Submit the jobs of the schedules that are due, each minute: one for each instant, in the transaction that moves on.
 
 A schedule whose job is refused, because its type has changed or is gone, stays at its instant and says why. It is tried
-again each minute, so that nothing is lost once the code is mended, and none of the others waits for it.
+again each minute, so that nothing is lost once the code is fixed, and the other schedules do not wait for it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BEGINNING = (datetime(1970, 1, 1, tzinfo=UTC), str(uuid.UUID(int=0)))
 
 
 def run_schedules(context: Context) -> Done:
-    """Items are the jobs that were submitted."""
+    """Submit the jobs. Items are the jobs that were submitted."""
     running = ScheduleRunner(context)
     more = running.run_all()
     if running.failed:
@@ -39,15 +39,15 @@ def run_schedules(context: Context) -> Done:
 
 @dataclass(slots=True)
 class ScheduleRunner:
-    """One run over all that is due."""
+    """Run once over all that is due."""
 
     context: Context
     submitted: int = 0
     failed: int = 0
-    spent: list[str] = field(default_factory=list)  # had as many jobs as one may have in one run
+    spent: list[str] = field(default_factory=list)  # schedules that have had the most jobs of one run
 
     def run_all(self) -> bool:
-        """Batch by batch; answers whether the budget ended before the work did."""
+        """Work batch by batch. Return whether the budget ended before the work did."""
         place = _BEGINNING
         while not self.context.budget.spent:
             with self.context.db.transaction():
@@ -77,7 +77,7 @@ class ScheduleRunner:
 
 @dataclass(slots=True)
 class Batch:
-    """Some schedules, held until their jobs are stored."""
+    """Hold some schedules locked until their jobs are stored."""
 
     context: Context
     schedules: Sequence[JobSchedule]
@@ -97,7 +97,7 @@ class Batch:
         return submitted
 
     def _submit(self, jobs: Mapping[str, Sequence[NewJob]]) -> list[Submitted]:
-        """All together; where one is refused, schedule by schedule, so that the others go on."""
+        """Submit all together; where one is refused, schedule by schedule, so that the others continue."""
         try:
             return self._store([job for found in jobs.values() for job in found])
         except Exception as error:
@@ -116,7 +116,10 @@ class Batch:
             return submit(self.context.db, self.context.job_types, jobs, self.context.now)
 
     def _blame(self, id_: str, error: Exception) -> None:
-        """What is the database's own trouble fails the run. The words of a foreign error may hold a payload."""
+        """Record why a schedule failed; raise the database's own trouble, which fails the run.
+
+        The text of a foreign error may hold a payload.
+        """
         if isinstance(error, psycopg.OperationalError):
             raise error
         self.turns.pop(id_, None)

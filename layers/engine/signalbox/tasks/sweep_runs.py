@@ -1,7 +1,7 @@
-"""Ends the runs whose worker vanished, every five minutes, and sees to it that their slots run again.
+"""End the runs whose worker vanished, every five minutes, and make their slots run again.
 
 A worker that was killed leaves its row `running` and its lease to run out. A continuation that Lambda never got leaves
-a slot with work left. Both are asked for again, with all that was asked for before, a bounded number of times.
+a slot with work left. Both are asked for again, with the whole original request, a bounded number of times.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from signalbox.postgres.queries import load_queries
 SQL = load_queries(__file__)
 # A slot whose workers vanish this often is left alone: something in it kills them.
 MOST_LOSSES = 3
-# After this long a continuation that has not begun is taken for lost.
+# After this long a continuation that has not begun counts as lost.
 PATIENCE = timedelta(minutes=5)
 LOOKBACK = timedelta(hours=24)
 
 
 def sweep_runs(context: Context) -> Done:
-    """Items are the runs ended and the slots asked for again."""
+    """End lost runs and resume slots. Items are the runs ended and the slots asked for again."""
     lost = context.db.execute(SQL["end_lost"]).fetchall()
     for run_id, task, slot in lost:
         context.log.warning("run.lost", extra={"task": task, "slot": slot.isoformat(), "run_id": run_id})

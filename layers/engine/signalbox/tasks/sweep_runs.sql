@@ -1,5 +1,5 @@
--- end_lost: runs that no living lease belongs to
--- A claim writes its lease and its row in one transaction, so a run just begun can't be seen without its lease.
+-- end_lost: end runs that have no live lease
+-- A claim writes its lease and its row in one transaction, so a new run always has its lease.
 UPDATE signalbox.job_history AS run
 SET status = 'failed', finished_at = greatest(clock_timestamp(), run.started_at),
     error = signalbox.worker_lost()
@@ -10,11 +10,11 @@ WHERE run.status = 'running'
     )
 RETURNING run.id, run.job_type, run.slot;
 
--- drop_expired: leases that nobody gave back
+-- drop_expired: delete expired leases that were not given back
 DELETE FROM signalbox.job_locks WHERE expires_at <= clock_timestamp();
 
--- list_resumable: slots whose last run was lost, or left work that no continuation took up
--- A backfill gives out its own lost slots again.
+-- list_resumable: return slots whose last run was lost, or left work that no continuation took up
+-- A backfill dispatches its own lost slots again.
 SELECT last.job_type, last.reference_time, last.request, last.step, last.more
 FROM signalbox.job_history AS last
 WHERE (last.more OR (last.status = 'failed' AND last.error ->> 'type' = 'WorkerLost'))
