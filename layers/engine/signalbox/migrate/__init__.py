@@ -1,1 +1,1 @@
-"""The schema's migrations, and the migrator function that applies them on deploy."""
+"""Migrate the schema: its migrations, and the migrator function that applies them on deploy."""

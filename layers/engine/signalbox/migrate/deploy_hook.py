@@ -1,7 +1,7 @@
-"""CloudFormation's question to the migrator, which the resource `Migrations` asks in each deploy, and the answer.
+"""Answer CloudFormation, which asks the migrator through the resource `Migrations` in each deploy.
 
-Until the answer has come the deploy waits, and a FAILED takes it back: so an answer is sent whatever happens, in time,
-and again where it got lost. The address that it goes to is signed, as good as a password: no log, no error holds it.
+The deploy waits until the answer has come, and a FAILED rolls it back. So an answer is always sent, in time, and again
+where it got lost. Its address is signed, and so is as secret as a password: no log and no error holds it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from signalbox.runtime.log import Logger
 
 MOST_BYTES = 4096  # that CloudFormation takes
 MOST_REASON = 2000
-RESERVE_SECONDS = 30.0  # of the function's time, for the answer
+RESERVE_SECONDS = 30.0  # of the function's time, kept for the answer
 PUT_SECONDS = 5.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
 RUNBOOK = "docs/runbook.md says what to do: A migration fails"
@@ -34,7 +34,7 @@ _LOOPBACK = "127.0.0.1"
 
 
 class DeployRequest(BaseModel):
-    """What of CloudFormation's event the answer needs. It may hold more tomorrow."""
+    """Read from CloudFormation's event what the answer needs. The event may get more fields."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -47,20 +47,20 @@ class DeployRequest(BaseModel):
 
     @property
     def physical_id(self) -> str:
-        """The same for ever: another one would tell CloudFormation to delete what had the one before."""
+        """Return an id that never changes: a new one would make CloudFormation delete the old resource."""
         return self.given_id or "signalbox-migrations"
 
 
 @dataclass(frozen=True, slots=True)
 class DeployResult:
-    """What becomes of the deploy."""
+    """Say whether the deploy continues."""
 
     status: Literal["SUCCESS", "FAILED"]
     reason: str
     data: Mapping[str, str]
 
     def to_json(self, request: DeployRequest) -> bytes:
-        """As CloudFormation takes it, the reason cut where it would be too long."""
+        """Return the answer as CloudFormation takes it, with the reason cut where it would be too long."""
         answer = {
             "Status": self.status,
             "Reason": self.reason[:MOST_REASON],
@@ -78,18 +78,18 @@ class DeployResult:
 
 
 def is_deploy(event: object) -> bool:
-    """Is it CloudFormation that asks? Its events alone have a place for the answer."""
+    """Return whether CloudFormation asks. Only its events have a place for the answer."""
     return isinstance(event, dict) and bool({"RequestType", "ResponseURL"} & event.keys())
 
 
 def serve(event: object, seconds_left: float, log: Logger, migrate: Callable[[float], DeployResult]) -> dict[str, Any]:
-    """Has the migrations applied, by a function that is told how many seconds it has, and answers CloudFormation.
+    """Apply the migrations with a function that receives its seconds, and answer CloudFormation.
 
-    Raises only where nobody can be answered: Lambda then brings the event again.
+    Raise only where no answer can be sent: Lambda then delivers the event again.
     """
     request = _read(event)
     answers = _DeployResponse(request, time.monotonic() + seconds_left, log)
-    # Where the work neither ends nor can be ended, the answer must not wait for it.
+    # If the work neither ends nor can be ended, the answer must not wait for it.
     last_call = threading.Timer(max(0.0, seconds_left - RESERVE_SECONDS / 2), answers.give_up)
     last_call.daemon = True
     last_call.start()
@@ -119,13 +119,13 @@ def _decide(request: DeployRequest, seconds: float, migrate: Callable[[float], D
     except SignalboxError as error:
         return DeployResult("FAILED", f"{type(error).__name__}: {error}; {RUNBOOK}", {})
     except Exception as error:
-        # What others' errors say may hold a password: of a DSN that can't be read, libpq repeats the pieces.
+        # Other libraries' errors may hold a password: libpq repeats the pieces of a DSN that it can't read.
         fault = describe(error)
         return DeployResult("FAILED", f"the migrator met {fault['type']} at {fault.get('at')}; {RUNBOOK}", {})
 
 
 class _DeployResponse:
-    """Owns the one answer that a request gets."""
+    """Own the one answer that a request gets."""
 
     def __init__(self, request: DeployRequest, ends_at: float, log: Logger) -> None:
         self._request, self._ends_at, self._log = request, ends_at, log
@@ -165,7 +165,7 @@ class _DeployResponse:
 
 
 def _put(url: str, body: bytes) -> tuple[str | None, bool]:
-    """What went wrong, without the address, and whether another try may help."""
+    """Return what went wrong, without the address, and whether another try may help."""
     # The address is signed for a request without a content type.
     request = urllib.request.Request(url, data=body, method="PUT", headers={"Content-Type": ""})  # noqa: S310
     try:

@@ -1,8 +1,8 @@
-"""Who may do what in the database: three groups, whose members the functions log in as.
+"""Decide who may do what in the database: three groups, whose members the functions log in as.
 
 `signalbox_owner` owns our schemas, `signalbox_writer` works in them, `signalbox_reader` reads. The migrator brings each
-object under them in the transaction of the migration that made it, so that the code at work never meets a table without
-its grants. Where it may not make roles, one log-in serves for all, and the answer says what a DBA can do about it.
+object under them in the transaction of the migration that made it, so that running code never meets a table without its
+grants. Where it may not make roles, one log-in serves for all, and the answer says what a DBA can do about it.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from signalbox.postgres.connection import Connection
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
-# Roles are the cluster's, and the lock of a migrator is its database's: another's may be at the same rows.
+# Roles belong to the cluster, and a migrator's lock to its database: another database's migrator may change the same
+# rows.
 _COLLISIONS = (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateObject, psycopg.errors.InternalError_)
 _TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """Those of a database: apart, or one role for all, and then with what to run about it."""
+    """Manage a database's grants: separate roles, or one role for all with advice what to run about it."""
 
     apart: bool
     advice: str = ""
 
     def apply(self, connection: Connection) -> None:
-        """Inside the caller's transaction: what it has made gets its owner and its grants."""
+        """Give what the caller's transaction has made its owner and its grants."""
         if not self.apart:
             return
         try:
@@ -47,12 +48,12 @@ class Grants:
             ) from None
 
     def become_owner(self, connection: Connection, schema: str) -> None:
-        """Of this schema. Inside the caller's transaction, to its end or `RESET ROLE`."""
+        """Become the owner of this schema, to the end of the caller's transaction or `RESET ROLE`."""
         if self.apart:
             connection.execute(sql.SQL(SQL["become_owner"]).format(schema=sql.Identifier(schema)))
 
     def keep(self, connection: Connection, login: LogIn) -> None:
-        """The log-in as its secret has it, made where it is missing."""
+        """Make the log-in if it is missing, and set it as its secret has it."""
         if not self.apart:
             raise MigrationRefused(f"the log-in '{login.name}' can't be made: {self.advice}")
         with connection.transaction():
@@ -66,7 +67,7 @@ class Grants:
 
 
 def find_roles(connection: Connection) -> Grants:
-    """The groups, made where they are missing and may be made."""
+    """Return the groups, made where they are missing and may be made."""
     for _ in range(_TRIES):
         there, ours = connection.execute(SQL["look"]).fetchone() or (False, False)
         if there and ours:
@@ -81,7 +82,7 @@ def find_roles(connection: Connection) -> Grants:
 
 
 def _keep(connection: Connection, login: LogIn, *, exists: bool) -> None:
-    # Hashed here, so that no statement log of the server's ever has the password.
+    # Hash the password here, so that no statement log of the server ever has it.
     verifier = connection.pgconn.encrypt_password(login.password.encode(), login.name.encode(), b"scram-sha-256")
     names = {
         "login": sql.Identifier(login.name),

@@ -1,8 +1,8 @@
--- look: whether the three groups are there, and whether this log-in has the owner's rights as its own
+-- look: return whether the three groups exist, and whether this log-in has the owner's rights as its own
 SELECT count(*) = 3, coalesce(bool_or(pg_has_role(oid, 'USAGE')) FILTER (WHERE rolname = 'signalbox_owner'), false)
 FROM pg_roles WHERE rolname IN ('signalbox_owner', 'signalbox_writer', 'signalbox_reader');
 
--- make_groups: those that are missing, and this log-in among the owner's members
+-- make_groups: make the missing groups, and make this log-in a member of the owner
 DO $$
 DECLARE
     wanted text;
@@ -13,7 +13,7 @@ BEGIN
                 EXECUTE format('CREATE ROLE %I NOLOGIN', wanted);
             END IF;
         EXCEPTION WHEN duplicate_object OR unique_violation THEN
-            NULL;  -- roles are the cluster's: the migrator of another database was here first
+            NULL;  -- roles belong to the cluster: another database's migrator was faster
         END;
     END LOOP;
     IF NOT pg_has_role('signalbox_owner', 'USAGE') THEN
@@ -22,7 +22,7 @@ BEGIN
 END
 $$;
 
--- apply_grants: each object of our schemas to its owner, and to each group what it may do with it; touches only what is not so yet
+-- apply_grants: give each object of our schemas its owner and its grants, and change only what differs
 DO $$
 DECLARE
     rooms constant oid[] := ARRAY(
@@ -32,15 +32,15 @@ DECLARE
     staging constant oid := to_regnamespace('signalbox_staging');
     statement text;
 BEGIN
-    -- The schemas come first: a table's new owner must be allowed to create in its schema. What belongs to others, whom
-    -- this log-in can't speak for, is left alone.
+    -- The schemas come first: a table's new owner must be allowed to create in its schema. Objects of other owners, for
+    -- whom this log-in can't act, are left alone.
     FOR statement IN
         SELECT format('ALTER SCHEMA %I OWNER TO signalbox_owner', nspname) FROM pg_namespace
         WHERE oid = ANY (rooms) AND nspowner <> 'signalbox_owner'::regrole AND pg_has_role(nspowner, 'USAGE')
     LOOP
         EXECUTE statement;
     END LOOP;
-    -- Not in the staging schema: its tables are of those who are at work there. A sequence goes with its column.
+    -- Not in the staging schema: its tables belong to the jobs that use them. A sequence goes with its column.
     FOR statement IN
         SELECT format('ALTER %s %s OWNER TO signalbox_owner', k.kind, c.oid::regclass)
         FROM pg_class AS c
@@ -74,7 +74,7 @@ BEGIN
         FROM pg_class AS c
         JOIN (VALUES ('reader', 'SELECT'), ('writer', 'SELECT'), ('writer', 'INSERT'), ('writer', 'UPDATE'),
             ('writer', 'DELETE')) AS w (who, privilege)
-            -- The record of migrations is the migrator's, and a view shows.
+            -- Only the migrator writes the record of migrations, and views are only read.
             ON w.privilege = 'SELECT'
             OR (c.relkind IN ('r', 'p', 'f') AND c.oid <> 'signalbox.schema_migrations'::regclass)
         WHERE c.relnamespace = ANY (rooms) AND c.relnamespace IS DISTINCT FROM staging
@@ -82,7 +82,7 @@ BEGIN
             AND NOT has_table_privilege('signalbox_' || w.who, c.oid, w.privilege)
         GROUP BY c.oid, w.who
         UNION ALL
-        -- Default privileges know no difference between tables and views.
+        -- Default privileges make no difference between tables and views.
         SELECT format('REVOKE INSERT, UPDATE, DELETE ON %s FROM signalbox_writer', c.oid::regclass)
         FROM pg_class AS c
         WHERE c.relnamespace = ANY (rooms) AND c.relnamespace IS DISTINCT FROM staging
@@ -98,10 +98,10 @@ BEGIN
         SELECT format('GRANT EXECUTE ON ROUTINE %s TO signalbox_writer', p.oid::regprocedure)
         FROM pg_proc AS p
         WHERE p.pronamespace = ANY (rooms) AND p.prokind IN ('f', 'p') AND p.proowner = 'signalbox_owner'::regrole
-            -- Of its own, not by way of PUBLIC, which is about to lose it.
+            -- A grant of its own, not through PUBLIC, which is about to lose it.
             AND NOT EXISTS (SELECT FROM aclexplode(p.proacl) WHERE grantee = 'signalbox_writer'::regrole)
         UNION ALL
-        -- Whoever may connect may else call it, with the owner's rights where it is SECURITY DEFINER.
+        -- Otherwise every log-in may call it, with the owner's rights where it is SECURITY DEFINER.
         SELECT format('REVOKE EXECUTE ON ROUTINE %s FROM PUBLIC', p.oid::regprocedure)
         FROM pg_proc AS p
         WHERE p.pronamespace = ANY (rooms) AND p.prokind IN ('f', 'p') AND p.proowner = 'signalbox_owner'::regrole
@@ -109,7 +109,7 @@ BEGIN
     LOOP
         EXECUTE statement;
     END LOOP;
-    -- For what functions of the owner's create while no migrator is near, such as partitions.
+    -- For what the owner's functions create later, such as partitions.
     FOR statement IN
         SELECT format('ALTER DEFAULT PRIVILEGES FOR ROLE signalbox_owner IN SCHEMA %I GRANT %s', n.nspname, g.what)
         FROM pg_namespace AS n
@@ -130,21 +130,21 @@ BEGIN
 END
 $$;
 
--- become_owner: to the end of the transaction, so that whatever a migration makes in the schema, and calls, is the owner's
+-- become_owner: become the owner to the end of the transaction, so that what a migration makes belongs to it
 ALTER SCHEMA {schema} OWNER TO signalbox_owner;
 SET LOCAL ROLE signalbox_owner;
 
--- find_login: whether there is a role of that name, and one that no secret may give a password: a group, or one of power
+-- find_login: find a role of that name, and whether no secret may set its password: a group, or a powerful role
 SELECT rolname = current_user OR rolsuper OR rolcreaterole OR NOT rolcanlogin FROM pg_roles WHERE rolname = %s;
 
--- create_login: with no rights of its own
+-- create_login: make a log-in with no rights of its own
 CREATE ROLE {login} LOGIN;
 
--- set_login: what it is a member of, and what ends the work of one whose function has vanished
+-- set_login: set its password and group, and the time-outs that end its work when its function has vanished
 ALTER ROLE {login} PASSWORD {verifier};
 ALTER ROLE {login} SET idle_in_transaction_session_timeout = '5min';
 ALTER ROLE {login} SET statement_timeout = '15min';
 GRANT {group} TO {login};
 
--- keep_reading: a log-in that reads can't be brought to write, whatever else it is granted
+-- keep_reading: keep a reading log-in from writing, whatever else it is granted
 ALTER ROLE {login} SET default_transaction_read_only = on;

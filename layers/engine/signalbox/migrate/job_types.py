@@ -1,4 +1,4 @@
-"""The table `job_types`: what the packs' job types are, for those who submit in SQL."""
+"""Fill the table `job_types`: the packs' job types, for submits in SQL."""
 
 from __future__ import annotations
 

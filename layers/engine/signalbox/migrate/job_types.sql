@@ -1,4 +1,4 @@
--- keep: the job types of these packs as they are now
+-- keep: store the job types of these packs as they are now
 INSERT INTO signalbox.job_types AS known (
     name, pack, summary, version, category, lane, lanes, max_attempts, timeout_ms, cap, subject, correlation,
     payload_schema, has_validators
@@ -18,5 +18,5 @@ WHERE (known.*) IS DISTINCT FROM (excluded.name, excluded.pack, excluded.summary
     excluded.lane, excluded.lanes, excluded.max_attempts, excluded.timeout_ms, excluded.cap, excluded.subject,
     excluded.correlation, excluded.payload_schema, excluded.has_validators, known.updated_at);
 
--- forget: the types that are no longer theirs; `newer` packs, whose code is not this, keep their own
+-- forget: delete types that these packs no longer have; `newer` packs, which have newer code, keep theirs
 DELETE FROM signalbox.job_types WHERE name <> ALL (%(names)s) AND pack <> ALL (%(newer)s);

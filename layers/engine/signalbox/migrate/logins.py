@@ -1,8 +1,7 @@
-"""The log-ins that the functions use, as their secrets have them: the migrator makes them where the stack brings the
-database itself.
+"""Read the log-ins of the functions from their secrets, for the migrator.
 
-A secret's next version (AWSPENDING) is made beside the current one, so that both work while functions go from the one
-to the other.
+The migrator makes them where the stack brings the database itself. A secret's next version (AWSPENDING) is made beside
+the current one, so that both work while functions change over.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Group = Literal["writer", "reader"]
 
 @dataclass(frozen=True, slots=True)
 class LogIn:
-    """A user of the database and the group whose rights it has."""
+    """Name a user of the database and the group whose rights it has."""
 
     name: str
     password: str = field(repr=False)
@@ -29,13 +28,13 @@ class LogIn:
 
 
 def read_logins(clients: Clients, arn: str, group: Group) -> Iterator[LogIn]:
-    """The current one, and the next one where there is one already."""
+    """Return the current log-in, and the next one if there is one."""
     current = _read(clients, arn, "AWSCURRENT", group)
     if current is None:
         raise SettingsRefused(f"secret {arn} of the {group} has no value yet: give it a username and a password")
     yield current
     pending = _read(clients, arn, "AWSPENDING", group)
-    # A new password for a name that is in use would lock out all who still have the old one.
+    # A new password for a name in use would lock out functions that still have the old one.
     if pending is not None and pending.name != current.name:
         yield pending
 

@@ -1,8 +1,8 @@
-"""Migrations: numbered .sql files, forward only, each in a transaction of its own, locked against a second migrator.
+"""Apply migrations: numbered .sql files, forward only, each in its own transaction, locked against a second migrator.
 
 A file `0007_add_heartbeat.sql` begins with `-- serves: 6`: the oldest code, named by the schema it was written for,
-that still works once the file is applied. So the code that runs while a deploy is under way is known to be safe, and
-code that is too old, or a database that is behind, is refused with the reason instead of failing somewhere later.
+that still works once the file is applied. So the code that runs during a deploy is known to be safe. Code that is too
+old, and a database that is behind, are refused with the reason instead of failing somewhere later.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LOCK_WAIT = "5s"
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One file."""
+    """Describe one file."""
 
     pack: str
     version: int
@@ -55,7 +55,7 @@ class Migration:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """One row of schema_migrations."""
+    """Hold one row of schema_migrations."""
 
     pack: str
     version: int
@@ -65,7 +65,7 @@ class Applied:
 
 
 def read_migrations(pack: Pack) -> tuple[Migration, ...]:
-    """The pack's files in order, numbered from 1 without a gap."""
+    """Return the pack's files in order, numbered from 1 without a gap."""
     migrations = tuple(_read(pack.name, path) for path in sorted(pack.migrations.glob("*.sql")))
     for expected, migration in enumerate(migrations, start=1):
         if migration.version != expected:
@@ -76,12 +76,12 @@ def read_migrations(pack: Pack) -> tuple[Migration, ...]:
 
 
 def latest_version(pack: Pack) -> int:
-    """The schema that this code was written for, by the names of the files alone."""
+    """Return the schema version that this code was written for, by the names of the files alone."""
     return max((int(path.name[:4]) for path in pack.migrations.glob("[0-9]*.sql")), default=0)
 
 
 def plan(connection: Connection, packs: Sequence[Pack]) -> list[Migration]:
-    """What would be applied, in order; refuses a database that this code may not migrate."""
+    """Return what would be applied, in order. Refuse a database that this code may not migrate."""
     applied = _applied(connection)
     return [migration for pack in packs for migration in _pending(read_migrations(pack), applied.get(pack.name, []))]
 
@@ -92,13 +92,13 @@ def apply(
     applied_by: str,
     roles: Grants | None = None,
 ) -> list[Migration]:
-    """Applies what is pending and says what that was. A failure keeps the files before it and nothing of its own.
+    """Apply what is pending, and return it. A failure keeps the files before it and nothing of its own.
 
-    With roles, each migration is the owner's, and what it has made gets its grants in its own transaction.
+    With roles, the owner runs each migration, and what it has made gets its grants in the same transaction.
     """
     done: list[Migration] = []
     _prepare(connection)
-    _record(connection, roles)  # what one log-in for all has made before there were roles
+    _record(connection, roles)  # for objects that a shared log-in made before there were roles
     for pack in packs:
         for migration in read_migrations(pack):
             if _apply_one(connection, pack, migration, applied_by, roles):
@@ -107,12 +107,15 @@ def apply(
 
 
 def versions(connection: Connection) -> dict[str, int]:
-    """The version of each pack's schema."""
+    """Return the version of each pack's schema."""
     return {pack: rows[-1].version for pack, rows in _applied(connection).items()}
 
 
 def report(connection: Connection, packs: Sequence[Pack]) -> dict[str, Any]:
-    """Even of a database that this code may not migrate, as after a roll-back, and then with the reason."""
+    """Return what is pending, also for a database that this code may not migrate, and then with the reason.
+
+    After a roll-back the database may be newer than the code.
+    """
     found = versions(connection)
     try:
         return {"pending": [migration.label for migration in plan(connection, packs)], "versions": found}
@@ -121,13 +124,13 @@ def report(connection: Connection, packs: Sequence[Pack]) -> dict[str, Any]:
 
 
 def ahead_of(connection: Connection, packs: Iterable[Pack]) -> set[str]:
-    """The packs whose schema is newer than this code, as after a roll-back."""
+    """Return the packs whose schema is newer than this code, as after a roll-back."""
     found = versions(connection)
     return {pack.name for pack in packs if found.get(pack.name, 0) > latest_version(pack)}
 
 
 def require_current(connection: Connection, packs: Iterable[Pack]) -> None:
-    """Refuses a database that is behind this code, or so far ahead that this code no longer works on it."""
+    """Refuse a database that is behind this code, or so far ahead that this code no longer works on it."""
     try:
         rows = connection.execute(SQL["newest_versions"]).fetchall()
     except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
@@ -177,7 +180,7 @@ def _applied(connection: Connection) -> dict[str, list[Applied]]:
 def _refuse_foreign_schema(connection: Connection) -> None:
     tables = [row[0] for row in connection.execute(SQL["list_tables"]).fetchall()]
     if "schema_migrations" in tables:
-        return  # another migrator has begun since we looked; under the lock we look again
+        return  # another migrator has begun since; we look again under the lock
     if tables:
         raise SchemaMismatch(
             f"schema signalbox holds tables ({', '.join(tables)}) and no record of migrations: something else, or "
@@ -202,7 +205,7 @@ def _pending(migrations: Sequence[Migration], applied: Sequence[Applied]) -> Seq
 
 
 def _prepare(connection: Connection) -> None:
-    _applied(connection)  # refuses a schema that something else wrote
+    _applied(connection)  # this refuses a schema that something else wrote
     with connection.transaction():
         _lock(connection)
         connection.execute(SQL["create_record"])
@@ -218,7 +221,7 @@ def _record(connection: Connection, roles: Grants | None) -> None:
 def _apply_one(connection: Connection, pack: Pack, migration: Migration, applied_by: str, roles: Grants | None) -> bool:
     with connection.transaction():
         _lock(connection)
-        # Read under the lock: another migrator may have been here a moment ago.
+        # Read under the lock: another migrator may just have finished.
         pending = _pending(read_migrations(pack), _applied(connection).get(pack.name, []))
         if migration not in pending:
             return False
@@ -244,7 +247,7 @@ def _apply_one(connection: Connection, pack: Pack, migration: Migration, applied
 
 @contextmanager
 def _told_of(migration: Migration) -> Iterator[None]:
-    """Whatever the server says of it, in words that say which migration and what to do."""
+    """Raise the server's errors in words that say which migration failed and what to do."""
     try:
         yield
     except psycopg.errors.LockNotAvailable:

@@ -1,4 +1,4 @@
-"""The migrator's payloads: {"action": "plan" | "apply" | "report"}, and what CloudFormation asks in a deploy."""
+"""Serve the migrator's payloads, {"action": "plan" | "apply" | "report"}, and CloudFormation's request in a deploy."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from signalbox.postgres.connection import Connection, Database
 from signalbox.runtime.log import Logger, make_logger
 from signalbox.runtime.settings import Settings
 
-# A database that pauses when nobody asks is up again in less; a table in use is left alone sooner or later.
+# A paused database starts within this time, and a table in use becomes free sooner or later.
 LOOK_AGAIN_SECONDS = 3.0
 CANCEL_AGAIN_SECONDS = 1.0
 
 
 class MigratorPayload(Payload):
-    """plan: what would be applied; apply: applies it; report: how far the schemas are."""
+    """Choose what to do. plan: list what would be applied; apply: apply it; report: return the schemas' versions."""
 
     action: Literal["plan", "apply", "report"]
 
 
 @dataclass(frozen=True, slots=True)
 class Migrator:
-    """One per execution environment; unlike the engine it takes the database as it finds it."""
+    """Migrate a database in any state, unlike the engine. There is one Migrator per execution environment."""
 
     database: Database
     packs: tuple[Pack, ...]
@@ -60,7 +60,7 @@ class Migrator:
         return Migrator(database, load_packs(settings.packs), settings, clients)
 
     def act(self, event: object, applied_by: str) -> dict[str, Any]:
-        """Does what the payload asks for, and answers where the schemas stand after it."""
+        """Do what the payload asks for, and return the schemas' versions after it."""
         action = read_payload(MigratorPayload, event).action
         connection = self.database.connection()
         if action == "report":
@@ -73,7 +73,7 @@ class Migrator:
         return answer | {"pending": pending, "versions": migrations.versions(connection)}
 
     def deploy(self, applied_by: str, seconds: float) -> DeployResult:
-        """What a deploy asks for: as `apply`, but patient, in time, and content with a newer schema that serves."""
+        """Apply for a deploy: patiently, in time, and accept a newer schema that serves this code."""
         ends_at = time.monotonic() + seconds
         while True:
             try:
@@ -88,7 +88,7 @@ class Migrator:
     def _deploy_once(self, applied_by: str, seconds: float) -> DeployResult:
         connection = self.database.connection()
         ahead = migrations.ahead_of(connection, self.packs)
-        if ahead:  # after a roll-back: what the newer code has made stays, where it serves this one
+        if ahead:  # after a roll-back: the newer schema stays, if it serves this code
             migrations.require_current(connection, [pack for pack in self.packs if pack.name in ahead])
         mine = replace(self, packs=tuple(pack for pack in self.packs if pack.name not in ahead))
         with _cancelled_after(connection, seconds):
@@ -116,7 +116,7 @@ class Migrator:
 def serve_deploy(
     event: object, start: Callable[[], Migrator], environ: Mapping[str, str], applied_by: str, seconds_left: float
 ) -> dict[str, Any]:
-    """Answers CloudFormation, also where the migrator can't even start."""
+    """Answer CloudFormation, even if the migrator can't start."""
     log: Logger = make_logger(environ.get("SIGNALBOX_STACK", "signalbox"))
     return deploy_hook.serve(event, seconds_left, log, lambda seconds: start().deploy(applied_by, seconds))
 
@@ -127,7 +127,7 @@ def _told(roles: Grants) -> dict[str, Any]:
 
 @contextmanager
 def _cancelled_after(connection: Connection, seconds: float) -> Iterator[None]:
-    """Ends the statement at work once the time is over, and each that follows it."""
+    """Cancel the running statement once the time is over, and each that follows it."""
     done = threading.Event()
 
     def watch() -> None:
@@ -137,7 +137,7 @@ def _cancelled_after(connection: Connection, seconds: float) -> Iterator[None]:
                 connection.cancel()
             wait = CANCEL_AGAIN_SECONDS
 
-    # The server's own limit too: RDS Proxy takes no orders to cancel.
+    # Set the server's own limit too: RDS Proxy takes no requests to cancel.
     connection.execute("SELECT set_config('statement_timeout', %s, false)", (str(max(1, round(seconds * 1000))),))
     watcher = threading.Thread(target=watch, name="migration-deadline", daemon=True)
     watcher.start()
