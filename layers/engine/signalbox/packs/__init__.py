@@ -1,1 +1,1 @@
-"""What a pack declares: its tasks, its job types, and their policies. Pure."""
+"""Define what a pack declares: its tasks, its job types, and their policies. Pure."""

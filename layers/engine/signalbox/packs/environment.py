@@ -1,4 +1,4 @@
-"""Settings that a function reads from its environment. All faults are listed together."""
+"""Read settings from a function's environment. All faults are listed together."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def _fill_in(name: str, info: ValidationInfo) -> str:
     return name
 
 
-# The name of something that a template makes; {stack}, {account} and {region} stand for the stack's own.
+# The name of a resource of the template; {stack}, {account} and {region} are replaced by the stack's own.
 StackName = Annotated[str, AfterValidator(_fill_in), Field(validate_default=True)]
 
 
 class EnvironmentSettings(BaseModel):
-    """Read each field from a variable: the prefix, and the field's name in capitals. An empty variable is none.
+    """Read each field from a variable: the prefix, and the field's name in capitals. An empty variable is unset.
 
-    A tuple or a dict is JSON, unless a validator of its own reads the text. `<prefix>SETTINGS` may hold any of the
-    fields in one JSON object; a variable of a field's own goes before it.
+    A tuple or a dict is JSON, unless its own validator reads the text. `<prefix>SETTINGS` may hold any of the fields in
+    one JSON object; a field's own variable wins over it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
@@ -58,7 +58,7 @@ class EnvironmentSettings(BaseModel):
 
     @classmethod
     def _faults_of_all(cls, given: Mapping[str, Any]) -> list[str]:
-        """Return what is wrong with the settings beside the faults of single ones."""
+        """Return what is wrong with the settings together, beside the faults of single ones."""
         return []
 
     @classmethod

@@ -1,4 +1,4 @@
-"""The payloads of jobs, checked when a job is submitted and again when it is claimed, maybe by newer code."""
+"""Check the payloads of jobs when a job is submitted and again when it is claimed, maybe by newer code."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from signalbox.packs.payload import fault_of
 if TYPE_CHECKING:
     from signalbox.packs.registries import RegisteredJobType
 
-# More belongs into S3, with a pointer here: each state of a job writes its row anew.
+# More belongs in S3, with a pointer here: each change of a job's state writes its whole row.
 MOST_BYTES = 200_000
 
 
 class JobPayload(BaseModel):
-    """What every job's payload has in common: no unknown fields, and no change once read."""
+    """Give every job's payload the same rules: no unknown fields, and no change once read."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def check_payload(known: RegisteredJobType, payload: object) -> JobPayload:
-    """The payload as its type's model, or one error that names each field that is wrong, and no value."""
+    """Return the payload as its type's model, or raise one error that names each wrong field, and no value."""
     try:
         return known.model.model_validate(payload)
     except ValidationError as error:
@@ -32,7 +32,7 @@ def check_payload(known: RegisteredJobType, payload: object) -> JobPayload:
 
 
 def upgrade_payload(known: RegisteredJobType, payload: dict[str, Any], version: int) -> JobPayload:
-    """A stored payload as the model of today."""
+    """Return a stored payload as today's model."""
     if version < known.type.version and known.upgrade is not None:
         payload = known.upgrade(payload, version)
     return check_payload(known, payload)

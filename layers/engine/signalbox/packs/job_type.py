@@ -1,6 +1,7 @@
-"""A kind of job: where it runs, how long and how often, and which of its payload's fields become columns.
+"""Describe a kind of job: where it runs, how long and how often, and which of its payload's fields become columns.
 
-Declared as a value in its pack's list; its module is imported when the first job of the type is claimed or submitted.
+It is declared as a value in its pack's list; its module is imported when the first job of the type is claimed or
+submitted.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from signalbox.packs.retry_policy import RetryPolicy
 
 
 class Lane(StrEnum):
-    """A queue of its own, so that what is urgent or long does not wait behind what is many."""
+    """Name a queue. Separate queues keep urgent or long jobs from waiting behind many others."""
 
     HIGH = "high"
     NORMAL = "normal"
@@ -29,18 +30,18 @@ Severity = Literal["info", "warning", "critical"]
 
 @dataclass(frozen=True, slots=True)
 class TypeCap:
-    """How many jobs of a type run at once, or begin in a time; an operator's own cap takes its place."""
+    """Limit how many jobs of a type run at once, or begin in a time; an operator's own cap takes its place."""
 
     max_running: int | None = None
     rate: int | None = None
     per_seconds: int | None = None
-    # In all, for each tenant, or for each value of the module's `cap_key(payload)`, of each tenant.
+    # Counts all jobs, each tenant's, or each tenant's by the value of the module's `cap_key(payload)`.
     per: Literal["type", "tenant", "key"] = "type"
 
 
 @dataclass(frozen=True, slots=True)
 class JobType:
-    """One kind of job."""
+    """Describe one kind of job."""
 
     name: str
     summary: str
@@ -49,19 +50,19 @@ class JobType:
     )
     version: int = 1  # of the payload's shape
     lane: Lane | None = None  # None: by priority
-    lanes: frozenset[Lane] = LIGHT  # that a submit may choose
+    lanes: frozenset[Lane] = LIGHT  # the lanes that a submit may choose
     category: Category = "standard"
     timeout: timedelta = timedelta(minutes=5)
     retry: RetryPolicy = field(default_factory=RetryPolicy)
-    # How many a worker runs at once. None: 100 of `async def`, 10 of others; 1: it computes, and has the main thread.
+    # How many a worker runs at once. None: 100 of `async def`, 10 of others; 1: it computes, and gets the main thread.
     side_by_side: int | None = None
     cap: TypeCap | None = None
     transactional: bool = False  # it only writes to the database: its effects and its end are one transaction
     subject: str | None = None  # the payload's field that becomes subject_id
-    correlation: str | None = None  # the one that becomes correlation_id
+    correlation: str | None = None  # the payload's field that becomes correlation_id
     severity: Severity = "warning"  # of its dead letters
-    transient: frozenset[str] = frozenset()  # names of error classes that are tried again, which else would not be
-    # A job that goes on in pieces fails after so many, or so long after its first start.
+    transient: frozenset[str] = frozenset()  # names of error classes to try again against the default
+    # A job that runs in pieces fails after this many, or this long after its first start.
     max_pieces: int = 10_000
     pieces_at_most: timedelta = timedelta(days=7)
 
@@ -75,7 +76,7 @@ class JobType:
 
 
 def lane_of(job_type: JobType, priority: int) -> Lane:
-    """1 to 3 is high, 4 to 7 normal, 8 to 10 low, unless the type has a lane of its own."""
+    """Return the type's own lane, or else by priority: 1 to 3 is high, 4 to 7 normal, 8 to 10 low."""
     if job_type.lane is not None:
         return job_type.lane
     if priority <= 3:

@@ -1,4 +1,4 @@
-"""What a job may answer, or raise: each says what becomes of the job, and nothing of how.
+"""Define what a job may return or raise: each says what becomes of the job, and nothing of how.
 
 A job that returns nothing has completed. Errors are told apart by their type and status code, never by their words.
 """
@@ -23,7 +23,7 @@ class Completed:
 
 @dataclass(frozen=True, slots=True)
 class More:
-    """A piece of the work is done: the job goes on from the cursor, with all its attempts before it."""
+    """A piece of the work is done: the job continues from the cursor, and has all its attempts again."""
 
     cursor: Any
     percent: int | None = None
@@ -32,7 +32,7 @@ class More:
 
 @dataclass(frozen=True, slots=True)
 class Snooze:
-    """Nothing can be done yet. Spends no attempt."""
+    """Nothing can be done yet. This spends no attempt."""
 
     delay: timedelta
     reason: str
@@ -49,11 +49,11 @@ Outcome = Completed | More | Snooze | Cancelled | None
 
 
 class JobFailed(SignalboxError):
-    """Raised by a job; its subclasses say whether trying again can help. Any other error counts as transient."""
+    """The job failed; subclasses say whether a retry can help. Any other error counts as transient."""
 
 
 class Transient(JobFailed):
-    """It may well work the next time."""
+    """The job may well succeed the next time."""
 
     def __init__(self, message: str, retry_after: timedelta | None = None) -> None:
         super().__init__(message)
@@ -61,7 +61,7 @@ class Transient(JobFailed):
 
 
 class RateLimited(JobFailed):
-    """The other side asks for patience. Spends no attempt; without `retry_after` waits 30 s, then longer each time."""
+    """The other side asks to wait. This spends no attempt; without `retry_after` waits start at 30 s and grow."""
 
     def __init__(self, message: str, retry_after: timedelta | None = None) -> None:
         super().__init__(message)
@@ -69,12 +69,12 @@ class RateLimited(JobFailed):
 
 
 class Permanent(JobFailed):
-    """It would fail the same way every time."""
+    """The job would fail the same way every time."""
 
 
 class JobTimedOut(JobFailed):
-    """The attempt took longer than its type may."""
+    """The attempt took longer than its type allows."""
 
 
 class JobCancelled(JobFailed):
-    """Somebody asked for the job to be cancelled, and it noticed."""
+    """An operator asked for the job to be cancelled, and it noticed."""

@@ -1,4 +1,4 @@
-"""A pack is a room of its own: tasks and job types, with the migrations of the schema that bears its name.
+"""Define a pack: tasks and job types, with the migrations of the schema that has its name.
 
 The engine names no pack. A stack's setting SIGNALBOX_PACKS does, and each pack's package offers `pack.PACK`.
 """
@@ -14,9 +14,9 @@ from signalbox.packs.task import Task
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """What one layer brings."""
+    """Describe what one layer brings."""
 
-    name: str  # also of its package and of its schema
+    name: str  # also the name of its package and of its schema
     tasks: tuple[Task, ...]
     migrations: Path
     job_types: tuple[JobType, ...] = ()

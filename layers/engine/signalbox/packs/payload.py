@@ -1,6 +1,6 @@
-"""The payloads of the entry points, and the errors that a wrong one gets.
+"""Read the payloads of the entry points, and raise errors that name every fault.
 
-Checked to the last field, because a misspelt `reference_time` that were quietly ignored would run the wrong slot.
+Every field is checked, because a misspelt `reference_time` that was ignored would run the wrong slot.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _FIRST_YEAR, _LAST_YEAR = 1970, 2200
 
 
 def _instant(value: object) -> datetime:
-    """Text only: pydantic would take a bare number for seconds since 1970, or for milliseconds if it is large."""
+    """Read text only: pydantic would read a number as seconds since 1970, or as milliseconds if it is large."""
     if isinstance(value, datetime):
         instant = value
     elif isinstance(value, str):
@@ -39,7 +39,7 @@ Instant = Annotated[datetime, BeforeValidator(_instant)]
 
 
 class Payload(BaseModel):
-    """What every payload has in common: no unknown fields, and no change once read."""
+    """Give every payload the same rules: no unknown fields, and no change once read."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -48,7 +48,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def read_payload(model: type[Model], value: object, what: str = "payload") -> Model:
-    """The checked payload, or one error that lists every fault."""
+    """Return the checked payload, or raise one error that lists every fault."""
     if not isinstance(value, dict):
         raise PayloadRefused(f"{what} must be a JSON object, and is {_kind(value)}")
     if _holds_nul(value):
@@ -61,7 +61,7 @@ def read_payload(model: type[Model], value: object, what: str = "payload") -> Mo
 
 
 def fault_of(model: type[BaseModel], fault: dict[str, Any]) -> str:
-    """One line for one fault, without the value: it may be a secret."""
+    """Return one line for one fault, without the value: it may be a secret."""
     field = ".".join(str(part) for part in fault["loc"])
     if fault["type"] == "extra_forbidden":
         names = _names_beside(model, fault["loc"])
@@ -72,7 +72,7 @@ def fault_of(model: type[BaseModel], fault: dict[str, Any]) -> str:
 
 
 def _names_beside(model: type[BaseModel], place: Sequence[int | str]) -> Sequence[str]:
-    """Of the model whose field the last part of the place is, however deep it lies; none where that can't be told."""
+    """Return the fields of the model at this place, however deep, or none where it can't be found."""
     found: type[BaseModel] | None = model
     for name in place[:-1]:
         if isinstance(name, str) and found is not None:
@@ -82,7 +82,7 @@ def _names_beside(model: type[BaseModel], place: Sequence[int | str]) -> Sequenc
 
 
 def _model_in(annotation: object) -> type[BaseModel] | None:
-    """The model itself, or that of a list's items."""
+    """Return the model itself, or that of a list's items."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next(filter(None, map(_model_in, get_args(annotation))), None)

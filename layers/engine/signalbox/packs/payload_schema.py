@@ -1,4 +1,4 @@
-"""The JSON schema of a job's payload, and whether it says all that the payload's model checks."""
+"""Return the JSON schema of a job's payload, and whether it covers all checks of the payload's model."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _schemas(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 def _parts(core: Any) -> Iterator[dict[str, Any]]:
-    """Yield each object of pydantic's own schema, but for those by which it writes values."""
+    """Yield each object of pydantic's own schema, without those for serialization."""
     if isinstance(core, dict):
         yield core
         for name, inner in core.items():

@@ -1,4 +1,4 @@
-"""The job types that a stack knows, by name; the module of each is imported when it is first needed."""
+"""Keep the job types and tasks that a stack knows, by name; each job type's module is imported when first needed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONGEST_KEY = 200
 
 
 class RegisteredJobType:
-    """One job type with what its module holds."""
+    """Join one job type with what its module holds."""
 
     def __init__(self, job_type: JobType, tasks: TaskRegistry | None = None) -> None:
         self.type = job_type
@@ -40,19 +40,19 @@ class RegisteredJobType:
         return iscoroutinefunction(self.perform)
 
     def cap_key(self, payload: JobPayload, tenant: str | None) -> str:
-        """What the type's own cap counts a job by, where it counts by more than the type."""
+        """Return the key that the type's own cap counts a job by, where it counts by more than the type."""
         by_key = self.type.cap is not None and self.type.cap.per == "key"
         own = f" {self._module.cap_key(payload)}" if by_key else ""
         return f"{self.type.name} {tenant or '-'}{own}"[:LONGEST_KEY]
 
     @property
     def side_by_side(self) -> int:
-        """How many of its jobs one worker runs at once."""
+        """Return how many of its jobs one worker runs at once."""
         return self.type.side_by_side or (100 if self.is_async else 10)
 
     @cached_property
     def upgrade(self) -> Callable[[dict[str, Any], int], dict[str, Any]] | None:
-        """Brings a payload of an older version to this one's shape."""
+        """Return the function that upgrades a payload of an older version."""
         return getattr(self._module, "upgrade", None)
 
     @property
@@ -75,7 +75,7 @@ class RegisteredJobType:
 
 
 class JobTypeRegistry:
-    """Those of the engine and of the packs; with `tasks`, a job that would run an unknown one is refused."""
+    """Hold the job types of the engine and the packs; with `tasks`, refuse jobs that would run an unknown task."""
 
     def __init__(self, types: Iterable[JobType], tasks: TaskRegistry | None = None) -> None:
         by_name: dict[str, RegisteredJobType] = {}
@@ -89,7 +89,7 @@ class JobTypeRegistry:
         return (known.type for known in self.by_name.values())
 
     def find(self, name: str) -> RegisteredJobType:
-        """The type, or an error that names the nearest one."""
+        """Return the type, or raise an error that names the nearest one."""
         if known := self.by_name.get(name):
             return known
         listed = "docs/job-types.md lists the engine's, and each pack's JOB_TYPES its own"
@@ -97,7 +97,7 @@ class JobTypeRegistry:
 
 
 class TaskRegistry:
-    """The tasks of the engine and of the packs that a stack runs."""
+    """Hold the tasks of the engine and of the packs that a stack runs."""
 
     def __init__(self, tasks: Iterable[Task]) -> None:
         by_name: dict[str, Task] = {}
@@ -115,7 +115,7 @@ class TaskRegistry:
         return sorted(self.by_name)
 
     def find(self, name: str) -> Task:
-        """The task, or an error that names the nearest one."""
+        """Return the task, or raise an error that names the nearest one."""
         if task := self.by_name.get(name):
             return task
         listed = "`signalbox slots` lists the tasks"

@@ -1,4 +1,4 @@
-"""When a failed attempt is made again: pure, with chance as an argument."""
+"""Decide when a failed attempt is tried again: pure, with chance as an argument."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
-# Beyond this the exponent only costs: any cap is long reached.
+# A larger exponent changes nothing: any cap is reached long before.
 _MOST_DOUBLINGS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often a job is tried, and how long it waits in between. Exponential waits are base * factor^(attempt - 1)."""
+    """Say how often a job is tried, and how long it waits. Exponential waits are base * factor^(attempt - 1)."""
 
     max_attempts: int = 5
     backoff: Literal["fixed", "exponential"] = "exponential"
@@ -20,7 +20,7 @@ class RetryPolicy:
     factor: float = 2.0
     cap: timedelta = timedelta(minutes=15)
     jitter: Literal["none", "full", "twenty_percent"] = "full"
-    # Being rate-limited spends no attempt, but a job that is for so often or so long fails.
+    # Being rate-limited spends no attempt, but a job fails if it is rate-limited this often or for this long.
     max_throttles: int = 1000
     throttled_at_most: timedelta = timedelta(days=1)
 
@@ -32,14 +32,14 @@ class RetryPolicy:
 
 
 def throttle_delay(throttles: int) -> timedelta:
-    """Return how long a job waits that was rate-limited so often before, and was not told for how long."""
+    """Return how long a job waits that was rate-limited this often before, and was not told for how long."""
     return timedelta(seconds=min(30 << min(throttles, 5), 900))
 
 
 def next_delay(policy: RetryPolicy, attempt: int, chance: float) -> timedelta:
-    """How long to wait after the attempt of that number (from 1); `chance` is from 0 to 1.
+    """Return how long to wait after the attempt of that number (from 1); `chance` is from 0 to 1.
 
-    Full jitter spreads a crowd best. It waits for a tenth of the base at least: a retry at once meets the same fault.
+    Full jitter spreads a crowd best. It waits for at least a tenth of the base: a retry at once meets the same fault.
     """
     seconds = policy.base.total_seconds()
     if policy.backoff == "exponential":

@@ -1,7 +1,7 @@
-"""When a task is due: EventBridge's cron() and rate() expressions, and the slot that an instant belongs to.
+"""Decide when a task is due: EventBridge's cron() and rate() expressions, and the slot that an instant belongs to.
 
-All of it is pure and in UTC, as EventBridge's rules are, so that a clock change anywhere moves no slot. The laptop's
-clock, the reconciler and the ledger all ask here, so they can't disagree.
+All of it is pure and in UTC, as EventBridge's rules are, so that no clock change moves a slot. The laptop's clock, the
+reconciler and the ledger all use this module, so they can't disagree.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from functools import cache
 from signalbox.errors import ScheduleRefused
 
 _UNITS = {"minute": 60, "hour": 3600, "day": 86400}
-# As EventBridge has it: one is singular, more are plural, and none is refused.
+# As in EventBridge: 1 takes the singular, more take the plural, and 0 is refused.
 _RATE = re.compile(r"rate\((1(?= \w+[^s]\))|(?!1 )[1-9]\d{0,8}(?= \w+s\))) (minute|hour|day)s?\)")
 _BEAT = re.compile(r"cron\((\*|\d{1,2})(?:/(\d{1,2}))? (\*|\d{1,2}) \* \* \? \*\)")
 _CRON = re.compile(r"cron\((.+)\)")
 _WEEKDAYS = re.compile(r"\d+")
-# Eight years hold every leap day; an expression that is silent for longer never fires again.
+# Eight years hold every leap day; an expression without a fire for longer never fires again.
 _SEARCH_YEARS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """One expression, as EventBridge takes it."""
+    """Hold one expression, as EventBridge takes it."""
 
     expression: str
 
     @staticmethod
     def parse(expression: str) -> Schedule:
-        """The schedule, once it is sure that it can be read and has fired or will."""
+        """Return the schedule, or raise if the expression can't be read."""
         if _beat(expression) is None:
             _translate(expression)
         return Schedule(expression)
 
     def slot_of(self, instant: datetime) -> datetime:
-        """The latest fire at or before the instant."""
+        """Return the latest fire at or before the instant."""
         _require_aware(instant)
         if beat := _beat(self.expression):
             return _floor(instant, *beat)
@@ -47,16 +47,16 @@ class Schedule:
         return self._step(whole_minute + timedelta(minutes=1), reverse=True)
 
     def next_after(self, instant: datetime) -> datetime:
-        """The first fire after the instant."""
+        """Return the first fire after the instant."""
         _require_aware(instant)
         if beat := _beat(self.expression):
             return _floor(instant, *beat) + timedelta(seconds=beat[0])
         return self._step(instant.astimezone(UTC), reverse=False)
 
     def between(self, after: datetime, until: datetime) -> Iterator[datetime]:
-        """Every fire after the one instant, up to and including the other, in order."""
+        """Return every fire after the one instant, up to and including the other, in order."""
         fire = after
-        with suppress(ScheduleRefused):  # one that names its years ends with them
+        with suppress(ScheduleRefused):  # an expression that names years ends with them
             while (fire := self.next_after(fire)) <= until:
                 yield fire
 
@@ -88,9 +88,9 @@ def _floor(instant: datetime, period: int, offset: int = 0) -> datetime:
 
 @cache
 def _beat(expression: str) -> tuple[int, int] | None:
-    """Period and offset in seconds, where the expression divides the UTC day evenly.
+    """Return period and offset in seconds, where the expression divides the UTC day evenly.
 
-    Most tasks run each minute, quarter hour, hour or day; for these a floor division answers, and a cold start need
+    Most tasks run each minute, quarter hour, hour or day. For these a floor division is enough, and a cold start need
     not load the cron library.
     """
     if rate := _RATE.fullmatch(expression):
@@ -111,7 +111,7 @@ def _beat(expression: str) -> tuple[int, int] | None:
 
 @cache
 def _translate(expression: str) -> tuple[str, frozenset[int] | None]:
-    """The five fields as the cron library reads them, and the years, where EventBridge's sixth field names some."""
+    """Return the five fields as the cron library reads them, and the years that the sixth field names, if any."""
     from cronsim import CronSim, CronSimError
 
     found = _CRON.fullmatch(expression)
@@ -133,7 +133,8 @@ def _translate(expression: str) -> tuple[str, frozenset[int] | None]:
 
 
 def _weekday(field: str) -> str:
-    """EventBridge counts the week from Sunday = 1, cron from Sunday = 0; after # and / stand counts, not days."""
+    """Return the field with cron's days: Sunday is 0 there, and 1 in EventBridge. After # and / come counts, not days.
+    """
     if field in ("?", "*"):
         return "*"
     if field == "L":

@@ -1,4 +1,4 @@
-"""The end of a sentence about a name that is not known."""
+"""End a sentence about an unknown name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _MOST_LISTED = 10
 
 
 def nearest(name: str, known: Iterable[str], listed: str | None = None) -> str:
-    """The end of a sentence about an unknown name: the known one it was probably meant to be, or which there are.
+    """Return the end of a sentence about an unknown name: the name probably meant, or the known names.
 
     `listed` says what lists them, where there are too many for a line.
     """

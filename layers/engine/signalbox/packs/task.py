@@ -1,7 +1,7 @@
-"""Which tasks this stack knows: names, schedules and policies, declared as values and looked up by name.
+"""Define the tasks that this stack knows: names, schedules and policies, declared as values and looked up by name.
 
-A task's module is named by a string and imported when the task is first run, so a stack with forty tasks starts as
-fast as one with four.
+A task's module is named by a string and imported when the task is first run, so a stack with forty tasks starts as fast
+as one with four.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MINUTE = "cron(* * * * ? *)"
 
 
 class CatchUp(StrEnum):
-    """What happens to slots that were missed."""
+    """Say what happens to slots that were missed."""
 
     ALL = "all"  # each one runs, oldest first
     LATEST = "latest"  # only the newest runs: it does the work of those before it
@@ -25,7 +25,7 @@ class CatchUp(StrEnum):
 
 
 class Overlap(StrEnum):
-    """What happens when a slot comes while another slot of the same task is at work."""
+    """Say what happens when a slot comes while another slot of the same task is running."""
 
     ALLOW = "allow"  # both run, each with its own data
     FORBID = "forbid"  # the later one is recorded as missed, and the catch-up policy decides
@@ -33,12 +33,12 @@ class Overlap(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One kind of scheduled maintenance."""
+    """Describe one kind of scheduled maintenance."""
 
     name: str
     summary: str
     module: str  # holds a function of the task's name, and a model `Params` where it takes params
-    schedule: str | None = None  # as in the rule; None: by hand or by other tasks only
+    schedule: str | None = None  # as in the rule; None: run only by hand or by other tasks
     function: Literal["archiver", "poller"] = "archiver"
     catch_up: CatchUp = CatchUp.SKIP
     max_lateness: timedelta = timedelta(days=1)  # a slot missed for longer is not caught up
@@ -47,5 +47,5 @@ class Task:
     stand_in: bool = False  # gives way to a pack's task of the same name
 
     def slot_of(self, instant: datetime) -> datetime:
-        """The instant that a run at this time is for; a task without a schedule has a slot each minute."""
+        """Return the instant that a run at this time is for. A task without a schedule has a slot each minute."""
         return Schedule.parse(self.schedule or MINUTE).slot_of(instant)
