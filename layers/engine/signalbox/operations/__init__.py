@@ -1,4 +1,4 @@
-"""The operator's operations: what the command line asks the api, so that nobody needs a way to the database.
+"""Serve the operator's operations: what the command line asks the api, so that nobody needs database access.
 
 Like tasks they are named by strings and imported when first asked for. They leave no row in the ledger.
 """
@@ -55,14 +55,14 @@ OPERATIONS = {
 
 
 class OperationPayload(Payload):
-    """Asks for one of the operator's operations, as the command line does."""
+    """Ask for one of the operator's operations, as the command line does."""
 
     operation: str = Field(min_length=1)
     params: dict[str, Any] = Field(default_factory=dict)
 
 
 def operate(resources: Resources, event: object, invocation: Invocation) -> dict[str, Any]:
-    """Answers one operation."""
+    """Run one operation, and return its answer."""
     payload = read_payload(OperationPayload, event)
     name = payload.operation
     if name not in OPERATIONS:

@@ -1,4 +1,4 @@
-"""Backfills, as an operator orders, watches and stops them."""
+"""Request, watch and stop backfills for an operator."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from signalbox.postgres.json_rows import json_row
 
 
 class CreateBackfill(Payload):
-    """What to run again, how fast, and why."""
+    """Say what to run again, how fast, and why."""
 
     task: str
     first: Instant = Field(alias="from")
@@ -46,19 +46,19 @@ class _BackfillParams(Payload):
 
 
 class PauseBackfill(_BackfillParams):
-    """The slots at work finish; no further one is started."""
+    """Pause a backfill: running slots finish, and no further one is started."""
 
 
 class ResumeBackfill(_BackfillParams):
-    """Goes on with a paused or completed one, and tries its failed slots again."""
+    """Continue a paused or completed backfill, and try its failed slots again."""
 
 
 class CancelBackfill(_BackfillParams):
-    """For good."""
+    """Cancel a backfill, which is final."""
 
 
 def create_backfill(resources: Resources, params: CreateBackfill, invocation: Invocation) -> dict[str, Any]:
-    """Writes the plan and starts its first slots; a dry run answers what the plan would be."""
+    """Store the plan and start its first slots; a dry run returns the plan."""
     order, connection = _order(resources, params), resources.database.connection()
     if params.dry_run:
         return {"dry_run": backfill.preview(connection, order, invocation.clock)}
@@ -108,7 +108,7 @@ def _order(resources: Resources, params: CreateBackfill) -> BackfillRequest:
 
 
 def _advance(resources: Resources, invocation: Invocation) -> None:
-    """The first slots start at once; the rest follow each minute."""
+    """Start the first slots at once; the rest follow each minute."""
     budget = Budget(invocation.ends_at - resources.settings.budget_margin_seconds)
     advance(resources.database.connection(), resources.invoker, resources.enabled(), budget, resources.log)
 

@@ -1,4 +1,4 @@
-"""What the operations that give an order about jobs share: which jobs, by whom, and what follows each commit."""
+"""Run bulk actions on jobs for the operations: select the jobs, name the actor, publish after each commit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BulkFunction = Callable[[Connection, JobTypeRegistry, JobFilter, BulkContext], B
 
 
 class BulkJobParams(JobFilter):
-    """A request about the jobs that are named, or that a filter finds."""
+    """Select the jobs of a request, by ids or by a filter."""
 
     by: str = Field(default="unnamed", min_length=1, max_length=200)
     reason: str | None = Field(default=None, max_length=1000)
@@ -34,7 +34,7 @@ class BulkJobParams(JobFilter):
 def run_bulk_action(
     resources: Resources, params: BulkJobParams, invocation: Invocation, action: BulkFunction
 ) -> dict[str, Any]:
-    """Carries the order out, or previews it; what has become due is sent once all is committed."""
+    """Run the action, or preview it; jobs that have become due are sent once all is committed."""
     db, job_types = resources.database.connection(), resources.job_types
     if params.dry_run:
         return {"dry_run": preview_of(resources, params)}

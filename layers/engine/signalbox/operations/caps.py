@@ -1,4 +1,4 @@
-"""Pauses and caps, as an operator sets, lifts and lists them: of a type, lane, tenant or key, or of single jobs."""
+"""Set, lift and list pauses and caps for an operator: of a type, lane, tenant or key, or of single jobs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from signalbox.packs.payload import Payload
 
 
 class _PauseParams(BulkJobParams):
-    """A whole type, lane, tenant or key by `kind` and `key`; or jobs, by ids or filters."""
+    """Name a whole type, lane, tenant or key by `kind` and `key`; or jobs, by ids or filters."""
 
     kind: Kind | None = None
     key: str | None = None
@@ -35,19 +35,19 @@ class _PauseParams(BulkJobParams):
 
 
 class Pause(_PauseParams):
-    """No job of it begins until it is resumed; those at work go on. It may be yet to come: then it is not `known`."""
+    """Start none of its jobs until it is resumed; running ones continue. A name without jobs yet is not `known`."""
 
 
 class Resume(_PauseParams):
-    """Its jobs go on, unless another pause holds them."""
+    """Let its jobs continue, unless another pause holds them."""
 
 
 class ListControls(Payload):
-    """No params."""
+    """Take no params."""
 
 
 class SetCap(Payload):
-    """The cap as a whole: without any number it is lifted."""
+    """Set the cap as a whole: without any number it is lifted."""
 
     kind: Literal["type", "lane", "tenant", "key"]
     key: str
@@ -99,6 +99,6 @@ def set_cap(resources: Resources, params: SetCap, _: Invocation) -> dict[str, An
 
 
 def _shown(resources: Resources, what: CapTarget) -> dict[str, Any]:
-    """The control as it is now; None where nothing is paused or capped any more."""
+    """Return the control as it is now, or None where nothing is paused or capped any more."""
     found = caps.list_caps(resources.database.connection())
     return {"control": next((one for one in found if (one["kind"], one["key"]) == (what.kind, what.key)), None)}

@@ -1,4 +1,4 @@
-"""Is the stack's database as it should be? What `signalbox doctor` asks."""
+"""Check whether the stack's database is as it should be, for `signalbox doctor`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SQL = load_queries(__file__)
 
 
 class Examine(Payload):
-    """No params."""
+    """Take no params."""
 
 
 def examine(resources: Resources, _: Examine, __: Invocation) -> dict[str, Any]:

@@ -1,12 +1,12 @@
--- describe_server: its version, the database's name, and what ends the work of a worker that vanished
+-- describe_server: return its version, the database's name, and the time-outs that end a vanished worker's work
 SELECT current_setting('server_version'), current_database(), current_setting('statement_timeout'),
     current_setting('idle_in_transaction_session_timeout');
 
--- count_locks: leases at work, and leases that nobody gave back
+-- count_locks: count leases in use, and expired leases that were not given back
 SELECT count(*) FILTER (WHERE expires_at > clock_timestamp()), count(*) FILTER (WHERE expires_at <= clock_timestamp())
 FROM signalbox.job_locks;
 
--- count_runs: what is at work, and what went wrong in the last day
+-- count_runs: count the running runs, and those that failed or were missed in the last day
 SELECT count(*) FILTER (WHERE status = 'running'), count(*) FILTER (WHERE status = 'failed'),
     count(*) FILTER (WHERE status = 'missed')
 FROM signalbox.job_history

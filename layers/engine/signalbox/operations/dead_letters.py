@@ -1,4 +1,4 @@
-"""Dead letters, as an operator lists, reads, triages and redrives them."""
+"""List, read, triage and redrive dead letters for an operator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from signalbox.packs.payload import Payload
 
 
 class ListDeadLetters(DeadLetterFilter):
-    """`by_kind`: the failures by their fingerprint, each with its counts."""
+    """List dead letters; with `by_kind` the failures by their fingerprint, each with its counts."""
 
     by_kind: bool = False
     limit: int = Field(50, ge=1, le=1000)
@@ -33,13 +33,13 @@ class _BulkDeadLetterParams(DeadLetterFilter):
 
 
 class TriageDeadLetters(_BulkDeadLetterParams):
-    """What is decided about them; `status` is the filter's, `decision` is what they become."""
+    """Set the decision about them; `status` is the filter's, `decision` is what they become."""
 
     decision: Literal["pending", "investigating", "resolved", "ignored"]
 
 
 class Redrive(_BulkDeadLetterParams):
-    """What failed for good is tried again."""
+    """Try again what failed for good."""
 
     dry_run: bool = False
     payload: dict[str, Any] | None = None

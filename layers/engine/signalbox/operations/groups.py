@@ -1,4 +1,4 @@
-"""Groups of jobs, as an operator looks at them and closes them."""
+"""Show and seal groups of jobs for an operator."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ShowGroup(Payload):
 
 
 class SealGroup(Payload):
-    """`completion` is submitted with it, and begins once all of the group has ended."""
+    """Seal a group. `completion` is submitted with it, and begins once all of the group has ended."""
 
     id: str = Field(min_length=1, max_length=200)
     completion: JobParams | None = None
@@ -34,7 +34,7 @@ def show_group(resources: Resources, params: ShowGroup, _: Invocation) -> dict[s
 
 
 def seal_group(resources: Resources, params: SealGroup, invocation: Invocation) -> dict[str, Any]:
-    """It takes no more jobs from now on."""
+    """Seal the group, which takes no more jobs from now on."""
     db = resources.database.connection()
     completion = None if params.completion is None else new_job(params.completion, {}, params.by)
     with db.transaction():

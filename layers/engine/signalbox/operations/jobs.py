@@ -1,4 +1,4 @@
-"""Jobs as an operator finds, reads, cancels and hastens them."""
+"""List, show, cancel and retry jobs for an operator."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from signalbox.packs.payload import Payload
 
 
 class ListJobs(JobFilter):
-    """Filters, and which page."""
+    """Select jobs by filters, and which page."""
 
     limit: int = Field(50, ge=1, le=1000)
     before_id: str | None = None
@@ -28,15 +28,15 @@ class ShowJob(Payload):
 
 
 class CancelJobs(BulkJobParams):
-    """What waits is cancelled at once, what runs is asked to stop."""
+    """Cancel waiting jobs at once, and ask running jobs to stop."""
 
 
 class RetryJobs(BulkJobParams):
-    """What waits for its time is tried now."""
+    """Try jobs now that wait for their time."""
 
 
 def list_jobs(resources: Resources, params: ListJobs, _: Invocation) -> dict[str, Any]:
-    """A page, newest first; `next` is the `before_id` of the page that follows."""
+    """Return a page, newest first; `next` is the `before_id` of the page that follows."""
     db, before = resources.database.connection(), params.before_id
     jobs = listing.list_jobs(db, params, params.limit, before and require_id(before))
     if not jobs:
@@ -49,7 +49,7 @@ def show_job(resources: Resources, params: ShowJob, _: Invocation) -> dict[str, 
 
 
 def cancel_jobs(resources: Resources, params: CancelJobs, invocation: Invocation) -> dict[str, Any]:
-    """Of ids that are named, those that had ended are told as `refused`."""
+    """Cancel the jobs. Of ids that are named, those that had ended are listed as `refused`."""
     refused: list[dict[str, str]] = []
     if params.ids and not params.dry_run:
         states = listing.states_of(resources.database.connection(), params.ids)

@@ -1,4 +1,4 @@
-"""The ledger's runs, newest first, a page at a time."""
+"""List the ledger's runs, newest first, a page at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SQL = load_queries(__file__)
 
 
 class ListRuns(Payload):
-    """Filters; all that are given must hold."""
+    """Select runs that match every given filter."""
 
     task: str | None = None
     status: Literal["running", "succeeded", "failed", "skipped", "missed"] | None = None

@@ -1,4 +1,4 @@
--- list_runs: a page of the ledger by the filters given, newest first
+-- list_runs: return a page of the ledger by the filters given, newest first
 SELECT id, job_type, slot, reference_time, trigger, status, items, more, step, reason, error, worker_id, started_at,
     finished_at, duration_ms
 FROM signalbox.job_history

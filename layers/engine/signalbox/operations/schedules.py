@@ -1,4 +1,4 @@
-"""Schedules of jobs, as an operator lists, makes, holds and deletes them."""
+"""List, make, pause and delete schedules of jobs for an operator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from signalbox.packs.payload import Instant, Payload
 
 
 class ListSchedules(Payload):
-    """By name; page on with the last one's."""
+    """List schedules by name; the next page begins after the last name."""
 
     job_type: str | None = None
     tenant: str | None = None
@@ -24,7 +24,7 @@ class ListSchedules(Payload):
 
 
 class CreateSchedule(Payload):
-    """One of cron, every_seconds and at says when; `replacing` changes the one of the same name, if there is one."""
+    """Make a schedule by one of cron, every_seconds and at; `replacing` changes one of the same name, if any."""
 
     name: str
     job_type: str
@@ -46,7 +46,7 @@ class CreateSchedule(Payload):
 
 
 class _ScheduleParams(Payload):
-    """`id` is the schedule's id or its name."""
+    """Name a schedule: `id` is its id or its name."""
 
     id: str
     by: str = Field("unnamed", min_length=1, max_length=200)
@@ -58,15 +58,15 @@ class _ScheduleParams(Payload):
 
 
 class PauseSchedule(_ScheduleParams):
-    """It submits nothing until it is resumed."""
+    """Let it submit nothing until it is resumed."""
 
 
 class ResumeSchedule(_ScheduleParams):
-    """It goes on with its next time."""
+    """Let it continue with its next time."""
 
 
 class DeleteSchedule(_ScheduleParams):
-    """For good; the jobs that it has submitted stay."""
+    """Delete it, which is final; the jobs that it has submitted stay."""
 
 
 def list_schedules(resources: Resources, params: ListSchedules, _: Invocation) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What became of each slot of each task: the ledger folded to one word a slot, beside what the schedule expects."""
+"""Show the state of each slot of each task: one word a slot from the ledger, compared with the schedule."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_SLOTS = 20_000
 
 
 class ShowSlots(Payload):
-    """A stretch of time, the last day unless given; all scheduled tasks, or one."""
+    """Select a period, by default the last day, and all scheduled tasks or one."""
 
     task: str | None = None
     since: Instant | None = None
@@ -49,7 +49,7 @@ def _row(db: Connection, task: Task, since: datetime, until: datetime, clock: da
     values = {"task": task.name, "since": since, "until": until}
     found = db.execute(SQL["fold_slots"], values).fetchall()
     slots = {slot.astimezone(UTC): (status, items, runs) for slot, status, items, runs in found}
-    # Runs of before that may have been pruned.
+    # Earlier runs may have been pruned.
     first = max(since, clock - task.retention, _first_due(db, task) or clock)
     for slot in _expected(task, first, until):
         slots.setdefault(slot, (_unrecorded(task, slot, clock), 0, 0))
@@ -69,7 +69,7 @@ def _first_due(db: Connection, task: Task) -> datetime | None:
 
 
 def _unrecorded(task: Task, slot: datetime, clock: datetime) -> str:
-    """Return the status of a slot that the ledger has nothing of: no run comes for one that is too old to be found."""
+    """Return the status of a slot without a row: no run comes for a slot that is too old to be found."""
     return "due" if slot > clock - lookback_of(task) else "missed"
 
 

@@ -1,5 +1,5 @@
--- fold_slots: each slot's state: at work now, else done, else done in part, else the strongest of what is left
--- A delivery that was turned away says less of its slot than that the slot was missed later.
+-- fold_slots: return each slot's state: running, else done, else done in part, else the strongest of the rest
+-- A refused delivery says less about its slot than that the slot was missed later.
 SELECT slot,
     CASE
         WHEN bool_or(status = 'running') THEN 'running'
@@ -17,7 +17,7 @@ WHERE job_type = %(task)s AND slot >= %(since)s AND slot <= %(until)s
 GROUP BY slot
 ORDER BY slot;
 
--- find_first_due: the first slot that can have been due, as note_schedule has it; none where this schedule was not noted and nothing ran
+-- find_first_due: return the first slot that can have been due, as note_schedule does; none without a note or run
 SELECT CASE
     WHEN known.schedule <> %(schedule)s THEN NULL
     WHEN known.changed THEN known.known_since

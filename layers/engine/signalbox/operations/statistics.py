@@ -1,4 +1,4 @@
-"""How much, how fast, how well; and whether the job plane is healthy."""
+"""Show statistics and the health of the job plane."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONGEST_HOURS = 24 * 400
 
 
 class ShowStatistics(Payload):
-    """Of all jobs, of one type or of one tenant, over the hours up to now; `tenants` adds a row for each of them."""
+    """Select all jobs, one type or one tenant, over the hours up to now; `tenants` adds a row for each tenant."""
 
     job_type: str | None = None
     tenant: str | None = None
@@ -24,7 +24,7 @@ class ShowStatistics(Payload):
 
 
 class ShowHealth(Payload):
-    """No params."""
+    """Take no params."""
 
 
 def show_statistics(resources: Resources, params: ShowStatistics, invocation: Invocation) -> dict[str, Any]:

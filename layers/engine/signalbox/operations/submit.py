@@ -1,4 +1,4 @@
-"""Submitting jobs from outside: one or many, all of them or none, sent once they are committed."""
+"""Submit jobs from outside: one or many, all of them or none, sent once they are committed."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from signalbox.postgres.uuid7 import new_ids
 from signalbox.submit.insert import submit
 from signalbox.submit.new_job import NewJob, Submitted
 
-MOST_JOBS = 20_000  # of one call: what it answers must fit into Lambda's six megabytes, as what it is asked
+MOST_JOBS = 20_000  # of one call: its request and its answer must each fit into Lambda's six megabytes
 _YEAR = 366 * 86_400
 
 
 class DependencyParams(Payload):
-    """For another job: by its id, or by the `ref` of one in the same call."""
+    """Name another job to wait for: by its id, or by the `ref` of one in the same call."""
 
     job: str
     type: Literal["completion", "success"] = "success"
@@ -30,12 +30,15 @@ class DependencyParams(Payload):
 
 
 def _by_id(given: object) -> object:
-    """An id or a ref alone is a job that has to succeed. No union: its faults would be told for each of its kinds."""
+    """Read a lone id or ref as a job that has to succeed.
+
+    This is no union, because a union's faults would be listed for each of its kinds.
+    """
     return {"job": given} if isinstance(given, str) else given
 
 
 class JobParams(Payload):
-    """One job. Only its type is needed, and what its payload asks for."""
+    """Describe one job. Only its type is needed, and what its payload asks for."""
 
     job_type: str
     payload: dict[str, Any] = Field(default_factory=dict)
@@ -61,7 +64,7 @@ class JobParams(Payload):
 
 
 class SubmitJobs(Payload):
-    """The jobs, and who submits them. A dry run checks everything and stores nothing."""
+    """Submit the jobs, and say who does. A dry run checks everything and stores nothing."""
 
     jobs: list[JobParams] = Field(min_length=1, max_length=MOST_JOBS)
     by: str | None = Field(None, max_length=200)
@@ -85,7 +88,7 @@ def submit_jobs(resources: Resources, params: SubmitJobs, invocation: Invocation
 
 
 def _new_jobs(params: SubmitJobs) -> list[NewJob]:
-    """With an id for each that another one of the call names."""
+    """Return the jobs, with an id for each that another job of the call names."""
     named = [job.ref for job in params.jobs if job.ref is not None]
     ids = dict(zip(named, new_ids(len(named)), strict=True))
     if len(ids) < len(named):
@@ -95,7 +98,7 @@ def _new_jobs(params: SubmitJobs) -> list[NewJob]:
 
 
 def new_job(job: JobParams, ids: Mapping[str, str], by: str | None) -> NewJob:
-    """`ids` are those of the jobs that it may name by their `ref`."""
+    """Return the job. `ids` are those of the jobs that it may name by their `ref`."""
     given = job.model_dump(exclude={"ref", "delay_seconds", "timeout_seconds", "depends_on"})
     return NewJob(
         **given,

@@ -1,4 +1,4 @@
-"""Which tasks this stack knows."""
+"""List the tasks that this stack knows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from signalbox.packs.task import Task
 
 
 class ListTasks(Payload):
-    """No params."""
+    """Take no params."""
 
 
 def list_tasks(resources: Resources, _: ListTasks, __: Invocation) -> dict[str, Any]:
