@@ -1,1 +1,1 @@
-"""Connections to Postgres, and what every room asks of it: queries, ids, text that it can store."""
+"""Connect to Postgres, and offer what every room needs from it: queries, ids, text that it can store."""

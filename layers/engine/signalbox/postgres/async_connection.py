@@ -1,4 +1,4 @@
-"""Connections for coroutines: a few of them serve many jobs that wait on one event loop."""
+"""Connect coroutines to the database: a few connections serve many jobs that wait on one event loop."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ AsyncConnection = psycopg.AsyncConnection[TupleRow]
 
 
 class OwnAsyncConnection(psycopg.AsyncConnection[TupleRow]):
-    """Of the process that opened it."""
+    """Refuse use outside the process that opened the connection."""
 
     owner = 0
 
     async def wait(self, gen: PQGen[RV], interval: float = WAIT_INTERVAL, timeout: float | None = None) -> RV:
-        """Every statement goes by here."""
+        """Run a statement. Every statement passes here."""
         refuse_child(self.owner or os.getpid())
         return await super().wait(gen, interval, timeout)
 
 
 class AsyncDatabasePool:
-    """At most `size` connections, each opened when it is first needed. Where and how, its Database knows."""
+    """Own at most `size` connections, each opened when first needed. Its Database knows where and how."""
 
     def __init__(self, database: Database, size: int) -> None:
         self._database = database
         self._places = asyncio.Semaphore(size)
         self._free: list[AsyncConnection] = []
         self._lent: set[AsyncConnection] = set()
-        self._loop: asyncio.AbstractEventLoop | None = None  # that they belong to
+        self._loop: asyncio.AbstractEventLoop | None = None  # the event loop that they belong to
 
     async def take(self) -> AsyncConnection:
-        """Wait for one that nobody has. Whoever takes it gives it back."""
+        """Wait for a free connection. The caller gives it back."""
         await self._places.acquire()
         try:
             connection = await self._find()
@@ -50,7 +50,10 @@ class AsyncDatabasePool:
         return connection
 
     async def give_back(self, connection: AsyncConnection, *, spoilt: bool = False) -> None:
-        """One that comes back in the middle of something, or spoilt, is closed. The second time it does nothing."""
+        """Take a connection back.
+
+        Close one that is in a transaction, or spoilt. A second call does nothing.
+        """
         if connection not in self._lent:
             return
         self._lent.remove(connection)
@@ -74,7 +77,7 @@ class AsyncDatabasePool:
         return await self._open()
 
     def close(self) -> None:
-        """From outside of the event loop, which must be running."""
+        """Close the free connections, from outside the event loop, which must be running."""
         if self._loop is not None:
             asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(CANCEL_PATIENCE_SECONDS)
 

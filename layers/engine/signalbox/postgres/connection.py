@@ -1,8 +1,7 @@
-"""A database connection of an execution environment: opened when first needed, checked, reopened when gone.
+"""Own a database connection of an execution environment: opened when first needed, checked, reopened when gone.
 
-A worker has one for its driver, and a few more that its jobs borrow.
-
-No session state that a proxy would have to pin: no prepared statements, no session advisory locks.
+A worker has one for its driver, and a few more that its jobs borrow. They hold no session state that a proxy would have
+to pin: no prepared statements, no session advisory locks.
 """
 
 from __future__ import annotations
@@ -26,25 +25,27 @@ from signalbox.postgres.tls import secure
 
 Connection = psycopg.Connection[TupleRow]
 
-# A warm environment may outlive a deploy: it looks again whether the schema still serves its code.
+# A warm environment may outlive a deploy, so it checks again whether the schema still serves its code.
 INSPECT_AFTER_SECONDS = 60.0
 CANCEL_PATIENCE_SECONDS = 5.0
-WAIT_INTERVAL = 0.1  # psycopg's own, by which it notices signals
+WAIT_INTERVAL = 0.1  # psycopg's own interval, after which it notices signals
 # An Aurora that has paused takes some 15 seconds to wake up, and 30 after a day.
 CONNECT_PATIENCE_SECONDS = 40
 UNDER_WAY = (TransactionStatus.ACTIVE, TransactionStatus.INTRANS, TransactionStatus.INERROR)
 
 
 class OwnConnection(psycopg.Connection[TupleRow]):
-    """Of functions: each statement commits by itself, or with the transaction that it is in. Nobody ends that one in
-    its middle: a job's effects would be kept without its end. Nor does anybody make it wait for a commit(), which
-    nobody would give: the ends of a whole batch would be lost."""
+    """Commit each statement at once, or with the transaction it is in. Refuse commit() and rollback().
 
-    tells_details = False  # of rows, in the words of its errors
+    They would end a transaction early, and keep a job's effects without its end. Autocommit stays on: work that waited
+    for a commit() would lose the ends of a whole batch.
+    """
+
+    tells_details = False  # whether its errors quote rows
     owner = 0  # the process that opened it
 
     def wait(self, gen: PQGen[RV], interval: float = WAIT_INTERVAL, timeout: float | None = None) -> RV:
-        """Every statement goes by here, and so does every error of the server."""
+        """Run a statement. Every statement passes here, and so does every error of the server."""
         refuse_child(self.owner or os.getpid())
         try:
             return super().wait(gen, interval, timeout)
@@ -75,9 +76,10 @@ _NOT_IN_THE_MIDDLE = (
 
 @contextmanager
 def transaction_to_end(db: Connection, seconds: float) -> Iterator[None]:
-    """A transaction whose last statement may have brought the COMMIT along, which saves a round trip.
+    """Open a transaction whose last statement may contain the COMMIT, which saves a round trip.
 
-    The server undoes it where its client says nothing for so long: a worker that is frozen or gone keeps no locks.
+    The server rolls it back after this many seconds without a statement: a worker that is frozen or gone keeps no
+    locks.
     """
     db.execute(f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = {seconds * 1000:.0f}".encode())
     try:
@@ -90,15 +92,17 @@ def transaction_to_end(db: Connection, seconds: float) -> Iterator[None]:
 
 
 def _roll_back(db: Connection) -> None:
-    """Where that fails, the connection is broken: the server undoes it, and what went wrong before is what counts."""
+    """Roll back. If that fails, the connection is broken and the server does it; the earlier error is what counts."""
     with suppress(psycopg.Error):
         if db.info.transaction_status != TransactionStatus.IDLE:
             db.execute("ROLLBACK")
 
 
 class Database:
-    """Owns the connection. `locate` gives the DSN, `fresh` asking it to forget one that was refused; `locate_next` the
-    one that a rotation under way is about to bring."""
+    """Own the connection. `locate(fresh)` returns the DSN, and re-reads the secret if `fresh`.
+
+    `locate_next` returns the pending DSN during a rotation.
+    """
 
     def __init__(
         self,
@@ -121,7 +125,7 @@ class Database:
         self._owner = os.getpid()
 
     def connection(self) -> Connection:
-        """The connection, alive as far as can be told without a round trip."""
+        """Return the connection, alive as far as can be told without a round trip."""
         refuse_child(self._owner)
         if self._connection is None or has_gone(self._connection):
             self.close()
@@ -136,19 +140,21 @@ class Database:
 
     @property
     def is_busy(self) -> bool:
-        """Is a statement or a transaction under way on it?"""
+        """Return whether a statement or a transaction is running on it."""
         return self._connection is not None and self._connection.pgconn.transaction_status in UNDER_WAY
 
     def abandon(self) -> None:
-        """What is under way on it was given up: a statement that was interrupted, a transaction that nobody ended. The
-        server would finish the one, and keep the other open."""
+        """Cancel and close a connection whose work was given up.
+
+        The server would otherwise finish an interrupted statement, and keep an unended transaction open.
+        """
         if self._connection is not None and self.is_busy:
             with suppress(psycopg.Error):
                 self._connection.cancel_safe(timeout=CANCEL_PATIENCE_SECONDS)
             self.close()
 
     def hand_back(self) -> None:
-        """What whoever used it has set on it for himself is not for the next one; nor are blocks that he never left."""
+        """Reset session settings and open blocks so that they do not leak to the next user of the connection."""
         connection = self._connection
         if connection is None:
             return
@@ -175,7 +181,7 @@ class Database:
         return connection
 
     def options(self, *, fresh: bool) -> tuple[str, dict[str, Any]]:
-        """Where to connect and how, for connections of another kind."""
+        """Return where and how to connect, for connections of another kind."""
         return secure(self._locate(fresh), self._ca_bundle), self._options
 
     @property
@@ -185,7 +191,7 @@ class Database:
             "prepare_threshold": None,
             "application_name": self._application,
             "connect_timeout": CONNECT_PATIENCE_SECONDS,
-            # A server that vanished without a word (a failover, a dropped NAT entry) is noticed within half a minute.
+            # A server that vanished silently (a failover, a dropped NAT entry) is noticed within half a minute.
             "keepalives_idle": 10,
             "keepalives_interval": 5,
             "keepalives_count": 3,
@@ -193,9 +199,11 @@ class Database:
         }
 
     def _connect_anew(self, refusal: psycopg.OperationalError) -> Connection:
-        """The secret may have been rotated since it was read. What a refused log-in reads like differs from server to
-        proxy, so the secret itself is asked: only another DSN is worth another try. The database gets a new password
-        before the secret does: for that while, the next version is the one that opens it."""
+        """Try again with another DSN: the secret may have been rotated since it was read.
+
+        A refused log-in looks different from server to proxy, so the secret itself is read: only another DSN is worth
+        another try. The database gets a new password before the secret does: until then, only the next version works.
+        """
         tried = {self._locate(False)}
         for locate in (lambda: self._locate(True), self._locate_next):
             dsn = locate()
@@ -215,7 +223,7 @@ class Database:
 
 
 def has_gone(connection: Connection | psycopg.AsyncConnection[TupleRow]) -> bool:
-    """An idle connection has nothing to read: what can be read is the server's farewell."""
+    """Return whether the server has closed an idle connection: it has nothing else to read."""
     if connection.closed or connection.broken:
         return True
     poll = select.poll()
@@ -224,11 +232,11 @@ def has_gone(connection: Connection | psycopg.AsyncConnection[TupleRow]) -> bool
 
 
 def has_open_blocks(connection: Connection | psycopg.AsyncConnection[TupleRow]) -> bool:
-    """Whether somebody has entered a transaction() of it that he has not left: the next one would be inside of that."""
+    """Return whether a transaction() block was entered and not left: the next one would be inside it."""
     return bool(connection._num_transactions)
 
 
 def _why(error: psycopg.OperationalError) -> str:
-    """libpq's message holds host, port, user and reason, and never the password."""
+    """Return the reason. libpq's message holds host, port, user and reason, and never the password."""
     reason = " ".join(str(error).split())
     return f"the database can't be reached: {reason}; is it up, and do the function's network and secret lead to it?"

@@ -1,7 +1,7 @@
-"""The DSN that a secret stands for.
+"""Return the DSN that a secret holds.
 
-The secret may be a DSN as it stands, or JSON: with a `url` (or `dsn`), or with username and password and, as RDS
-writes them, host, port and dbname. RDS-managed secrets leave the host out.
+The secret may be a DSN, or JSON: with a `url` (or `dsn`), or with username and password and, as RDS writes them, host,
+port and dbname. RDS-managed secrets leave the host out.
 """
 
 from __future__ import annotations

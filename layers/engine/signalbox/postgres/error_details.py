@@ -1,4 +1,4 @@
-"""How an exception looks in the ledger: its type, its message, and where in our code it came up.
+"""Describe an exception for the ledger: its type, its message, and where in our code it was raised.
 
 PostgreSQL's errors quote the row that failed in their DETAIL and CONTEXT. Rows, logs and notifications get the primary
 message, the SQLSTATE and the constraint's name instead, unless the stack's setting asks for the rest.
@@ -18,7 +18,7 @@ LONGEST_MESSAGE = 2000
 
 
 def describe(error: BaseException) -> dict[str, Any]:
-    """A value for a jsonb column; the message is cut where it would swell the row."""
+    """Return a value for a jsonb column; a long message is cut."""
     described: dict[str, Any] = {"type": type(error).__name__, "message": clean(_words_of(error)[:LONGEST_MESSAGE])}
     frames = extract_tb(error.__traceback__)
     if frames:
@@ -28,7 +28,7 @@ def describe(error: BaseException) -> dict[str, Any]:
 
 
 def conceal(error: BaseException) -> None:
-    """Take the server's details out of the words of an error, of its causes, and of what it happened beside."""
+    """Take the server's details out of the words of an error, of its causes, and of its contexts."""
     for one in _chain(error):
         if isinstance(one, psycopg.Error):
             one.args = (without_details(one),)
@@ -43,7 +43,7 @@ def without_details(error: psycopg.Error) -> str:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error and all that a traceback shows with it."""
+    """Return the error and all errors that a traceback shows with it."""
     ahead: list[BaseException | None] = [error]
     seen: set[int] = set()
     while ahead:
@@ -60,5 +60,5 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 def _words_of(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception as fault:  # of the error's own code, which must not take away what else is known
+    except Exception as fault:  # the error's own code failed, which must not hide what else is known
         return f"(what it says can't be read: {type(fault).__name__})"

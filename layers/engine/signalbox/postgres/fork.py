@@ -1,5 +1,7 @@
-"""The code of a job may fork. The child is no worker: connections, leases and messages are its parent's, so that it
-uses none of them, and ends where the job's code does.
+"""Keep forked children of jobs from using what belongs to the worker.
+
+A job's code may fork. Connections, leases and messages belong to the parent, so the child uses none of them, and ends
+where the job's code does.
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ import os
 
 
 def refuse_child(owner: int) -> None:
-    """Raise in a child of the process to which something belongs."""
+    """Raise in a child of the process that owns something."""
     if os.getpid() != owner:
         raise RuntimeError("a forked process has no part in its parent's connections: it may open one of its own")
 

@@ -1,4 +1,4 @@
-"""A database row as JSON has it: instants in UTC as text, spans in seconds, ids as text, everything else as it is."""
+"""Convert a database row to JSON: instants in UTC as text, spans in seconds, ids as text, the rest unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PostgreSQL can hold as text and as jsonb: no NUL, no half of a surrogate pair, no number that is none."""
+"""Check and clean text and JSON for PostgreSQL: no NUL, no half of a surrogate pair, no NaN or infinity."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import json
 import re
 from typing import Any
 
-# As JSON writes it; two backslashes before it are one of the text's own.
+# As JSON writes it; two backslashes before it are an escaped backslash of the text.
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
 def clean(text: str) -> str:
-    """The text, with what can't be held replaced."""
+    """Return the text, with what PostgreSQL can't store replaced."""
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
 
 
@@ -20,7 +20,7 @@ def holds_nul(json_text: str) -> bool:
 
 
 def fault_of_json(value: Any) -> str | None:
-    """Why a jsonb column can't hold the value; None where it can."""
+    """Return why a jsonb column can't hold the value, or None where it can."""
     try:
         text = json.dumps(value, allow_nan=False, ensure_ascii=False)
         text.encode()

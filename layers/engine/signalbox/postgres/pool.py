@@ -1,4 +1,4 @@
-"""The connections that a worker's jobs borrow."""
+"""Lend the connections that a worker's jobs borrow."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from signalbox.postgres.connection import Database
 
 
 class NoConnectionFree(DatabaseUnavailable):
-    """All connections of the pool were lent for as long as somebody could wait for one."""
+    """No connection of the pool became free in time."""
 
 
 class DatabasePool:
-    """At most `size` connections, each opened when it is first needed."""
+    """Own at most `size` connections, each opened when it is first needed."""
 
     def __init__(self, make: Callable[[], Database], size: int) -> None:
         self.size = size
         self._make = make
         self._lent: set[Database] = set()
-        # The last one given back goes out first, so that few are ever opened where few are needed.
+        # The last one given back is lent first, so that few are opened where few are needed.
         self._free: LifoQueue[Database] = LifoQueue()
         for _ in range(size):
             self._free.put(make())
 
     def take(self, seconds: float | None = None) -> Database:
-        """Wait for one that nobody has, for so long at most. Whoever takes it gives it back."""
+        """Wait for a free connection, at most for this long. The caller gives it back."""
         try:
             database = self._free.get(timeout=None if seconds is None else max(0.0, seconds))
         except Empty:
@@ -36,9 +36,9 @@ class DatabasePool:
         return database
 
     def give_back(self, database: Database, *, spoilt: bool = False) -> None:
-        """`spoilt`: somebody has cancelled a statement of it, which may hit the next one's."""
+        """Take a connection back. `spoilt`: a cancelled statement of it may hit the next user's statement."""
         if not self._was_lent(database):
-            database.close()  # there is another in its place
+            database.close()  # the pool has replaced it
             return
         if spoilt:
             database.close()
@@ -48,14 +48,14 @@ class DatabasePool:
         self._free.put(database)
 
     def replace(self, database: Database) -> None:
-        """Put a new one in the place of one that may never be given back."""
+        """Put a new connection in the place of one that may never be given back."""
         if self._was_lent(database):
             self._free.put(self._make())
             database.abandon()
             database.close()
 
     def _was_lent(self, database: Database) -> bool:
-        """True once: for whoever is the first to give it back."""
+        """Return True for the first call that gives it back."""
         try:
             self._lent.remove(database)
         except KeyError:

@@ -1,7 +1,7 @@
-"""SQL lives in .sql files beside the module that uses it, each query under a line `-- name: what it is for`.
+"""Load SQL from .sql files beside the module that uses it, each query under a line `-- name: what it is for`.
 
-A line `-- include: file.name`, indented, stands for that query of another file of the folder: a condition that several
-queries share. All is put together when the module that owns the file is imported, and never from values.
+An indented line `-- include: file.name` stands for that query of another file of the folder: a condition that several
+queries share. Everything is put together when the module that owns the file is imported, and never from values.
 """
 
 from __future__ import annotations

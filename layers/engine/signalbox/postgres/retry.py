@@ -1,4 +1,4 @@
-"""Repeats what must not be lost while the database is away, as in a restart or a failover."""
+"""Repeat work that must not be lost while the database is away, as in a restart or a failover."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def through_restart(
     pause: float = 1.0,
     unless: tuple[type[psycopg.Error], ...] = (),
 ) -> Found:
-    """Return what `act` answers. It may run twice, each time on a new connection, and at once after the first failure.
+    """Return what `act` returns. It may run twice, each time on a new connection, and at once after the first failure.
 
-    What had the old connection fails from then on, and so never commits the rest of a transaction on another.
+    A user of the old connection fails from then on, and so never commits the rest of a transaction on another.
     """
     until = time.monotonic() + seconds
     failed = False

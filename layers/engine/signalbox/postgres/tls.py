@@ -1,4 +1,4 @@
-"""The server's certificate is verified, unless the DSN says otherwise."""
+"""Verify the server's certificate, unless the DSN says otherwise."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from signalbox.errors import DatabaseUnavailable, SettingsRefused
 
-# Where the runtimes and the usual systems keep the public authorities, Amazon's (and so RDS Proxy's) among them.
+# Where the runtimes and common systems keep the public authorities, including Amazon's (and so RDS Proxy's).
 CA_BUNDLES = ("/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/cert.pem")
 
 
 def secure(dsn: str, ca_bundle: str | None) -> str:
-    """The DSN with the server's certificate verified, unless the host is this machine or the DSN says otherwise."""
+    """Return the DSN with the certificate verified, unless the host is this machine or the DSN says otherwise."""
     given = _read(dsn)
     if _is_local(given) or "sslmode" in given:
         return make_conninfo("", **given)
@@ -23,7 +23,10 @@ def secure(dsn: str, ca_bundle: str | None) -> str:
 
 
 def _read(dsn: str) -> dict[str, str]:
-    """What it says. libpq's own words about one that it can't read, or reads wrongly, repeat pieces of the password."""
+    """Return the DSN's fields.
+
+    libpq's own message about a DSN that it can't read, or misreads, repeats pieces of the password.
+    """
     try:
         given = {name: str(value) for name, value in conninfo_to_dict(dsn).items() if value is not None}
     except psycopg.ProgrammingError:

@@ -1,4 +1,4 @@
-"""Ids of jobs: UUIDs of version 7, so that new jobs lie together in the index, and ids sort by time."""
+"""Make ids of jobs: UUIDs of version 7, so that new jobs lie together in the index, and ids sort by time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _VARIANTS = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 
 
 def new_ids(number: int) -> list[str]:
-    """So many ids, each later than the one before: twelve bits behind the millisecond tell its parts."""
+    """Return this many ids, each later than the one before: twelve bits after the millisecond hold its parts."""
     noise = urandom(8 * number).hex()
     ids = []
     last, when = -1, ""
@@ -28,5 +28,5 @@ def new_ids(number: int) -> list[str]:
 
 
 def first_id(since: datetime) -> str:
-    """The least that an id can be which was made since."""
+    """Return the smallest id that can have been made since then."""
     return str(UUID(int=max(0, int(since.timestamp() * 1000)) << 80))
