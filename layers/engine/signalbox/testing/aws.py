@@ -1,6 +1,6 @@
-"""A stand-in for the calls of AWS that the engine makes: to Lambda, SQS, SNS and EventBridge.
+"""Stand in for the calls of AWS that the engine makes: to Lambda, SQS, SNS and EventBridge.
 
-It keeps what it takes, refuses on request, and lets a test act between the moment it has taken a call and its answer.
+The stand-in keeps what it receives, refuses on request, and lets a test act between a call and its answer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NO_TOPIC = b"""<ErrorResponse xmlns="http://sns.amazonaws.com/doc/2010-03-31/">
 
 
 class AwsStandIn(StandIn):
-    """Owns a server; each deque holds what came to one service, oldest first."""
+    """Own a server; each deque holds the requests to one service, oldest first."""
 
     def __init__(self) -> None:
         self.invoked: deque[tuple[str, dict[str, Any]]] = deque()  # (function, payload)
@@ -34,29 +34,29 @@ class AwsStandIn(StandIn):
         self.published: deque[dict[str, str]] = deque()  # the parameters of each call
         self.events: deque[dict[str, Any]] = deque()  # entries of a bus
         self.away: set[str] = set()  # "lambda", "topic", "bus", or the last word of a queue's name: they refuse
-        self.takes: int | None = None  # so many messages, then queues and topics refuse
+        self.takes: int | None = None  # takes this many messages, then queues and topics refuse
         self.fails_once: set[str] = set()  # messages that hold such a text are refused once, each by itself
         self.taken: Callable[[], object] = lambda: None
-        self.calls = 0  # that brought messages
+        self.calls = 0  # the number of calls that brought messages
         super().__init__()
 
     @property
     def payloads(self) -> list[dict[str, Any]]:
-        """What functions were invoked with."""
+        """Return the payloads that functions were invoked with."""
         return [payload for _, payload in self.invoked]
 
     @property
     def bodies(self) -> list[dict[str, Any]]:
-        """What all queues together were sent."""
+        """Return the bodies that were sent to all queues together."""
         return [json.loads(entry["MessageBody"]) for _, entry in self.sent]
 
     @property
     def details(self) -> list[dict[str, Any]]:
-        """What the events of all buses say."""
+        """Return the details of the events of all buses."""
         return [json.loads(entry["Detail"]) for entry in self.events]
 
     def take(self) -> list[dict[str, Any]]:
-        """Take what has come to the lanes since the last time."""
+        """Take what has come to the lanes since the last call."""
         found = []
         while self.sent:
             lane, entry = self.sent.popleft()

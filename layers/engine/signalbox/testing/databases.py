@@ -1,4 +1,4 @@
-"""The databases that tests run on: copies of a migrated template, as whom functions log in, and what rows hold."""
+"""Make the databases that tests run on: copies of a migrated template, with log-ins as functions have them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from signalbox.migrate.grants import find_roles
 from signalbox.migrate.job_types import keep_job_types
 from signalbox.packs.pack import Pack
 
-PASSWORD = "tests"  # noqa: S105 - of log-ins that only tests have
-# What tests make beside our schemas is open to the engine's roles, as a DBA would open what jobs are to use.
+PASSWORD = "tests"  # the password of log-ins that only tests have
+# Tables that tests make beside our schemas are open to the engine's roles, as a DBA would open tables for jobs.
 OWN_TABLES = """
 GRANT USAGE ON SCHEMA public TO signalbox_writer, signalbox_reader;
 ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO signalbox_writer;
@@ -31,9 +31,9 @@ _numbers = count()
 
 @contextmanager
 def new_database(server: str, template: str = "template1") -> Iterator[str]:
-    """Yield the DSN of a fresh database, which is gone in the end."""
+    """Yield the DSN of a fresh database, which is dropped at the end."""
     name = f"test_{os.getpid()}_{next(_numbers)}"
-    # In memory files are copied faster than through the log; on a disk it is the other way round.
+    # In memory, copying files is faster than copying through the log; on a disk it is slower.
     copied = sql.SQL("STRATEGY FILE_COPY" if "/dev/shm/" in server else "")  # noqa: S108 - looked for, not written to
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(
@@ -54,7 +54,7 @@ def make_schema(dsn: str, packs: Sequence[Pack]) -> None:
 
 
 class Templates:
-    """Migrated databases to copy from, one for each set of packs: a copy takes a tenth of the migrations' time."""
+    """Keep migrated databases to copy, one for each set of packs: a copy takes a tenth of the migrations' time."""
 
     def __init__(self, server: str) -> None:
         self._server = server
@@ -79,7 +79,7 @@ def log_in(dsn: str, group: Literal["owner", "writer", "reader"]) -> str:
     with psycopg.connect(dsn, autocommit=True) as connection:
         statement = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {} IN ROLE {}")
         values = (sql.Identifier(name), sql.Literal(PASSWORD), sql.Identifier(f"signalbox_{group}"))
-        # Roles are the server's, and so another test's.
+        # Roles belong to the server: another test may have made this one.
         with suppress(psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation):
             connection.execute(statement.format(*values))
     return make_conninfo(dsn, user=name, password=PASSWORD)

@@ -1,4 +1,4 @@
-"""Working jobs off in a test without queues: `drain` goes on until nothing is due, `immediate` does so at each commit.
+"""Work off jobs in a test without queues: `drain` repeats until nothing is due, `immediate` drains at each commit.
 
 Both hand the ids of due jobs to the App's worker, as messages would: claims, attempts and ends are the real ones.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MOST_ATTEMPTS = 1000
 EVER = datetime.max.replace(tzinfo=UTC)  # an `until` for which no job waits too long
 ENDED = "SELECT id::text, job_type, status, result, error_details FROM signalbox.jobs WHERE completed_at IS NOT NULL"
-# What the worker would be sent: queued, or pending with nothing to wait for but its time.
+# The jobs that would be sent to the worker: queued, or pending and only waiting for their time.
 DUE = """
 SELECT id::text, executions, scheduled_for > now() AS early FROM signalbox.jobs
 WHERE status = 'queued' OR (
@@ -37,7 +37,7 @@ ORDER BY priority, id
 
 @dataclass(frozen=True)
 class EndedJob:
-    """A job that has ended: completed, failed or cancelled."""
+    """Describe a job that has ended: completed, failed or cancelled."""
 
     id: str
     job_type: str
@@ -47,11 +47,11 @@ class EndedJob:
 
 
 class DrainEndless(AssertionError):
-    """Jobs come again and again; the message says which."""
+    """Some jobs become due again and again; the message says which."""
 
 
 def drain(stage: Stage, until: datetime | None, limit: int) -> list[EndedJob]:
-    """Work on what is due, round by round, until a round begins nothing."""
+    """Work on due jobs, round by round, until a round begins nothing."""
     before = {row["id"] for row in select(stage.db, ENDED)}
     attempts = Counter[str]()
     while begun := _work_once(stage, until):

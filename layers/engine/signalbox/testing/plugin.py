@@ -1,7 +1,7 @@
-"""Pytest's fixtures: a server, a fresh migrated database for each test, AWS's stand-in, and a stage on them.
+"""Provide pytest's fixtures: a server, a fresh migrated database for each test, AWS's stand-in, and a stage on them.
 
 Turn them on with `pytest_plugins = ["signalbox.testing.plugin"]`. SIGNALBOX_TEST_DATABASE names a server (14 or later)
-by a DSN whose role may create databases and roles; else the PostgreSQL is started that `signalbox[laptop]` brings.
+by a DSN whose role may create databases and roles; otherwise the PostgreSQL of `signalbox[laptop]` is started.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from signalbox.testing.stage import Stage
 
 @pytest.fixture(scope="session")
 def signalbox_server_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the embedded server; override it to choose another."""
+    """Return the folder of the embedded server; override it to choose another."""
     return tmp_path_factory.mktemp("postgres")
 
 
 @pytest.fixture(scope="session")
 def signalbox_server(request: pytest.FixtureRequest) -> Iterator[str]:
-    """A DSN of the server that this process tests against."""
+    """Yield a DSN of the server that this process tests against."""
     if given := os.environ.get("SIGNALBOX_TEST_DATABASE"):
         yield given
         return
@@ -48,7 +48,7 @@ def signalbox_server(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def signalbox_templates(signalbox_server: str) -> Iterator[Templates]:
-    """Migrated databases to copy from."""
+    """Yield migrated databases to copy from."""
     templates = Templates(signalbox_server)
     yield templates
     templates.close()
@@ -56,7 +56,7 @@ def signalbox_templates(signalbox_server: str) -> Iterator[Templates]:
 
 @pytest.fixture
 def signalbox_packs() -> Sequence[Pack]:
-    """The packs whose schemas, tasks and job types a test needs; override it to name yours."""
+    """Return the packs whose schemas, tasks and job types a test needs; override it to name yours."""
     return ()
 
 
@@ -64,14 +64,14 @@ def signalbox_packs() -> Sequence[Pack]:
 def signalbox_dsn(
     signalbox_server: str, signalbox_templates: Templates, signalbox_packs: Sequence[Pack]
 ) -> Iterator[str]:
-    """A fresh, migrated database."""
+    """Yield the DSN of a fresh, migrated database."""
     with new_database(signalbox_server, signalbox_templates.name_for(signalbox_packs)) as fresh:
         yield fresh
 
 
 @pytest.fixture
 def signalbox_db(signalbox_dsn: str) -> Iterator[psycopg.Connection]:
-    """A connection to the test's database as its owner, in autocommit."""
+    """Yield a connection to the test's database as its owner, in autocommit."""
     with psycopg.connect(signalbox_dsn, autocommit=True) as connection:
         connection.execute("SET timezone = 'UTC'")
         yield connection
@@ -79,7 +79,7 @@ def signalbox_db(signalbox_dsn: str) -> Iterator[psycopg.Connection]:
 
 @pytest.fixture
 def signalbox_aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsStandIn]:
-    """AWS as far as the engine calls it, over a real socket; no call gets past it."""
+    """Stand in for AWS as far as the engine calls it, over a real socket; no call gets past it."""
     with AwsStandIn() as aws:
         monkeypatch.setenv("AWS_ENDPOINT_URL", aws.url)
         monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
@@ -92,13 +92,13 @@ def signalbox_aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsStandIn]:
 def signalbox_stage(
     signalbox_dsn: str, signalbox_db: psycopg.Connection, signalbox_aws: AwsStandIn, signalbox_packs: Sequence[Pack]
 ) -> Iterator[Stage]:
-    """A stage with the packs, logged in as functions are: its rights are those of `signalbox_writer`."""
+    """Yield a stage with the packs, logged in as functions are: with the rights of `signalbox_writer`."""
     with Stage(log_in(signalbox_dsn, "writer"), signalbox_aws, db=signalbox_db) as stage:
         yield stage.with_packs(*signalbox_packs)
 
 
 @pytest.fixture
 def signalbox_immediate(signalbox_stage: Stage) -> Iterator[None]:
-    """Each job that the test submits runs as soon as its transaction has committed."""
+    """Run each job that the test submits as soon as its transaction has committed."""
     with signalbox_stage.immediate():
         yield

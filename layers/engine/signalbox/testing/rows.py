@@ -1,4 +1,4 @@
-"""Factories of the rows that a test begins from, each as the engine itself could have left it, and reads of rows."""
+"""Make the rows that a test begins from, each as the engine itself could have left it, and read rows."""
 
 from __future__ import annotations
 
@@ -72,24 +72,24 @@ def pending_job(db: psycopg.Connection[Any], due: datetime, **columns: Any) -> s
 
 
 def retried_job(db: psycopg.Connection[Any], due: datetime, **columns: Any) -> str:
-    """Insert one that waits for its next attempt; its message is looked for two minutes after it was due."""
+    """Insert a job that waits for its next attempt; its message is looked for two minutes after it was due."""
     return pending_job(db, due, send_at=due + 2 * MINUTE, attempts=1, executions=1, **columns)
 
 
 def blocked_job(db: psycopg.Connection[Any], *, on: str, **columns: Any) -> str:
-    """Insert one that waits for another."""
+    """Insert a job that waits for another."""
     job_id = insert_job(db, {"status": "pending", "unmet_dependencies": 1} | columns)
     db.execute("INSERT INTO signalbox.job_dependencies (job_id, depends_on_job_id) VALUES (%s, %s)", (job_id, on))
     return job_id
 
 
 def queued_job(db: psycopg.Connection[Any], look: datetime, **columns: Any) -> str:
-    """Insert one that was sent, and is looked for at that time."""
+    """Insert a job that was sent, and is looked for at that time."""
     return insert_job(db, {"status": "queued", "send_at": look, "queued_at": look - 2 * MINUTE} | columns)
 
 
 def running_job(db: psycopg.Connection[Any], *, lease: timedelta = 5 * MINUTE, attempt: int = 1, **columns: Any) -> str:
-    """Insert one as its worker holds it; the lease ends so long from now."""
+    """Insert a job as its worker holds it; the lease ends this long from now."""
     now = _clock(db)
     values = {
         "status": "running",
@@ -106,7 +106,7 @@ def running_job(db: psycopg.Connection[Any], *, lease: timedelta = 5 * MINUTE, a
 
 
 def ended_job(db: psycopg.Connection[Any], ended: datetime, status: str = "completed", **columns: Any) -> str:
-    """Insert one with one attempt, made and begun when it ended."""
+    """Insert a job with one attempt, made and begun when it ended."""
     error = {"error_details": Jsonb(TROUBLE)} if status == "failed" else {}
     times = dict.fromkeys(("created_at", "started_at", "completed_at", "updated_at"), ended)
     job_id = insert_job(db, {"id": id_of(ended), "status": status, "executions": 1} | times | error | columns)
@@ -131,7 +131,7 @@ def dead_letter(db: psycopg.Connection[Any], job_id: str | None, status: str = "
 def execution(
     db: psycopg.Connection[Any], ended: datetime, *, ms: int = 0, waited_ms: int | None = None, **columns: Any
 ) -> str:
-    """Insert an attempt that took so long."""
+    """Insert an attempt that took this long."""
     started = ended - timedelta(milliseconds=ms)
     values = {
         "job_id": str(uuid4()),
@@ -150,7 +150,7 @@ def execution(
 
 
 def insert_job(db: psycopg.Connection[Any], columns: dict[str, Any]) -> str:
-    """Insert a job; what is not said is what a submit would have put there."""
+    """Insert a job; columns that are not given are as after a submit."""
     values = {"job_type": "do_nothing", "lane": "normal", "max_attempts": 3, "timeout_ms": 60_000} | columns
     return _insert(db, "jobs", {"id": new_ids(1)[0]} | values)
 
@@ -188,7 +188,7 @@ def abandoned_run(
     whole_task: bool = False,
     **columns: Any,
 ) -> int:
-    """Insert what a worker leaves that was killed in the middle of a run; its lease ends so long from now."""
+    """Insert a run whose worker was killed in the middle; its lease ends this long from now."""
     for lock in [f"{task}:{slot.isoformat()}"] + ([task] if whole_task else []):
         db.execute(
             "INSERT INTO signalbox.job_locks VALUES (%s, %s, now() - interval '1 hour', now() + %s)",

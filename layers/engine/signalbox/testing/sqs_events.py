@@ -1,4 +1,4 @@
-"""The events that SQS gives to a function: messages of lanes and of dead-letter queues, EventBridge's and Lambda's."""
+"""Make the events that SQS gives to a function: messages of lanes and of dead-letter queues, and failed invocations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def sqs_event(jobs: Iterable[Any], queue: str = "signalbox-normal", receives: in
 def message(
     body: object, queue: str = "signalbox-failed-invocations", receives: int = 3, attributes: Mapping[str, str] = {}
 ) -> dict[str, Any]:
-    """Return a record of an SQS event with these message attributes; a body that is no text goes as JSON."""
+    """Return a record of an SQS event with these message attributes; a body that is not text becomes JSON."""
     return {
         "messageId": str(uuid4()),
         "receiptHandle": uuid4().hex,

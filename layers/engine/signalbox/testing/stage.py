@@ -1,6 +1,6 @@
-"""A stage: the App of a function on a test's database, with the tasks and job types that a test adds.
+"""Provide a stage: the App of a function on a test's database, with the tasks and job types that a test adds.
 
-It is asked as a function's handler asks it, and instants are passed in. Jobs are submitted on `db`, the caller's own
+It is called as a function's handler calls it, and instants are passed in. Jobs are submitted on `db`, the caller's own
 connection beside those of the App.
 """
 
@@ -36,12 +36,12 @@ from signalbox.testing.aws import AwsStandIn
 from signalbox.testing.sqs_events import ACCOUNT
 
 NOON = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
-WORKER_SECONDS = 300.0  # about what the template gives a worker; with few it begins nothing
+WORKER_SECONDS = 300.0  # about what the template gives a worker; with little time it begins nothing
 _requests = count(1)
 
 
 class Stage:
-    """Owns an App, and `db` where none is handed in. Settings are those of the environment, without their prefix."""
+    """Own an App, and `db` where none is given. Settings are those of the environment, without their prefix."""
 
     def __init__(
         self, dsn: str, aws: AwsStandIn | None = None, *, db: psycopg.Connection[Any] | None = None, **settings: str
@@ -56,12 +56,12 @@ class Stage:
 
     @cached_property
     def db(self) -> psycopg.Connection[Any]:
-        """The caller's connection beside those of the App, in autocommit."""
+        """Return the caller's connection beside those of the App, in autocommit."""
         return self._opened.enter_context(psycopg.connect(self.dsn, autocommit=True))
 
     @property
     def aws(self) -> AwsStandIn:
-        """What stands in for AWS, and holds what was sent there."""
+        """Return the stand-in for AWS, which holds what was sent there."""
         assert self._aws is not None, "this stage was made without a stand-in for AWS: Stage(dsn, aws)"
         return self._aws
 
@@ -91,7 +91,10 @@ class Stage:
         return other
 
     def another(self, **settings: str) -> Stage:
-        """Return a stage that knows the same, on connections of its own, with further settings; it closes with this."""
+        """Return a stage with the same tasks and types, on its own connections, with further settings.
+
+        It closes with this one.
+        """
         other = Stage(self.dsn, self._aws, db=self.db, **self._settings | settings)
         ours = self.app.resources
         known = replace(other.app.resources, tasks=ours.tasks, job_types=ours.job_types, packs=ours.packs)
@@ -120,7 +123,7 @@ class Stage:
         return self.app.run_task(event, self.invocation(at, seconds, request_id))
 
     def deliver(self, at: datetime = NOON, *, seconds: float = 60) -> list[dict[str, Any]]:
-        """Play Lambda: invoke the archiver with all that was handed over, and with what that hands over in its turn."""
+        """Act as Lambda: invoke the archiver with everything that was handed over, and what that hands over in turn."""
         answers = []
         while self.aws.invoked:
             _, payload = self.aws.invoked.popleft()
@@ -134,7 +137,7 @@ class Stage:
     def work(
         self, *job_ids: str, event: object = None, lane: str = "", seconds: float = WORKER_SECONDS
     ) -> dict[str, Any]:
-        """Invoke the worker with a message a job, or with an event; of a lane, whose other jobs it takes up, too."""
+        """Invoke the worker with a message for each job, or with an event. With a lane it takes up other jobs, too."""
         invocation = self.invocation(datetime.now(UTC), seconds)
         return self.app.work(event or self._messages(job_ids, lane), invocation)
 
@@ -187,7 +190,7 @@ class Stage:
         return rows.dead_letter_of(self.db, job_id)
 
     def make_due(self, *job_ids: str) -> None:
-        """Let the time come that the jobs wait for."""
+        """Move the time that the jobs wait for into the past."""
         statement = "UPDATE signalbox.jobs SET scheduled_for = now() - interval '1 s' WHERE id = ANY (%s::uuid[])"
         self.db.execute(statement, (list(job_ids),))
 

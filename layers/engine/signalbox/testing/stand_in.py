@@ -1,4 +1,4 @@
-"""An HTTP server on loopback that answers a test in the place of an outside service, for as long as it is entered."""
+"""Run an HTTP server on loopback that answers a test in place of an outside service, inside a `with` block."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from urllib.parse import parse_qs
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request, its body read. `target` is as it came: path and query, still encoded."""
+    """Describe one request, with its body read. `target` is the raw path and query, still encoded."""
 
     method: str
     target: str
@@ -28,13 +28,13 @@ class Request:
 
     @property
     def query(self) -> dict[str, str]:
-        """The first value of each parameter."""
+        """Return the first value of each parameter."""
         return {name: values[0] for name, values in parse_qs(self.target.partition("?")[2]).items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """One answer. Content-Length is added where the headers do not give it, as for HEAD."""
+    """Describe one answer. Content-Length is added where the headers do not give it, as for HEAD."""
 
     status: int
     body: bytes = b""
@@ -47,7 +47,7 @@ class Response:
 
 
 class StandIn(ABC):
-    """Owns the server; a subclass says what the service answers."""
+    """Own the server; a subclass says what the service answers."""
 
     def __init__(self) -> None:
         self._server = _Server(("127.0.0.1", 0), _Exchange)
@@ -93,4 +93,4 @@ class _Exchange(BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = exchange  # noqa: N815 - http.server's names
 
     def log_message(self, *_: object) -> None:
-        """Keep quiet: a test reads what the stand-in holds."""
+        """Log nothing: a test reads what the stand-in holds."""
