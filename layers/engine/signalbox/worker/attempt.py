@@ -1,4 +1,4 @@
-"""One attempt at one job: its payload read as the model of today, its function called in the time it may take."""
+"""Make one attempt at one job: read its payload as today's model, and call its function within its time."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ if TYPE_CHECKING:
     from signalbox.invocation import Resources
 
 
-# So long after its time-out the transaction of a worker that was frozen, or has vanished, ends.
+# The transaction of a frozen or vanished worker ends this long after the time-out.
 SILENT_SECONDS = 15.0
-# So long an attempt waits for a connection of its own; after that another worker may have one.
+# How long an attempt waits for a connection of its own; after that another worker may have one.
 CONNECTION_PATIENCE_SECONDS = 30.0
 NO_CONNECTION = (psycopg.Error, Unavailable, SchemaMismatch)
 
 
 class AttemptResult(NamedTuple):
-    """What has become of an attempt, and what it took: monotonic seconds, and those of the processor."""
+    """Describe the end of an attempt, and what it took: monotonic seconds, and processor seconds."""
 
     attempt: Attempt
     verdict: Verdict
     began: float
     ended: float
     cpu: float
-    recorded: bool = False  # with the job's own transaction
-    changed: Sequence[EndedJob] = ()  # by that
+    recorded: bool = False  # in the job's own transaction
+    changed: Sequence[EndedJob] = ()  # by that transaction
 
     def cost(self, memory_mb: int) -> Cost:
         since = self.attempt.claimed_at
@@ -67,19 +67,19 @@ class AttemptResult(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Attempt:
-    """A job that has begun, and its way to a verdict. Performing never raises."""
+    """Bring a job that has begun to a verdict. Performing never raises."""
 
     job: ClaimedJob
     resources: Resources
     now: datetime
     claimed_at: float  # monotonic, as the next one
     ends_at: float  # the worker's time
-    first: bool  # of its invocation, which can't give it more time than it has
+    first: bool  # the first of its invocation, which can't give it more time
     progress: JobProgress = field(default_factory=JobProgress)
     submitted: list[Submitted] = field(default_factory=list)
     timer: Timer | None = None
     meter: Meter | None = None  # on the event loop
-    started: bool = False  # the job's code
+    started: bool = False  # whether the job's code has started
     reader: LentConnection | None = None
     owner: int = field(default_factory=os.getpid)  # the worker's process
 
@@ -154,7 +154,7 @@ class Attempt:
     def _perform_in_transaction(
         self, known: RegisteredJobType, timer: SignalTimer | ThreadTimer, own: Database, began: float, cpu: float
     ) -> AttemptResult:
-        """Its end is written in the same transaction, so that neither that nor its effects are without the other."""
+        """Record the job's end in the same transaction, so that its effects and its end commit together."""
         db = own.connection()
         changed: list[EndedJob] = []
         try:
@@ -272,25 +272,28 @@ class Attempt:
             return CANCELLED
         if isinstance(error, JobTypeUnknown):
             return parked(error)
-        # One that has started waits for a connection until its worker's time is over.
+        # A job that has started waits for a connection until its worker's time is over.
         if isinstance(error, NO_CONNECTION if not self.started else NoConnectionFree):
             self.resources.log.warning("job.without_connection", extra={**self.job.ids, "error": type(error).__name__})
             return BROKEN_OFF
         if timer.rang and isinstance(error, JobTimedOut | psycopg.errors.QueryCanceled):
             return self.timed_out()
         if not self.resources.settings.database_error_details:
-            conceal(error)  # it may come from a connection of the job's own
+            conceal(error)  # it may come from the job's own connection
         return self._judge(error)
 
     def timed_out(self) -> Verdict:
-        """Not charged where the worker's time was over before the job's own; but the first of an invocation, which can
-        never have more, is."""
+        """Return the verdict for a time-out.
+
+        No attempt is charged where the worker's time was over before the job's own. The first attempt of an invocation
+        is charged, since it can never have more time.
+        """
         if self.ends_at - self.claimed_at < self._limit and not self.first:
             return BROKEN_OFF
         return self._judge(JobTimedOut(f"the attempt took longer than the {self._limit:g} s that it may take"))
 
     def unrecordable(self, why: str) -> Verdict:
-        """Of an answer that the database does not take: it would be the same each time."""
+        """Return the verdict for an answer that the database does not take: it would be the same each time."""
         return self._judge(Permanent(f"what became of the job can't be recorded: {why}"))
 
     def _judge(self, error: Exception) -> Verdict:
@@ -305,11 +308,11 @@ class Attempt:
 
 
 class _Unwanted(Exception):
-    """Somebody had asked for the job to be cancelled before it began."""
+    """The job's cancellation was requested before it began."""
 
 
 def load_payload(known: RegisteredJobType, job: ClaimedJob) -> Any:
-    """The payload as the code of today takes it; raises JobTypeUnknown where newer code has written it."""
+    """Return the payload as today's code takes it. Raise JobTypeUnknown where newer code has written it."""
     if job.payload_version > known.type.version:
         raise JobTypeUnknown(
             f"the payload of a job '{job.job_type}' has version {job.payload_version}, and this code knows "
@@ -321,11 +324,11 @@ def load_payload(known: RegisteredJobType, job: ClaimedJob) -> Any:
 def _require_idle(database: Database, timer: Timer) -> None:
     if not database.is_busy:
         return
-    if timer.rang:  # it may be what the job caught in the middle of a statement
+    if timer.rang:  # the job may have caught it in the middle of a statement
         raise JobTimedOut
     raise Permanent(LEFT_OPEN)
 
 
 def _called_for_end(error: BaseException) -> Transient:
-    """Of a script that has become a job: no reason to take the worker along."""
+    """Return an error for a job that exits, as a script does: that is no reason to end the worker."""
     return Transient(f"the job called for the end of its process: {type(error).__name__}({error})")

@@ -1,4 +1,4 @@
-"""Connections that jobs borrow: a few of them serve many jobs that wait, and Postgres sees a known number.
+"""Lend connections to jobs: a few serve many jobs that wait, and Postgres sees a known number.
 
 A transactional job, and one in the main thread, has a connection to itself for its attempt. Any other borrows one for
 each statement or transaction.
@@ -35,13 +35,13 @@ _BY_ITSELF = (
 )
 
 
-# The connections that blocks have borrowed, by borrower. A thread or a task that the job starts outside of such a block
-# borrows one of its own; a task inside of it shares that of the block.
+# The connections that blocks have borrowed, by borrower. A thread or a task that the job starts outside such a block
+# borrows its own connection; a task inside the block shares the block's.
 _held: ContextVar[Mapping[object, Any]] = ContextVar("_held", default=MappingProxyType({}))
 
 
 class Borrower:
-    """What borrows a connection for each statement or transaction, and can do what it has methods for."""
+    """Borrow a connection for each statement or transaction. Only its own methods are available."""
 
     __slots__ = ("_owner", "_pool", "row_factory")
 
@@ -68,7 +68,7 @@ class Borrower:
 
 
 class LentConnection(Borrower):
-    """`context.db` of a job that runs beside others in threads: a connection for each statement or transaction."""
+    """Serve as `context.db` in threads beside other jobs: a connection for each statement or transaction."""
 
     __slots__ = ("_ends_at", "_lent", "_timer")
 
@@ -78,7 +78,7 @@ class LentConnection(Borrower):
         self._lent: set[Database] = set()
 
     def take_back(self) -> bool:
-        """Replace what the job, which has ended, still keeps; say whether it had left something open there."""
+        """Replace connections that an ended job still keeps. Return whether it had left something open there."""
         kept = list(self._lent)
         left_open = any(database.is_busy for database in kept)
         for database in kept:
@@ -101,7 +101,7 @@ class LentConnection(Borrower):
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
-        """One for all that is done in the block: for what the methods above can't do."""
+        """Lend one connection for the whole block, for what the methods above can't do."""
         if (held := _held.get().get(self)) is not None:
             yield held
             return
@@ -124,7 +124,7 @@ class LentConnection(Borrower):
             end_child(self._owner)
             try:
                 self._timer.pause()
-            except JobTimedOut:  # it came up on the way in
+            except JobTimedOut:  # it was raised on the way in
                 self._timer.pause()
             self._lent.discard(database)
             left_open = database.is_busy
@@ -137,7 +137,7 @@ class LentConnection(Borrower):
 
 
 class AsyncLentConnection(Borrower):
-    """The same for `async def` jobs."""
+    """Do the same for `async def` jobs."""
 
     __slots__ = ("_lent",)
 
@@ -146,7 +146,7 @@ class AsyncLentConnection(Borrower):
         self._lent: set[AsyncConnection] = set()
 
     async def take_back(self) -> bool:
-        """Close what the job, which has ended, still keeps; say whether it had left something open there."""
+        """Close connections that an ended job still keeps. Return whether it had left something open there."""
         kept = list(self._lent)
         left_open = any(connection.info.transaction_status in UNDER_WAY for connection in kept)
         for connection in kept:
@@ -169,7 +169,7 @@ class AsyncLentConnection(Borrower):
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[AsyncConnection]:
-        """One for all that is done in the block: for what the methods above can't do."""
+        """Lend one connection for the whole block, for what the methods above can't do."""
         if (held := _held.get().get(self)) is not None:
             yield held
             return

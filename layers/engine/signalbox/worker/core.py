@@ -1,7 +1,7 @@
-"""The worker's core: which jobs begin when, and when their ends are recorded. It does no I/O and reads no clock.
+"""Decide which jobs begin when, and when their ends are recorded. The core does no I/O and reads no clock.
 
-A generator that yields what it wants and is sent the answer. The driver answers it with connections and threads; a
-simulation can answer it with a seeded scheduler.
+It is a generator that yields what it wants and is sent the answer. The driver answers it with connections and threads;
+a simulation can answer it with a seeded scheduler.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from signalbox.jobs.job import ClaimedJob
 from signalbox.worker.groups import TypeGroup
 from signalbox.worker.lease import Due, Held, Left
 
-# Ends are recorded so long after the first of them, or with so many, and at once when nothing else is at work.
+# Ends are recorded this long after the first of them, or with this many, and at once when nothing else is running.
 RECORD_AFTER_SECONDS = 1.0
 RECORD_AT_MOST = 1000
 BEAT_SECONDS = 15.0
-# While many are at work, one claim takes up the places that fall free in so long.
+# While many jobs are running, one claim fills the places that become free in this time.
 CLAIM_EVERY_SECONDS = 0.005
-# A job is not begun with less of its own time left than this share: it would only be broken off.
+# A job does not begin with less of its own time left than this share: it would only be broken off.
 LEAST_SHARE = 0.5
-# So long a worker with nothing else to do waits for the next place of a rate; for later ones, a message is sent.
+# How long a worker with nothing else to do waits for the next place of a rate; for later ones, a message is sent.
 WAIT_FOR_HELD_SECONDS = 2.0
 LOOK_AGAIN_SECONDS = 0.2
 TAKE_UP_EVERY_SECONDS, TAKE_UP_AT_MOST = 1.0, 50
@@ -33,13 +33,13 @@ HELD_AT_ONCE = 10
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Begin these jobs. Sent: those that have begun, which others may have done, or a pause may hold."""
+    """Begin these jobs. Sent: the jobs that have begun. Others may have done some, or a pause may hold them."""
 
     ids: Sequence[str]
-    longest_seconds: float | None = None  # longer ones are left
-    suspects: bool = False  # also those whose last worker died with them
+    longest_seconds: float | None = None  # longer jobs are left
+    suspects: bool = False  # also jobs whose last worker died with them
     caps: Sequence[str] = ()  # begin the next jobs that these hold, too
-    places: int = 1  # so many of them
+    places: int = 1  # at most this many of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class FindLeft:
-    """Sent: those of these jobs that still wait."""
+    """Find those of these jobs that still wait. Sent: these jobs."""
 
     ids: Sequence[str]
 
@@ -65,14 +65,14 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class FindDue:
-    """Sent: queued jobs of the same lane whose messages are late, lost, or with a worker that has no room for them."""
+    """Find queued jobs of the same lane. Sent: those whose messages are late, lost, or with a worker without room."""
 
     most: int
 
 
 @dataclass(frozen=True, slots=True)
 class FindHeld:
-    """Sent: those of these caps and rates that hold jobs, and in how many seconds one may begin; None: none may."""
+    """Find caps and rates that hold jobs. Sent: these, and in how many seconds a job may begin; None: none may."""
 
     caps: Sequence[str]
     longest_seconds: float
@@ -80,7 +80,7 @@ class FindHeld:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Until a job ends, or this instant. Sent: those that have ended."""
+    """Wait until a job ends, or this instant. Sent: those that have ended."""
 
     until: float
 
@@ -94,17 +94,17 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Renew:
-    """Renew the leases of all that is at work. Sent: nothing."""
+    """Renew the leases of all running jobs. Sent: nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A job has ended; `seconds` is what it took whoever ran it."""
+    """Report that a job has ended; `seconds` is how long its runner was busy with it."""
 
     job: ClaimedJob
     seconds: float
     outcome: Any  # for the driver: what it records and publishes
-    hung: bool = False  # it was given up, and whatever runs it still does
+    hung: bool = False  # it was given up, and its runner is still busy with it
 
 
 Want = Claim | Run | Hold | FindLeft | FindHeld | FindDue | Wait | Record | Renew
@@ -112,23 +112,23 @@ Want = Claim | Run | Hold | FindLeft | FindHeld | FindDue | Wait | Record | Rene
 
 @dataclass(slots=True)
 class Core:
-    """One invocation's. Groups outlive it: they know how long their jobs take."""
+    """Plan one invocation. Groups outlive it: they know how long their jobs take."""
 
     messages: Mapping[str, str]  # a job's id, and its type as its message has it
     group_of: Callable[[str], TypeGroup]
     slots: int
     ends_at: float
     clock: Callable[[], float]
-    hand: dict[str, deque[str]] = field(default_factory=dict)  # by type: the ids that have not been looked at
+    hand: dict[str, deque[str]] = field(default_factory=dict)  # by type: the ids that have not been claimed
     suspects: deque[str] = field(default_factory=deque)
     left: list[str] = field(default_factory=list)  # queued jobs that there is no time for
     held: dict[str, float] = field(default_factory=dict)  # caps and rates: when the next of their jobs may begin
-    for_others: set[str] = field(default_factory=set)  # of these, whose next job is too long for the time that is left
+    for_others: set[str] = field(default_factory=set)  # those of them whose next job is too long for the time left
     at_work: dict[tuple[str, str], TypeGroup] = field(default_factory=dict)
     ends: list[Ended] = field(default_factory=list)
     begun: bool = False  # any job
     alone: bool = False  # a suspect is at work
-    stopping: bool = False  # nothing is begun any more
+    stopping: bool = False  # nothing more begins
     record_at: float = 0.0
     beat_at: float = 0.0
     claim_at: float = 0.0
@@ -140,7 +140,7 @@ class Core:
         self.beat_at = self.clock() + BEAT_SECONDS
         try:
             yield from self._work()
-        finally:  # after an error of the driver's, too: groups outlive the invocation
+        finally:  # after a driver's error, too: groups outlive the invocation
             for group in self.at_work.values():
                 group.at_work -= 1
         self._leave([id_ for ids in self.hand.values() for id_ in ids])
@@ -169,7 +169,7 @@ class Core:
             yield Renew()
 
     def _leave(self, ids: Iterable[str]) -> None:
-        """To be sent again; but of what was taken up, the own message is on its way."""
+        """Note jobs to be sent again. Jobs that were taken up have messages of their own."""
         self.left += [id_ for id_ in ids if id_ in self.messages]
 
     # ---- beginning
@@ -180,12 +180,12 @@ class Core:
 
     @property
     def _may_begin(self) -> bool:
-        """Whether jobs wait, or may be found, that there is time for."""
+        """Return whether jobs wait, or may be found, that there is time for."""
         return self._has_time and bool(self.hand or self.suspects or self._next_cap() or self._may_take_up)
 
     @property
     def _may_begin_soon(self) -> bool:
-        """Whether a held job may begin so soon that a message would come later."""
+        """Return whether a held job may begin so soon that a message would come later."""
         soon = self.clock() + WAIT_FOR_HELD_SECONDS
         return self._has_time and any(at <= soon for at in self.held.values())
 
@@ -211,7 +211,7 @@ class Core:
         return self.clock() >= self.take_up_at and len(self.at_work) < self.slots
 
     def _take_up(self) -> Generator[Want, Any, None]:
-        """With room left, other jobs of the lane, into the hand."""
+        """With room left, take up other jobs of the lane."""
         self.take_up_at = self.clock() + TAKE_UP_EVERY_SECONDS
         due: list[Due] = yield FindDue(min(TAKE_UP_AT_MOST, self.slots - len(self.at_work)))
         for job in due:
@@ -237,7 +237,7 @@ class Core:
         return wanted
 
     def _next_cap(self) -> str | None:
-        """One whose next job may begin, if there is a place for it."""
+        """Return a cap whose next job may begin, if there is a place for it."""
         now = self.clock()
         due = (cap for cap, at in self.held.items() if at <= now and self._places_for(cap) > 0)
         return next(due, None)
@@ -251,7 +251,7 @@ class Core:
         del self.held[cap]
         jobs = yield Claim((), self._longest, caps=(cap,), places=self._places_for(cap))
         yield from self._run(jobs)
-        # None: others were quicker, or the next one is too long for the time that is left.
+        # No job: others were quicker, or the next one is too long for the time left.
         yield from self._look_for_held((cap,), after=0.0 if jobs else LOOK_AGAIN_SECONDS)
 
     def _look_for_held(self, caps: Sequence[str], after: float = 0.0) -> Generator[Want, Any, None]:
@@ -265,7 +265,7 @@ class Core:
 
     def _claim(self, wanted: Sequence[str]) -> Generator[Want, Any, None]:
         jobs: list[ClaimedJob] = yield Claim(wanted, self._longest)
-        if jobs and jobs[0].id not in self.messages:  # taken up, and there may be more
+        if jobs and jobs[0].id not in self.messages:  # it was taken up, and there may be more
             self.take_up_at = self.clock()
         yield from self._run(jobs)
         if len(jobs) < len(wanted):
@@ -274,8 +274,11 @@ class Core:
         self.claim_at = self.clock() + CLAIM_EVERY_SECONDS
 
     def _look_after(self, missing: Sequence[str]) -> Generator[Want, Any, None]:
-        """Jobs that a claim did not begin: done, held, suspects, or too long for the time that is left. The first of an
-        invocation begins in any case: a function with little time would else hand its jobs round for ever."""
+        """Handle jobs that a claim did not begin: done, held, suspects, or too long for the time left.
+
+        The first job of an invocation begins in any case: a function with little time would otherwise pass its jobs on
+        for ever.
+        """
         found: list[Left] = yield FindLeft(missing)
         caps = {one.held_by for one in found if one.held_by is not None}
         if caps:
@@ -290,7 +293,7 @@ class Core:
         self._leave(long)
 
     def _hold_alike(self, id_: str) -> Generator[Want, Any, None]:
-        """Others of the type may well be held with it, which is done at once, and not by a claim for each few."""
+        """Hold other jobs of the type that the same cap holds, all at once, and not with a claim for each few."""
         ids = self.hand.get(self.messages.get(id_, ""), deque())
         some = list(islice(ids, RECORD_AT_MOST))
         if some:
@@ -303,7 +306,7 @@ class Core:
                 del self.hand[self.messages[id_]]
 
     def _begin_alone(self, id_: str) -> Generator[Want, Any, None]:
-        """One whose last worker died with it, and which must take nobody along."""
+        """Begin a job whose last worker died with it, with no other job beside it."""
         jobs: list[ClaimedJob] = yield Claim([id_], self._longest if self.begun else None, suspects=True)
         self.alone = bool(jobs)
         yield from self._run(jobs)

@@ -1,7 +1,6 @@
-"""Drives the core of one invocation: answers what it wants, with the worker's own connection, and watches over what is
-at work.
+"""Drive the core of one invocation: answer what it wants, with the worker's own connection, and watch running jobs.
 
-It runs beside the main thread, so that leases are renewed and ends recorded while that one computes.
+The driver runs beside the main thread, so that leases are renewed and ends recorded while the main thread computes.
 """
 
 from __future__ import annotations
@@ -44,15 +43,16 @@ from signalbox.worker.visibility import bring_back
 if TYPE_CHECKING:
     from signalbox.invocation import Invocation, Resources
 
-# So long a worker waits for a database that is away, as in a restart or a failover. Leases outlast it.
+# How long a worker waits for an unavailable database, as in a restart or a failover. Leases outlast it.
 PATIENCE_SECONDS, AGAIN_SECONDS = 30.0, 0.5
 WATCH_EVERY_SECONDS = 0.05
-# An attempt that goes on for so long after its time is given up: it hangs in code that nothing gets through to.
+# An attempt that runs this long after its time is given up: it hangs in code that nothing can interrupt.
 GIVEN_UP_AFTER_SECONDS = 10.0
 BLOCKED_SECONDS = 1.0
-# What there was no time for is sent again with it: a worker with as little time would give it back at once.
+# Jobs that there was no time for are sent again with this delay: a worker with as little time would return them at
+# once.
 LEFT_DELAY = timedelta(seconds=10)
-# What one job's end can cause.
+# Errors that one job's end can cause.
 RECORD_FAULTS = (
     psycopg.DataError,
     psycopg.IntegrityError,
@@ -66,7 +66,7 @@ Found = TypeVar("Found")
 
 
 class Driver:
-    """One invocation's."""
+    """Drive one invocation."""
 
     def __init__(self, resources: Resources, invocation: Invocation, groups: TypeGroups, event: object) -> None:
         self.event = event
@@ -75,7 +75,7 @@ class Driver:
         self.messages = 0
         lane = _lane_of(event)
         is_heavy = lane == "heavy"  # one job at a time
-        self.lane = "" if is_heavy else lane  # whose jobs it takes up beside those of its messages
+        self.lane = "" if is_heavy else lane  # the lane whose jobs it takes up beside those of its messages
         self.lanes: Sequence[str] = ("heavy",) if is_heavy else lease.LIGHT
         self.slots = 1 if is_heavy else resources.settings.worker_slots
         self.done: SimpleQueue[AttemptResult] = SimpleQueue()
@@ -86,7 +86,7 @@ class Driver:
         self.told: set[str] = set()  # held jobs of other lanes that were sent
         self.claimed_at = self.began
         self.counts: Counter[tuple[str, str]] = Counter()
-        self.locked: list[AttemptResult] = []  # whose rows somebody holds: recorded later
+        self.locked: list[AttemptResult] = []  # their rows are locked by others: recorded later
         self.watched_at = self.began
         self.hung: list[Attempt] = []
         self.error: BaseException | None = None
@@ -96,7 +96,7 @@ class Driver:
         return self.invocation.ends_at - self.resources.settings.budget_margin_seconds
 
     def run(self, messages: Mapping[str, str]) -> None:
-        """Work on what these messages name. An error is kept for the main thread."""
+        """Work on what these messages name. Keep an error for the main thread."""
         self.messages = len(messages)
         plan = Core(messages, self.groups.of, self.slots, self.ends_at, time.monotonic)
         try:
@@ -151,8 +151,10 @@ class Driver:
                 return lease.find_due(db, self.lane, want.most) if self.lane else []
 
     def _tell_other_lanes(self, db: Connection, caps: Sequence[str]) -> None:
-        """Their workers begin the next jobs that these caps hold. Each is sent once: it may be held again, by those
-        that were quicker."""
+        """Send the next jobs that these caps hold to their own lanes, whose workers begin them.
+
+        Each is sent once: it may be held again, because others were quicker.
+        """
         if caps:
             messages = [message for message in next_held(db, caps) if message.job_id not in self.told]
             self.told.update(message.job_id for message in messages)
@@ -176,12 +178,12 @@ class Driver:
                 places=claim.places,
                 lanes=self.lanes,
             )
-            # The first answer may have got lost, and its jobs have begun all the same.
+            # The first answer may have been lost although its jobs have begun.
             return call.find(db) if again else jobs
 
         try:
             jobs = self._patiently(begin)
-        except psycopg.errors.LockNotAvailable:  # of one of them, which keeps nobody from the others
+        except psycopg.errors.LockNotAvailable:  # one of them is locked, which must not hold up the others
             free = self._patiently(lambda db: lease.find_free(db, claim.ids))
             return self._begin(replace(claim, ids=free, caps=())) if 0 < len(free) < len(claim.ids) else []
         self.claimed_at = time.monotonic()
@@ -234,7 +236,7 @@ class Driver:
         return ended
 
     def _watch(self) -> list[Ended]:
-        """Ring where an attempt's time is over; give up those that nothing gets through to."""
+        """Ring where an attempt's time is over; give up attempts that nothing can interrupt."""
         now = time.monotonic()
         if now < self.watched_at + WATCH_EVERY_SECONDS:
             return []
@@ -251,7 +253,7 @@ class Driver:
         return self._give_up(hung, now) if hung else []
 
     def _give_up(self, hung: Sequence[Attempt], now: float) -> list[Ended]:
-        """Those that hang, and what shares their event loop, for which it is no fault of its own."""
+        """Give up the attempts that hang, and those on the same event loop, which are not charged."""
         outcomes = [AttemptResult(attempt, attempt.timed_out(), now, now, 0.0) for attempt in hung]
         for attempt in hung:
             self.resources.log.error("job.hung", extra=attempt.job.ids)
@@ -278,7 +280,7 @@ class Driver:
             attempt.progress.cancel_asked = found.get(attempt.job.id, False)
 
     def _record(self, outcomes: Iterable[AttemptResult]) -> bool:
-        """Whether there are caps or rates, by which others may begin now."""
+        """Record the ends. Return whether there are caps or rates, by which others may begin now."""
         outcomes, self.locked = [*self.locked, *outcomes], []
         changed = [one for outcome in outcomes for one in outcome.changed]
         memory_mb = peak_memory_mb()
@@ -288,7 +290,8 @@ class Driver:
         return any(not one.id for one in changed) or any(outcome.attempt.job.capped for outcome in outcomes)
 
     def _finish(self, records: Sequence[tuple[AttemptResult, EndRecord]]) -> list[EndedJob]:
-        """What has changed. One end that the database does not take leaves the others what they are."""
+        """End the attempts, and return what has changed. An end that the database refuses does not affect the others.
+        """
         try:
             return self._patiently(lambda db: lease.finish(db, [record for _, record in records]))
         except psycopg.errors.LockNotAvailable:
@@ -302,7 +305,7 @@ class Driver:
         return self._finish(records[:middle]) + self._finish(records[middle:])
 
     def _fail_unrecorded(self, outcome: AttemptResult, error: psycopg.Error) -> list[EndedJob]:
-        """Not in all of the server's words: they may hold what the job answered."""
+        """Fail a job whose end was refused. The server's full message may hold what the job answered."""
         attempt, kind = outcome.attempt, type(error).__name__
         self.resources.log.error("job.not_recorded", extra={**attempt.job.ids, "error": kind})
         verdict = attempt.unrecordable(f"{kind}: {error.diag.message_primary}")
@@ -310,7 +313,7 @@ class Driver:
         self.counts[attempt.job.job_type, verdict.execution] += 1
         try:
             return self._patiently(lambda db: lease.finish(db, [EndRecord(attempt.job.id, attempt.job.token, verdict)]))
-        except RECORD_FAULTS:  # so its lease runs out, and rescue_jobs tells of it
+        except RECORD_FAULTS:  # then its lease runs out, and rescue_jobs reports it
             return []
 
     def _patiently(self, act: Callable[[Connection], Found]) -> Found:
@@ -321,7 +324,7 @@ class Driver:
     # ---- the end
 
     def _leave(self, ids: Sequence[str], caps: Sequence[str]) -> None:
-        """Jobs that there was no time for: each once, with a delay; and the next ones that these caps hold."""
+        """Send jobs that there was no time for, once and with a delay, and the next jobs that these caps hold."""
         if caps:
             self.outbox.send(self._patiently(lambda db: next_held(db, caps)))
         if ids:
@@ -335,21 +338,27 @@ class Driver:
         write_metrics(resources.settings.stack, counts, self.messages, len(self.jobs))
 
     def _end_process(self) -> None:
-        """Something hangs that nothing gets through to. All that has ended is recorded: with the process, Lambda
-        replaces the environment, and counts an error. The messages come back soon, and find their jobs done."""
+        """End the process, since something hangs that nothing can interrupt.
+
+        All that has ended is recorded. Lambda replaces the environment, and counts an error. The messages come back
+        soon, and find their jobs done.
+        """
         self.write_metrics()
         bring_back(self.resources.clients, self.event, self.invocation.ends_at, self.resources.log)
         sys.stdout.flush()
         exit_process(1)
 
     def _record_locked(self) -> None:
-        """What somebody held until now; after the last try its lease runs out, and the job is done again."""
+        """Record ends whose rows were locked. After the last try the lease runs out, and the job runs again."""
         while self.locked and time.monotonic() < self.ends_at:
             time.sleep(AGAIN_SECONDS)
             self._record([])
 
     def _await_the_others(self) -> None:
-        """After an error: nothing may go on in an environment that Lambda freezes, and wakes for another invocation."""
+        """Wait for attempts after an error.
+
+        Nothing may go on in an environment that Lambda freezes, and wakes for another invocation.
+        """
         while self.at_work and time.monotonic() < self.invocation.ends_at - AGAIN_SECONDS:
             with suppress(Exception):
                 self._wait(time.monotonic() + AGAIN_SECONDS)
@@ -357,6 +366,6 @@ class Driver:
 
 
 def _lane_of(event: Any) -> str:
-    """The lane that the messages came from; empty if nobody knows."""
+    """Return the lane that the messages came from, or an empty text if it is unknown."""
     lane = str(event["Records"][0].get("eventSourceARN", "")).rpartition("-")[2] if event["Records"] else ""
     return lane if lane in (*lease.LIGHT, "heavy") else ""

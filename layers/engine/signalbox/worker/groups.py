@@ -1,4 +1,4 @@
-"""How many jobs of a kind one worker runs side by side, and who runs them."""
+"""Decide how many jobs of a kind one worker runs side by side, and which runner runs them."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from enum import Enum
 
 from signalbox.packs.registries import JobTypeRegistry, RegisteredJobType
 
-# Jobs of one kind that take this long together begin with one statement. A crash just then charges those of them
+# Jobs of one kind that take this long together begin with one statement. A crash at that moment charges also those
 # whose code it did not reach.
 CHUNK_SECONDS = 0.02
 
 
 class Runner(Enum):
-    """Who runs a type's jobs."""
+    """Name what runs a type's jobs."""
 
-    MAIN_THREAD = "main thread"  # types that compute, and those that need the sure time-out of a signal
+    MAIN_THREAD = "main thread"  # types that compute, and those that need the reliable time-out of a signal
     THREADS = "threads"
     LOOP = "event loop"
 
 
 @dataclass(slots=True)
 class TypeGroup:
-    """Jobs that share a limit: those of one type, or all that need the main thread."""
+    """Group jobs that share a limit: those of one type, or all that need the main thread."""
 
     name: str
     limit: int
     runner: Runner = Runner.THREADS
     at_work: int = 0
-    seconds_each: float = 0.0  # on average, lately; 0: not known
+    seconds_each: float = 0.0  # recent average; 0: unknown
 
     @property
     def _in_a_chunk(self) -> int:
@@ -36,7 +36,7 @@ class TypeGroup:
 
     @property
     def is_short(self) -> bool:
-        """Whether more of them end within a moment than run side by side."""
+        """Return whether more of them end within a moment than run side by side."""
         return self._in_a_chunk > self.limit
 
     @property
@@ -48,7 +48,7 @@ class TypeGroup:
 
 
 class TypeGroups:
-    """Of an execution environment: they know how long their jobs take."""
+    """Hold an execution environment's groups, which know how long their jobs take."""
 
     def __init__(self, job_types: JobTypeRegistry, connections: int) -> None:
         self._job_types, self._connections = job_types, connections
@@ -62,7 +62,7 @@ class TypeGroups:
         return group
 
     def threads_needed(self) -> int:
-        """How many threads what is at work keeps busy."""
+        """Return how many threads the running jobs keep busy."""
         return sum(min(g.limit, g.at_work) for g in self._by_type.values() if g.runner is Runner.THREADS)
 
     def _make(self, job_type: str, known: RegisteredJobType | None) -> TypeGroup:
@@ -72,7 +72,7 @@ class TypeGroups:
             return self._main
         try:
             runner = Runner.LOOP if known.is_async else Runner.THREADS
-        except BaseException:  # its module can't be imported, or exits, which each of its jobs will say
+        except BaseException:  # its module can't be imported, or exits: each of its jobs will report that
             return TypeGroup(job_type, 10)
         limit = known.side_by_side
         return TypeGroup(job_type, min(limit, self._connections) if known.type.transactional else limit, runner)

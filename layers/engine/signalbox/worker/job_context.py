@@ -1,4 +1,4 @@
-"""What a job receives: its payload, the world it works on, and the ways to say how far it is."""
+"""Define what a job receives: its payload, the world it works on, and the ways to report its progress."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class JobProgress:
-    """How far the job is, for the heartbeat to write; and what the heartbeat has heard."""
+    """Hold the job's progress, for the heartbeat to write, and what the heartbeat has read."""
 
     percent: int | None = None
     message: str | None = None
@@ -35,7 +35,7 @@ class JobProgress:
 
 @dataclass(frozen=True, slots=True)
 class JobContext:
-    """One attempt's view of the world."""
+    """Hold one attempt's view of the world."""
 
     job: ClaimedJob
     payload: Any  # the type's own model
@@ -45,17 +45,20 @@ class JobContext:
     progress: JobProgress
     submitted: list[Submitted]  # to be sent once the job has ended
     connect: Callable[[], Connection]
-    reader: Any = None  # of a role that can only read, where the stack has one
+    reader: Any = None  # a connection of a role that can only read
 
     @property
     def db(self) -> Connection:
-        """Of a transactional job: everything on it commits together with the job's end. Of one that runs beside others
-        in a thread: `execute`, `cursor` and `transaction` borrow a connection each time."""
+        """Return the job's connection.
+
+        On that of a transactional job, everything commits together with the job's end. That of a job beside others in a
+        thread borrows a connection for each `execute`, `cursor` and `transaction`.
+        """
         return self.connect()
 
     @property
     def reading(self) -> Connection:
-        """For what only reads: of a role that can do nothing else, where the stack has one."""
+        """Return a connection for reading only: of a role that can do nothing else, where the stack has one."""
         reader: Connection = self.reader or self.db
         return reader
 
@@ -69,28 +72,28 @@ class JobContext:
 
     @property
     def cursor(self) -> Any:
-        """Where the job's last piece ended, as it said with More; None in its first."""
+        """Return where the job's last piece ended, as it said with More, or None in its first piece."""
         return self.job.cursor
 
     @property
     def key(self) -> str:
-        """The same in each attempt: the idempotency key for whatever is called outside."""
+        """Return a key that is the same in each attempt: the idempotency key for calls to other services."""
         return self.job.id
 
     def report(self, percent: int, message: str | None = None) -> None:
-        """Says how far the job is; the next heartbeat writes it down."""
+        """Report how far the job is; the next heartbeat writes it down."""
         self.progress.percent = min(100, max(0, int(percent)))
         self.progress.message = None if message is None else clean(str(message))
 
     def check_cancelled(self) -> None:
-        """Raises where somebody has asked for the job to be cancelled: to be called where stopping does no harm."""
+        """Raise where the job's cancellation was requested. Call it where stopping does no harm."""
         if self.progress.cancel_asked:
             raise JobCancelled("cancelled while it ran, as was asked for")
 
     def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
-        """Submits further jobs, by default as children of this one; of a transactional job they commit with its end."""
+        """Submit further jobs, by default as children of this one; those of a transactional job commit with its end."""
         db = self.db
-        lent: Any = db  # by a type that its jobs see as a connection
+        lent: Any = db  # its declared type is the one that jobs see
         with lent.connection() if isinstance(lent, LentConnection) else nullcontext(db) as connection:
             found = submit(connection, self.resources.job_types, self._children(jobs), self.now)
         self.submitted.extend(found)
@@ -101,17 +104,17 @@ class JobContext:
 
 
 class AsyncJobContext(JobContext):
-    """What an `async def` job receives. What blocks goes through a thread: `await asyncio.to_thread(…)`."""
+    """Hold what an `async def` job receives. Blocking calls go through a thread: `await asyncio.to_thread(…)`."""
 
     __slots__ = ()
 
     @property
     def db(self) -> AsyncLentConnection:  # type: ignore[override]
-        """Each statement and each transaction on a connection of the event loop's own."""
+        """Return a connection that borrows one of the event loop's for each statement and each transaction."""
         return self.connect()  # type: ignore[return-value]
 
     async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:  # type: ignore[override]
-        """Submits further jobs, by default as children of this one, in a transaction of their own."""
+        """Submit further jobs, by default as children of this one, in a transaction of their own."""
         found = await asyncio.to_thread(self._submit_in_thread, self._children(jobs))
         self.submitted.extend(found)
         return found

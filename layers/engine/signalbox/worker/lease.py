@@ -1,4 +1,4 @@
-"""Leases on jobs: a claim takes them and begins the jobs, heartbeats renew them, every later write carries a token."""
+"""Lease jobs: a claim takes leases and begins the jobs, heartbeats renew them, every later write carries a token."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from signalbox.postgres.connection import Connection
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
-# Four heartbeats: a worker that misses three is taken for dead, and its jobs are at work again within 90 seconds.
+# Four heartbeats: a worker that misses three counts as dead, and its jobs run again within 90 seconds.
 LIFE = timedelta(seconds=60)
 LONGEST_MS = 2**31 - 1
 LIGHT = ("high", "normal", "low")
-# A message comes to a worker sooner, as a rule: before that, another one is left alone with its job.
+# A message usually comes to a worker sooner: until then, that worker is left alone with its job.
 LATE = timedelta(seconds=3)
 
-_LEASE_LOST = "SB001"  # of refuse_lost_lease
+_LEASE_LOST = "SB001"  # raised by refuse_lost_lease
 
 
 class EndedJob(NamedTuple):
-    """What an end has made of a job."""
+    """Describe what an end has made of a job."""
 
     id: str  # empty: there are caps or rates, which may hold jobs that can begin now
     status: str
-    follows: bool  # another job, that waited for one of these
+    follows: bool  # another job, which waited for one of these
 
 
 class LeaseLost(Exception):
-    """The job was rescued while this worker was at it; what it did in its transaction is undone."""
+    """The job was rescued while this worker ran it; what it did in its transaction is undone."""
 
 
 class JsonLoader(Loader):
-    """Loads jsonb in a third of the driver's time; what it finds too deep is left to the slower one."""
+    """Load jsonb in a third of the driver's time; what it finds too deep is left to the slower one."""
 
     def load(self, data: Buffer) -> Any:
         try:
@@ -55,7 +55,7 @@ class JsonLoader(Loader):
 
 @dataclass(frozen=True, slots=True)
 class LeaseClaim:
-    """One call of claim_jobs. Its token is that of one attempt at each of its jobs, since a job is in a call once."""
+    """Make one call of claim_jobs. Its token names one attempt at each job, since a job is in a call once."""
 
     token: str
     worker_id: str
@@ -73,7 +73,7 @@ class LeaseClaim:
         places: int = 1,
         lanes: Sequence[str] = LIGHT,
     ) -> list[ClaimedJob]:
-        """Begin those of these jobs that may begin, and the next ones that these caps hold, in so many places."""
+        """Begin those of these jobs that may begin, and the next jobs that these caps hold, up to `places` of them."""
         return self._jobs(
             db,
             "claim",
@@ -90,7 +90,7 @@ class LeaseClaim:
         return self._jobs(db, "find_claimed", ())
 
     def _jobs(self, db: Connection, query: str, job_ids: Sequence[str], **values: Any) -> list[ClaimedJob]:
-        ids = "{" + ",".join(job_ids) + "}"  # as a text at once: each by itself would take the driver longer
+        ids = "{" + ",".join(job_ids) + "}"  # as one text: one by one would take the driver longer
         values |= {"ids": ids, "token": self.token, "worker_id": self.worker_id, "node": self.node, "lease": self.life}
         with db.cursor() as cursor:
             cursor.adapters.register_loader("jsonb", JsonLoader)
@@ -98,12 +98,12 @@ class LeaseClaim:
 
 
 def find_free(db: Connection, job_ids: Sequence[str]) -> list[str]:
-    """Return those of these jobs whose row nobody has locked."""
+    """Return those of these jobs whose rows are not locked."""
     return [id_ for (id_,) in db.execute(SQL["find_free"], {"ids": list(job_ids)})]
 
 
 class Left(NamedTuple):
-    """A job that a claim did not begin, and that still waits."""
+    """Describe a job that a claim did not begin, and that still waits."""
 
     id: str
     suspect: bool  # its last worker died with it
@@ -121,7 +121,7 @@ def mark_held(db: Connection, job_ids: Sequence[str]) -> None:
 
 
 class Due(NamedTuple):
-    """A queued job that no worker has looked at for a while."""
+    """Describe a queued job that no worker has looked at for a while."""
 
     id: str
     job_type: str
@@ -138,11 +138,11 @@ def find_due(db: Connection, lane: str, most: int) -> list[Due]:
 
 
 class Held(NamedTuple):
-    """A cap that holds jobs."""
+    """Describe a cap that holds jobs."""
 
     cap: str
-    seconds: float | None  # until the next of them may begin; None: no place is free
-    fits: bool | None  # whether that one's time-out is short enough; None: all are of other lanes
+    seconds: float | None  # until the next one may begin; None: no place is free
+    fits: bool | None  # whether that job's time-out is short enough; None: all are in other lanes
 
 
 def find_held(db: Connection, caps: Iterable[str], lanes: Sequence[str], longest_ms: int) -> list[Held]:
@@ -152,18 +152,20 @@ def find_held(db: Connection, caps: Iterable[str], lanes: Sequence[str], longest
 
 
 def renew(db: Connection, beats: Iterable[Mapping[str, Any]], life: timedelta = LIFE) -> dict[str, bool]:
-    """Renew these leases; return the jobs that are still this worker's, and whether somebody wants them cancelled."""
+    """Renew these leases; return the jobs that are still this worker's, and whether to cancel them."""
     return dict(db.execute(SQL["renew"], {"beats": json.dumps(list(beats)), "lease": life}).fetchall())
 
 
 def finish(db: Connection, ends: Iterable[EndRecord]) -> list[EndedJob]:
-    """End attempts; return what has become of those jobs that were still this worker's, and of those that waited."""
+    """End attempts; return the new states of jobs that were still this worker's, and of their dependents."""
     return list(map(EndedJob._make, db.execute(SQL["finish"], {"ends": to_array(ends)})))
 
 
 def complete(db: Connection, job: ClaimedJob, verdict: Verdict, cost: Cost) -> list[EndedJob]:
-    """The same for one job that has completed, with the COMMIT of its transaction in the same round trip. Raises
-    LeaseLost where nothing changed, the transaction being open then."""
+    """End one completed job, with the COMMIT of its transaction in the same round trip.
+
+    Raise LeaseLost where nothing changed; the transaction is open then.
+    """
     values = {
         "token": job.token,
         "job": job.id,

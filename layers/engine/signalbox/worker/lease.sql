@@ -7,23 +7,23 @@ FROM signalbox.claim_jobs(
     %(lanes)s
 );
 
--- find_claimed: those under the token, which an earlier claim may have begun whose answer was lost
+-- find_claimed: return the jobs under the token, which a claim may have begun whose answer was lost
 SELECT id::text, job_type, lane, priority, payload, payload_version, config, cursor, tenant, job_group, correlation_id,
     attempts, executions, max_attempts, timeout_ms, queued_at, created_at, cancel_requested_at, throttles, throttled_since,
     pieces, first_started_at, cap_key, true
 FROM signalbox.jobs WHERE status = 'running' AND lease_token = %(token)s;
 
--- find_free: of jobs among which somebody has locked one, the others; these locks end with the statement
+-- find_free: return those of these jobs that are not locked; these locks end with the statement
 SELECT id::text FROM signalbox.jobs WHERE id = ANY (%(ids)s::uuid[]) FOR NO KEY UPDATE SKIP LOCKED;
 
--- hold: those of these jobs that a cap, a rate or a pause keeps from beginning
+-- hold: hold those of these jobs that a cap, a rate or a pause keeps from beginning
 SELECT signalbox.hold_jobs(%(ids)s::uuid[]);
 
--- find_left: of jobs that a claim did not begin, those that wait: whether their last worker died with them, what holds them
+-- find_left: return the unclaimed jobs that wait, whether their last worker died with them, and what holds them
 SELECT id::text, coalesce(error_details ->> 'type' = 'WorkerLost', false), held_by FROM signalbox.jobs
 WHERE id = ANY (%(ids)s::uuid[]) AND (status = 'queued' OR held_by IS NOT NULL);
 
--- find_due: the next queued jobs of a lane, whose messages are late: by priority, tenants in turn, the oldest first
+-- find_due: return a lane's next queued jobs with late messages: by priority, tenants in turn, the oldest first
 SELECT id::text, job_type, suspect
 FROM (
     SELECT *, row_number() OVER (PARTITION BY priority, tenant ORDER BY send_at) AS turn
@@ -31,11 +31,11 @@ FROM (
 ) AS due
 ORDER BY priority, turn, send_at LIMIT %(most)s;
 
--- find_held: of these caps those that hold jobs, with the seconds until one may begin, and whether it is short enough
+-- find_held: return the caps that hold jobs, the seconds until one may begin, and whether it is short enough
 SELECT cap, seconds, fits FROM signalbox.find_held(%(caps)s, %(lanes)s, %(longest_ms)s);
 
--- renew: leases and heartbeats of the jobs at work; answers which of them are still this worker's, and are to be cancelled
--- A row that somebody has locked is left for the next time: waiting for it would let the other leases run out.
+-- renew: renew leases and heartbeats; return the jobs that are still this worker's, and whether to cancel them
+-- A locked row is left for the next time: waiting for it would let the other leases run out.
 WITH mine AS MATERIALIZED (
     SELECT j.id, b.percent, b.message
     FROM jsonb_to_recordset(%(beats)s::jsonb) AS b (id uuid, token uuid, percent smallint, message text)
@@ -49,10 +49,10 @@ SET lease_expires_at = clock_timestamp() + %(lease)s, heartbeat_at = clock_times
 FROM mine WHERE j.id = mine.id
 RETURNING j.id::text, j.cancel_requested_at IS NOT NULL;
 
--- finish: end attempts as their verdicts say; those whose lease is another's by now are left alone
+-- finish: end attempts as their verdicts say, except those whose lease another worker has by now
 SELECT coalesce(id::text, ''), status, follows FROM signalbox.end_attempts(%(ends)s::jsonb);
 
--- complete: end one job that has completed, and commit the transaction at once; refused where its lease is another's
+-- complete: end one completed job, and commit the transaction at once; refuse if another worker has its lease
 SELECT coalesce(
     signalbox.complete_job(
         %(token)s, %(job)s, %(began_ms)s, %(ended_ms)s, %(cpu_ms)s, %(memory_mb)s, %(result)s,

@@ -1,7 +1,7 @@
-"""What an invocation has committed and is to publish: messages to the lanes, changes of jobs to the event bus.
+"""Publish what an invocation has committed: messages to the lanes, changes of jobs to the event bus.
 
-Each second beside the driver, since SQS takes its time, and the rest at the end. What could not be sent, dispatch_jobs
-sends.
+This happens each second beside the driver, since SQS takes its time, and at the end for the rest. dispatch_jobs sends
+what could not be sent.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PUBLISH_EVERY_SECONDS = 1.0
 
 @dataclass(slots=True)
 class Unpublished:
-    """What waits to be published."""
+    """Collect what waits to be published."""
 
     messages: list[JobMessage] = field(default_factory=list)
     changes: list[StatusEvent] = field(default_factory=list)
@@ -45,12 +45,12 @@ class Unpublished:
 
 
 class Outbox:
-    """One invocation's; `jobs` are all that have begun."""
+    """Publish for one invocation; `jobs` are all that have begun."""
 
     def __init__(self, resources: Resources, jobs: Mapping[str, ClaimedJob]) -> None:
         self._tools, self._jobs = resources, jobs
         self._waiting = Unpublished()
-        self._delays: dict[str, timedelta] = {}  # of jobs that are tried again
+        self._delays: dict[str, timedelta] = {}  # the delays of jobs that are tried again
         self._thread: Thread | None = None
         self._published_at = time.monotonic()
 
@@ -58,7 +58,7 @@ class Outbox:
         self._waiting.messages += messages
 
     def note(self, changed: Iterable[tuple[str, str]]) -> None:
-        """Jobs, and what they have become."""
+        """Note jobs and their new states."""
         if not self._tools.settings.event_bus:
             return
         jobs = ((self._jobs[id_], status) for id_, status in changed)
@@ -67,13 +67,13 @@ class Outbox:
         ]
 
     def add(self, outcome: AttemptResult) -> None:
-        """What an attempt has submitted, and how long its job waits for the next one."""
+        """Note what an attempt has submitted, and how long its job waits for the next one."""
         self._waiting.submitted += outcome.attempt.submitted
         if outcome.verdict.status == "pending":
             self._delays[outcome.attempt.job.id] = outcome.verdict.delay
 
     def follow(self, changed: Sequence[EndedJob]) -> None:
-        """What is to be published for ends that have been recorded."""
+        """Note what to publish for ends that have been recorded."""
         for id_, status, follows in changed:
             if follows:
                 self._waiting.followers.append(id_)
@@ -83,7 +83,7 @@ class Outbox:
         self.note((id_, status) for id_, status, follows in changed if not follows)
 
     def publish_beside(self) -> None:
-        """What waits, in a thread, if it is time and the last one is done."""
+        """Publish what waits, in a thread, if it is time and the last thread is done."""
         if not self._waiting or time.monotonic() < self._published_at + PUBLISH_EVERY_SECONDS:
             return
         if self._thread is None or not self._thread.is_alive():
@@ -98,7 +98,7 @@ class Outbox:
             self._thread.join()
 
     def publish_rest(self, db: Connection, missed: Sequence[str]) -> None:
-        """All that waits; and what a claim has made of the jobs that it did not begin."""
+        """Publish all that waits, and the new states of jobs that a claim did not begin."""
         self._publish(db, self._waiting)
         if missed:
             self._tools.publisher.publish_held(db, missed)

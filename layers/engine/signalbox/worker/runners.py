@@ -1,4 +1,4 @@
-"""Those who run jobs: threads, the event loop, and the main thread, which is the only one that signals reach.
+"""Run jobs: in threads, on the event loop, and in the main thread, the only one that signals reach.
 
 The loop belongs to the process and outlives an invocation; between two it has nothing to do.
 """
@@ -18,7 +18,7 @@ Done = Callable[[AttemptResult], None]
 
 
 class Threads:
-    """Threads that take one attempt after the other: as many as may be at work at once, made when they are needed."""
+    """Own threads that take one attempt after the other: as many as may run at once, made when needed."""
 
     def __init__(self, done: Done) -> None:
         self._attempts: SimpleQueue[Attempt | None] = SimpleQueue()
@@ -26,7 +26,7 @@ class Threads:
         self._number = 0
 
     def run(self, attempts: Iterable[Attempt], at_once: int) -> None:
-        """Begin them, with so many threads in all."""
+        """Begin them, with this many threads in all."""
         for attempt in attempts:
             self._attempts.put(attempt)
         while self._number < at_once:
@@ -43,7 +43,7 @@ class Threads:
 
 
 class JobsLoop(asyncio.SelectorEventLoop):
-    """All jobs share it, so that none may stop it. It refuses to be closed while it runs by itself."""
+    """Share one loop between all jobs, so that none may stop it. It refuses to be closed while it runs."""
 
     def stop(self) -> None:
         raise RuntimeError("the event loop is that of all jobs: none may stop it")
@@ -52,21 +52,21 @@ class JobsLoop(asyncio.SelectorEventLoop):
         raise RuntimeError("the event loop's threads are those of all jobs: none may stop them")
 
     def serve(self) -> None:
-        """What a task raises to end the process goes through the loop, and to whoever awaits that task. It goes on."""
+        """Run again whenever a task raises to end the process: the error passes through the loop and to its awaiter."""
         while not self.is_closed():
             with suppress(BaseException):
                 self.run_forever()
 
 
 class Loop:
-    """The event loop, in a thread of its own."""
+    """Own the event loop, in a thread of its own."""
 
     def __init__(self) -> None:
         self._loop: JobsLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     def run(self, attempts: Iterable[Attempt], done: Done) -> None:
-        """Begin them."""
+        """Begin the attempts."""
         self.loop.call_soon_threadsafe(self._begin, list(attempts), done)
 
     @property
@@ -88,7 +88,7 @@ async def _perform(attempt: Attempt, done: Done) -> None:
 
 
 class MainThread:
-    """Performs, in the thread that calls `serve`, what others hand to it."""
+    """Perform in the thread that calls `serve` what other threads hand over."""
 
     def __init__(self, done: Done) -> None:
         self._attempts: SimpleQueue[Attempt | None] = SimpleQueue()
@@ -98,11 +98,11 @@ class MainThread:
         self._attempts.put(attempt)
 
     def close(self) -> None:
-        """No more is coming."""
+        """Announce that no more attempts are coming."""
         self._attempts.put(None)
 
     def serve(self) -> None:
-        """Until it is closed."""
+        """Perform attempts until it is closed."""
         with SignalTimer() as alarm:
             while (attempt := self._attempts.get()) is not None:
                 self._done(attempt.perform_in_main_thread(alarm))

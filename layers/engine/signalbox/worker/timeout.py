@@ -1,8 +1,8 @@
-"""Ends an attempt that takes too long: in the main thread by a signal, in other threads by an error that is raised
-there, on the event loop by cancelling its task.
+"""End an attempt that takes too long: by a signal, by an error raised in its thread, or by cancelling its task.
 
-A time-out comes again every few seconds: code that catches every error, to try once more, would else never hear that
-its time is over. None of the three gets through to code in C that hangs: the driver gives such an attempt up.
+The signal is for the main thread, the error for other threads, the cancelling for the event loop. A time-out repeats
+every few seconds, because code that catches every error to try again may catch the first one. None of the three
+interrupts C code that hangs: the driver gives such an attempt up.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ import psycopg
 from signalbox.packs.outcome import JobTimedOut
 from signalbox.postgres.connection import CANCEL_PATIENCE_SECONDS, Connection
 
-AGAIN_AFTER_SECONDS = 5.0  # time to tidy up in
+AGAIN_AFTER_SECONDS = 5.0  # time to tidy up
 
 
 class Timer(Protocol):
-    """Of one attempt: from its begin to its end, JobTimedOut is raised once the time is over."""
+    """Time one attempt: between its begin and its end, raise JobTimedOut once the time is over."""
 
     rang: bool
 
@@ -36,8 +36,10 @@ class Timer(Protocol):
 
 
 class ThreadTimer:
-    """Raises JobTimedOut in the thread that began it, when the driver rings. While it pauses, nothing is raised: what
-    borrows a connection must not lose it."""
+    """Raise JobTimedOut in the thread that began it, when the driver rings.
+
+    While it pauses, nothing is raised: code that borrows a connection must not lose it.
+    """
 
     def __init__(self) -> None:
         self.rang = False
@@ -48,12 +50,13 @@ class ThreadTimer:
         self._thread = 0
         self._paused_at = 0.0
         self._connection: Connection | None = None
-        # Of which a statement was cancelled: that may still hit the next one, which must not be another job's.
+        # A statement was cancelled on these: the cancel may still hit the next statement, which must not be another
+        # job's.
         self.cancelled: set[Connection] = set()
 
     @property
     def over_at(self) -> float:
-        """As long as it pauses, never: whoever waits for a connection does not hang."""
+        """Return when the time is over; never during a pause: a job that waits for a connection does not hang."""
         return math.inf if self._paused_at else self._over_at
 
     def begin(self, seconds: float, connection: Connection | None = None) -> None:
@@ -63,7 +66,7 @@ class ThreadTimer:
         self._armed = True
 
     def end(self) -> None:
-        """Nothing is raised from now on; what was raised on the way here is swallowed, and told by `rang`."""
+        """Raise nothing from now on; swallow what was just being raised, which `rang` shows."""
         while True:
             try:
                 with self._lock:
@@ -76,12 +79,12 @@ class ThreadTimer:
                 continue
 
     def pause(self) -> None:
-        if self._thread == threading.get_ident():  # threads of the job's own are not interrupted
+        if self._thread == threading.get_ident():  # the job's own threads are not interrupted
             self.end()
             self._paused_at = time.monotonic()
 
     def resume(self, connection: Connection | None = None) -> None:
-        """Go on, with as much time left as at the pause."""
+        """Continue, with as much time left as at the pause."""
         if self._thread != threading.get_ident():
             return
         waited = time.monotonic() - self._paused_at
@@ -93,7 +96,7 @@ class ThreadTimer:
             self._armed = True
 
     def ring(self) -> None:
-        """By the driver, once the time is over."""
+        """Raise in the attempt's thread. The driver calls this once the time is over."""
         now = time.monotonic()
         with self._lock:
             if not self._armed or now < self.rings_at:
@@ -104,13 +107,13 @@ class ThreadTimer:
             connection = self._connection
             if connection is not None:
                 self.cancelled.add(connection)
-        if connection is not None:  # a statement that waits for its answer hears of nothing else
+        if connection is not None:  # only a cancel interrupts a statement that waits for its answer
             with suppress(psycopg.Error):
                 connection.cancel_safe(timeout=CANCEL_PATIENCE_SECONDS)
 
 
 class LoopTimer:
-    """Cancels the task that began it."""
+    """Cancel the task that began it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.rang = False
@@ -136,25 +139,27 @@ class LoopTimer:
 
 
 def _raise_in(thread: int, error: type[BaseException] | None) -> None:
-    """Python's own way: the error comes up at the thread's next step. None takes back what has not come up."""
+    """Raise an error at the thread's next step, by Python's own means. None takes back one not yet raised."""
     import ctypes
 
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error) if error else None)
 
 
 class SignalTimer:
-    """The main thread's timer: a `with` block, in which one attempt after the other is begun and ended. It is set anew
-    only where it would come too late, so that most attempts cost no call of the system. In other threads, as in tests
-    with several workers in one process, only the job's own budget tells it."""
+    """Time attempts in the main thread: a `with` block, in which one after the other begins and ends.
+
+    The alarm is set again only where it would come too late, so that most attempts cost no system call. In other
+    threads, as in tests with several workers in one process, only the job's own budget limits it.
+    """
 
     def __init__(self) -> None:
         self._works = self._is_here
         self._before: Any = None
-        self.rang = False  # for the attempt at work, or the last one
-        self.over_at = math.inf  # of the attempt at work, on the monotonic clock
-        self._due_at = math.inf  # when it is told so next
+        self.rang = False  # for the running attempt, or the last one
+        self.over_at = math.inf  # of the running attempt, on the monotonic clock
+        self._due_at = math.inf  # when to ring next
         self._paused = False
-        # As ThreadTimer has it; a statement that a signal interrupts is seen by the state of its connection.
+        # As in ThreadTimer, but always empty: the state of its connection shows that a signal interrupted a statement.
         self.cancelled: frozenset[Connection] = frozenset()
         self._rings_at = math.inf
 
@@ -179,7 +184,7 @@ class SignalTimer:
         self.over_at = self._due_at = math.inf
 
     def pause(self) -> None:
-        """Nothing is raised: what borrows a connection must not lose it."""
+        """Raise nothing for now: code that borrows a connection must not lose it."""
         if self._is_here:
             self._paused = True
 
@@ -203,5 +208,5 @@ class SignalTimer:
             self._due_at = time.monotonic() + AGAIN_AFTER_SECONDS
             self._set(AGAIN_AFTER_SECONDS)
             raise JobTimedOut
-        if left < math.inf:  # it was set for an attempt that has ended since, or pauses
+        if left < math.inf:  # it was set for an attempt that has ended since, or is paused
             self._set(max(left, 0.1))

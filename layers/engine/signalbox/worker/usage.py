@@ -1,4 +1,4 @@
-"""What an attempt costs: the processor's time of its thread, and the most memory that the process has had so far."""
+"""Measure what an attempt costs: its thread's processor time, and the process's peak memory so far."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _UNIT = 1 << 20 if sys.platform == "darwin" else 1 << 10
 
 
 def peak_memory_mb() -> int:
-    """The peak of the whole process, since the kernel tells no other for so little."""
+    """Return the peak of the whole process: the kernel has no other cheap measure."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // _UNIT
 
 
 class Meter:
-    """Drives a coroutine, and measures its steps on the loop: what it waits in between costs nobody anything."""
+    """Drive a coroutine, and measure its steps on the loop: waiting in between costs nothing."""
 
     def __init__(self) -> None:
         self.cpu = 0.0
         self._owner = os.getpid()
         self.stepping_since = 0.0  # monotonic; 0: it waits
-        self._told_of = 0.0  # of which step
+        self._told_of = 0.0  # the start of the step that was reported
 
     def blocks(self, now: float, seconds: float) -> bool:
-        """Whether a step has taken so long, which is told once."""
+        """Return whether a step has taken this long; only once for each step."""
         since = self.stepping_since
         if not since or since == self._told_of or now - since < seconds:
             return False

@@ -1,7 +1,7 @@
-"""Messages of a batch that found no database come back soon: by themselves they stay hidden for most of an hour.
+"""Bring messages back soon that found no database: by themselves they stay hidden for most of an hour.
 
-Each time they come, they wait twice as long as the time before, so that a long outage costs few invocations, and few
-of the receives after which a lane gives a message up. Never raises: what SQS does not hear of comes back all the same.
+Each time they come, they wait twice as long as before. So a long outage costs few invocations, and few of the receives
+after which a lane gives a message up. Nothing is raised: messages that SQS was not called for come back all the same.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def bring_back(clients: Clients, event: Any, ends_at: float, log: Logger) -> Non
 
 
 def wait_of(receives: int) -> int:
-    """Return for how many seconds to hide a message that has been received so often."""
+    """Return how many seconds to hide a message that has been received this often."""
     return min(FIRST_SECONDS << min(max(receives, 1) - 1, 16), LONGEST_SECONDS)
 
 

@@ -1,9 +1,9 @@
-"""The worker: brings the jobs that an SQS batch names to their ends, many of them side by side.
+"""Run the jobs that an SQS batch names to their ends, many of them side by side.
 
     read → claim → run → record → publish
 
-Postgres is the truth, so a message is done with once the state of its job is recorded, whatever that is. Only those
-come back that nobody can read, until their dead-letter queue has them; an error of the batch brings back all of it.
+Postgres is the truth, so a message is done once its job's state is recorded, whatever that is. Only unreadable messages
+come back, until their dead-letter queue has them; an error of the batch brings back all of it.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from signalbox.worker.visibility import bring_back
 if TYPE_CHECKING:
     from signalbox.invocation import Invocation, Resources
 
-# Of an execution environment; by its registry of job types, since tests have several in a process.
+# The groups of an execution environment, by its registry of job types, since tests have several in a process.
 _groups: WeakKeyDictionary[JobTypeRegistry, TypeGroups] = WeakKeyDictionary()
 
 
 def work(resources: Resources, event: object, invocation: Invocation) -> dict[str, Any]:
-    """Answers SQS which messages are to come back."""
+    """Run the jobs of an event, and return to SQS the messages that must come back."""
     messages, unreadable = read_messages(event, resources.log)
     if resources.job_types not in _groups:
         _groups[resources.job_types] = TypeGroups(resources.job_types, resources.pool.size)
@@ -46,7 +46,7 @@ def work(resources: Resources, event: object, invocation: Invocation) -> dict[st
 
 
 def _work_off(driver: Driver, messages: dict[str, str]) -> None:
-    """The driver has a thread beside this one, which is the only one that signals reach."""
+    """Run the driver in a thread beside this one, which is the only one that signals reach."""
     thread = Thread(target=driver.run, args=(messages,), name="driver")
     thread.start()
     try:
