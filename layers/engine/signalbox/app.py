@@ -1,4 +1,4 @@
-"""The engine as a function's handler sees it: started once from the environment, then asked with one payload a time."""
+"""Serve a function's handler: the App starts once from the environment, then takes one payload at a time."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class App:
         fields = {name: value for name, value in event.items() if name not in _POLLER_PARAMS}
         beside = {name: event[name] for name in _POLLER_PARAMS if name in event}
         params = fields.get("params", {})
-        if beside and isinstance(params, dict):  # anything else is refused below
+        if beside and isinstance(params, dict):  # other params are refused below
             fields["params"] = params | beside
         if not fields.keys() & {"force", "scheduled_time", "origin"}:
             fields["force"] = True  # by hand: the slot's own poll has usually succeeded already

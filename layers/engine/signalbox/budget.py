@@ -1,4 +1,4 @@
-"""How long a run may still work: Lambda's remaining time less a margin for the ledger and the answer."""
+"""Keep how long a run may still work: Lambda's remaining time less a margin for the ledger and the answer."""
 
 from __future__ import annotations
 

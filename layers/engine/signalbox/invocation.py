@@ -45,10 +45,7 @@ class Invocation:
 
     @property
     def worker_id(self) -> str:
-        """Return an id unique to this attempt.
-
-        Lambda repeats the request id when it retries, and may deliver one event twice at once.
-        """
+        """Return an id of this attempt alone: Lambda repeats request ids, and may deliver one twice at once."""
         return f"{self.request_id}/{self.token}"
 
 

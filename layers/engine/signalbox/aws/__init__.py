@@ -1,1 +1,1 @@
-"""Clients for AWS, and the calls that several rooms make in the same way."""
+"""Make clients for AWS, and the calls that several rooms make in the same way."""

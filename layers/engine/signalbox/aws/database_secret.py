@@ -1,4 +1,4 @@
-"""The address of the database: a DSN from the environment, or one made from a secret of Secrets Manager, and kept."""
+"""Find the address of the database: a DSN from the environment, or one made from a secret of Secrets Manager."""
 
 from __future__ import annotations
 

@@ -62,12 +62,12 @@ _REFUSED = frozenset(
 )
 
 
-# Refusals by S3 that pass: credentials, or a clock, that are just being renewed.
+# Temporary refusals by S3: credentials that are being renewed, or a clock that is being set.
 _PASSING = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestTimeTooSkewed", "RequestExpired"})
 
 _CHANGED = ": the object has changed since the job began; submit the job again"
 _S3_ADVICE = {
-    # A policy is not mended within the minutes of the retries; after that, a redrive goes on.
+    # Nobody changes a policy within the minutes of the retries; a redrive after that continues.
     403: ": let the worker's role do it, then redrive the dead letter",
     404: ": there is no such object, or bucket",
     412: _CHANGED,

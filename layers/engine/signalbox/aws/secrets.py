@@ -1,4 +1,4 @@
-"""Secrets of Secrets Manager, read as text."""
+"""Read secrets of Secrets Manager as text."""
 
 from __future__ import annotations
 

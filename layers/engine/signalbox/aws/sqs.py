@@ -1,4 +1,4 @@
-"""Calls of SQS in batches: ten entries a call where their size allows, and a few calls at once."""
+"""Call SQS in batches: ten entries a call where their size allows, and a few calls at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Call = Literal["send_message_batch", "change_message_visibility_batch"]
 
 
 class QueueMessage(Protocol):
-    """A pydantic model that says in which of the queue's fair groups it is."""
+    """Type a pydantic model that says in which of the queue's fair groups it is."""
 
     def model_dump_json(self) -> str: ...
 

@@ -1,4 +1,4 @@
--- list: the partitions of a table that hold a period of time, the oldest first
+-- list: return the partitions of a table that hold a period of time, the oldest first
 SELECT name, starts_at, ends_at FROM signalbox.partitions WHERE of_table = %(table)s ORDER BY starts_at;
 
 -- make: add the partitions that are missing

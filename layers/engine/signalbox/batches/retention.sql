@@ -9,8 +9,8 @@ SELECT number, (
 )
 FROM due;
 
--- delete_by_index: one batch from a point of the index on, and how far it reached
--- By ctid, as a join by the key would look each row up again; the lock keeps it in its place.
+-- delete_by_index: delete one batch from a point of the index on, and return how far it reached
+-- It deletes by ctid, since a join by the key would look each row up again; the lock keeps the row in its place.
 WITH due AS MATERIALIZED (
     SELECT ctid AS place, {age} AS age FROM {table}
     WHERE {only} AND {age} >= %(after)s::timestamptz AND {age} < %(before)s
@@ -22,7 +22,7 @@ WITH due AS MATERIALIZED (
 )
 SELECT count(*), max(age)::text FROM due;
 
--- count_pages: how far the table reaches
+-- count_pages: return how many pages the table has
 SELECT pg_relation_size({name}) / current_setting('block_size')::integer;
 
 -- limit_waits: limit how long a row that is locked by others makes us hold the rest of its pages

@@ -1,1 +1,1 @@
-"""The client submits jobs for an application, in its own transactions."""
+"""Submit jobs for an application, in its own transactions."""

@@ -1,4 +1,4 @@
-"""The client submits jobs from coroutines."""
+"""Submit jobs from coroutines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from signalbox.submit.new_job import NewJob, Submitted
 
 
 class AsyncClient:
-    """Submits jobs from coroutines, as `Client` does from functions and with the same arguments."""
+    """Submit jobs from coroutines, as `Client` does from functions and with the same arguments."""
 
     def __init__(self, stack: str | None = None, packs: Sequence[Pack] | None = None) -> None:
         self._client = Client(stack, packs)

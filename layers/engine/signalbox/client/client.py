@@ -1,7 +1,7 @@
-"""The client: an application submits jobs in its own transaction, and they are sent once that is committed.
+"""Submit jobs in an application's own transaction, and send them once that is committed.
 
-Importing it loads neither AWS's libraries nor those of functions. What is not sent, for whatever reason, the task
-`dispatch_jobs` sends with its next run, from five seconds after the submit on.
+Importing the client loads neither AWS's libraries nor those of functions. What is not sent, for whatever reason, the
+task `dispatch_jobs` sends with its next run, from five seconds after the submit on.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ UNSENT_AFTER = timedelta(seconds=5)
 
 
 class Client:
-    """Submits jobs. One serves a whole process, all of its threads included.
+    """Submit jobs. One client serves a whole process, including all of its threads.
 
     `stack` is the name of the stack to which the jobs are sent, by default that in SIGNALBOX_STACK. Without a name the
     client sends nothing. `packs` bring job types beside the engine's own; by default they are the packages that

@@ -206,10 +206,7 @@ def _mark_redriven(
 def _invoke_again(
     db: Connection, invoker: FunctionInvoker, id_: str, request: RedriveRequest, result: RedriveResult
 ) -> None:
-    """Invoke the function in a transaction of its own, since it waits for Lambda.
-
-    The call comes before the dead letter's change: a run that is asked for twice is skipped by its slot.
-    """
+    """Invoke in its own transaction, as Lambda takes time. The call comes first: its slot skips a second one."""
     if result.invoked >= (request.rate_per_minute or MOST_INVOCATIONS):
         return  # it counts as left
     with db.transaction():

@@ -109,10 +109,7 @@ def _by_sms(context: JobContext) -> Completed | More:
 
 
 def _to_topics(context: JobContext) -> Completed | More:
-    """Publish only to the stack's topic for notifications.
-
-    The role may also publish to the operators' topic, which tasks use to report failures.
-    """
+    """Publish only to the stack's topic for jobs: the role may use the operators' topic, too, for tasks' failures."""
     topic = context.resources.settings.notifications_topic_arn
     if topic is None:
         raise Permanent("no topic is open to jobs: this stack has no SIGNALBOX_NOTIFICATIONS_TOPIC_ARN")

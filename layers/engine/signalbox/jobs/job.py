@@ -1,4 +1,4 @@
-"""A claimed job, as the worker that holds its lease sees it."""
+"""Describe a claimed job, as the worker that holds its lease sees it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Read and describe a lane's messages: `{"job_id", "job_type"}`, nothing that a job needs.
-
-Unreadable messages are left to their queue.
-"""
+"""Read and describe a lane's messages: `{"job_id", "job_type"}`, and no more. Unreadable ones stay in the queue."""
 
 from __future__ import annotations
 

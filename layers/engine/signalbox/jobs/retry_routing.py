@@ -10,7 +10,7 @@ import math
 from datetime import timedelta
 
 SQS_MAX_DELAY = timedelta(minutes=15)
-# How long a message may lie in its lane before dispatch_jobs looks whether it got lost.
+# How long a message may wait in its lane before dispatch_jobs checks whether it was lost.
 LOST_AFTER = timedelta(minutes=2)
 
 

@@ -176,10 +176,7 @@ def _spoken(time: timedelta) -> str:
 
 
 def _wait(asked: Any) -> timedelta | None:
-    """Return how long an error asks to wait, and None for what is no time.
-
-    A mistake in how a job fails must not hide that it failed.
-    """
+    """Return how long an error asks to wait. Other values mean None, as they must not hide the job's failure."""
     if isinstance(asked, int | float) and 0 <= asked <= LONGEST_WAIT.total_seconds():
         return timedelta(seconds=asked)  # as Retry-After has it
     return _bounded(asked) if isinstance(asked, timedelta) else None

@@ -102,10 +102,7 @@ class Backfill:
 
 
 def slots_of(order: BackfillRequest, clock: datetime) -> list[datetime]:
-    """Return the slots of the range, both ends included.
-
-    Refuse a range without slots, one in the future, and one with too many slots.
-    """
+    """Return the slots of the range, ends included. Refuse a range with no or too many slots, or in the future."""
     if order.task.schedule is None:
         raise BackfillRefused(f"task '{order.task.name}' has no schedule, so a range of time holds no slots of it")
     if order.first > order.last:

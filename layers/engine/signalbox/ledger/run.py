@@ -96,10 +96,7 @@ def _resolve(resources: Resources, payload: TaskPayload, invocation: Invocation,
 
 
 def _is_disabled(run: Run) -> bool:
-    """Return whether a rule asks for a disabled task.
-
-    Its rule fires as before: if that were an error, a disabled task would raise alarms until it is enabled.
-    """
+    """Return whether a rule asks for a disabled task. Its rule still fires, and an error would raise alarms."""
     return run.payload.trigger is Trigger.SCHEDULE and run.task.name in run.resources.settings.disabled_tasks
 
 

@@ -112,10 +112,7 @@ def versions(connection: Connection) -> dict[str, int]:
 
 
 def report(connection: Connection, packs: Sequence[Pack]) -> dict[str, Any]:
-    """Return what is pending, also for a database that this code may not migrate, and then with the reason.
-
-    After a roll-back the database may be newer than the code.
-    """
+    """Return what is pending, or why this code may not migrate the database, as after a roll-back."""
     found = versions(connection)
     try:
         return {"pending": [migration.label for migration in plan(connection, packs)], "versions": found}

@@ -26,7 +26,7 @@ from signalbox.postgres.connection import Connection, Database
 from signalbox.runtime.log import Logger, make_logger
 from signalbox.runtime.settings import Settings
 
-# A paused database starts within this time, and a table in use becomes free sooner or later.
+# A paused database starts soon, and a table in use becomes free sooner or later.
 LOOK_AGAIN_SECONDS = 3.0
 CANCEL_AGAIN_SECONDS = 1.0
 

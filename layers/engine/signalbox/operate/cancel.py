@@ -42,10 +42,7 @@ class _Cancelling:
 
 
 def cancel(db: Connection, job_types: JobTypeRegistry, job_filter: JobFilter, context: BulkContext) -> BulkResult:
-    """Cancel the jobs, and count `cancelled` and `requested`.
-
-    Jobs that have ended stay as they are, and where all named ones have ended the request is refused.
-    """
+    """Cancel jobs, and count `cancelled` and `requested`. Ended ones stay; refuse if all named ones have ended."""
     job_filter.require_any()
     require_known(db, job_types, job_filter)
     if job_filter.ids is not None:

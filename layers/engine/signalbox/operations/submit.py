@@ -30,10 +30,7 @@ class DependencyParams(Payload):
 
 
 def _by_id(given: object) -> object:
-    """Read a lone id or ref as a job that has to succeed.
-
-    This is no union, because a union's faults would be listed for each of its kinds.
-    """
+    """Read a lone id or ref as a job that has to succeed. A union would list its faults for each of its kinds."""
     return {"job": given} if isinstance(given, str) else given
 
 

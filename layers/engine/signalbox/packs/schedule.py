@@ -133,8 +133,7 @@ def _translate(expression: str) -> tuple[str, frozenset[int] | None]:
 
 
 def _weekday(field: str) -> str:
-    """Return the field with cron's days: Sunday is 0 there, and 1 in EventBridge. After # and / come counts, not days.
-    """
+    """Return the field as cron reads it: Sunday is 0, in EventBridge 1. After # and / come counts, not days."""
     if field in ("?", "*"):
         return "*"
     if field == "L":

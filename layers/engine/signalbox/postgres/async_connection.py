@@ -50,10 +50,7 @@ class AsyncDatabasePool:
         return connection
 
     async def give_back(self, connection: AsyncConnection, *, spoilt: bool = False) -> None:
-        """Take a connection back.
-
-        Close one that is in a transaction, or spoilt. A second call does nothing.
-        """
+        """Take a connection back; close it if it is busy or spoilt. A second call does nothing."""
         if connection not in self._lent:
             return
         self._lent.remove(connection)

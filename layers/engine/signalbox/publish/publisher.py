@@ -57,10 +57,7 @@ class Publisher:
         self._publish(db, "read_changes", ids)
 
     def publish_failed_dependents(self, db: Connection, ids: Sequence[str]) -> None:
-        """Publish the dependents that failed or were cancelled because of these jobs.
-
-        The released ones wait for a worker.
-        """
+        """Publish dependents that failed or were cancelled by these jobs; released ones wait for a worker."""
         self._publish(db, "read_fallen", ids)
 
     def publish_held(self, db: Connection, ids: Sequence[str]) -> None:

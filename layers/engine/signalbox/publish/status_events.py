@@ -38,10 +38,7 @@ class StatusEvent:
 
 
 def publish_events(clients: Clients, bus: str | None, changes: Sequence[StatusEvent], log: Logger) -> int:
-    """Publish the events, and return how many EventBridge took.
-
-    A refusal raises nothing: what has been committed stays, published or not.
-    """
+    """Publish the events, and return how many EventBridge took. A refusal is logged and not raised."""
     if not bus or not changes:
         return 0
     calls = [changes[start : start + CALL] for start in range(0, len(changes), CALL)]

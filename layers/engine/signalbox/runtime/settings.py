@@ -1,4 +1,4 @@
-"""The engine's settings, which a function reads once, at its cold start."""
+"""Read the engine's settings, once for each function, at its cold start."""
 
 from __future__ import annotations
 

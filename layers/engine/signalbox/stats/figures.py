@@ -12,10 +12,7 @@ from signalbox.stats import histogram
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Count attempts by when they began and how they ended.
-
-    Times are of those that ran: to an end, a failure, or a next piece.
-    """
+    """Count attempts. Times are of those that ran: to an end, a failure, or a next piece."""
 
     begun: int = 0
     completed: int = 0

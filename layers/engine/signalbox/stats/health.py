@@ -1,5 +1,4 @@
-"""Judge the health of the whole job plane: pure, from what `statistics` has counted. `mark_stale` judges single jobs.
-"""
+"""Judge the health of the whole job plane: pure, from `statistics`' counts. `mark_stale` judges single jobs."""
 
 from __future__ import annotations
 

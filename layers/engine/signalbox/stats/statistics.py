@@ -194,10 +194,7 @@ class PlaneReport:
 def show_statistics(
     db: Connection, window: timedelta = DAY, job_type: str | None = None, *, now: datetime, tenant: str | None = None
 ) -> Statistics:
-    """Return the statistics of the window up to now, by minutes, hours or days.
-
-    They start with the period in which the window begins.
-    """
+    """Return the statistics up to now, by minutes, hours or days, from the start of the window's first period."""
     period = period_of(window)
     since = floor(now - window, period)
     values = {"since": since, "until": now, "job_type": job_type, "tenant": tenant, "now": now}

@@ -35,10 +35,7 @@ class Params(Payload):
 
 
 def reconcile_slots(context: Context) -> Done:
-    """Record missed slots and catch up. Items are the slots found missed.
-
-    An error with one task does not hold up the others.
-    """
+    """Record missed slots and catch up. Items are the slots found missed. One task's error stops no other."""
     missed, troubles = 0, []
     for task in context.enabled_tasks:
         if task.schedule is None:

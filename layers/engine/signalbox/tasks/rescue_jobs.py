@@ -59,10 +59,7 @@ class Lost:
 
 
 def rescue_jobs(context: Context) -> Done:
-    """Take the jobs back. Items are the jobs taken back.
-
-    A job that can't be taken back is reported at the end, after all others.
-    """
+    """Take jobs back; items are these jobs. A job that can't be taken back is reported after all others."""
     rescue = Rescue(context)
     more = rescue.run()
     if rescue.rescued:

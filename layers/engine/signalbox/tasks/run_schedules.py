@@ -116,10 +116,7 @@ class Batch:
             return submit(self.context.db, self.context.job_types, jobs, self.context.now)
 
     def _blame(self, id_: str, error: Exception) -> None:
-        """Record why a schedule failed; raise the database's own trouble, which fails the run.
-
-        The text of a foreign error may hold a payload.
-        """
+        """Record why a schedule failed, or raise the database's own trouble. Foreign errors may quote a payload."""
         if isinstance(error, psycopg.OperationalError):
             raise error
         self.turns.pop(id_, None)

@@ -18,7 +18,7 @@ from signalbox.migrate.grants import find_roles
 from signalbox.migrate.job_types import keep_job_types
 from signalbox.packs.pack import Pack
 
-PASSWORD = "tests"  # the password of log-ins that only tests have
+PASSWORD = "tests"  # noqa: S105 - of log-ins that only tests have
 # Tables that tests make beside our schemas are open to the engine's roles, as a DBA would open tables for jobs.
 OWN_TABLES = """
 GRANT USAGE ON SCHEMA public TO signalbox_writer, signalbox_reader;

@@ -91,10 +91,7 @@ class Stage:
         return other
 
     def another(self, **settings: str) -> Stage:
-        """Return a stage with the same tasks and types, on its own connections, with further settings.
-
-        It closes with this one.
-        """
+        """Return a stage with the same tasks and types on its own connections; it closes with this one."""
         other = Stage(self.dsn, self._aws, db=self.db, **self._settings | settings)
         ours = self.app.resources
         known = replace(other.app.resources, tasks=ours.tasks, job_types=ours.job_types, packs=ours.packs)

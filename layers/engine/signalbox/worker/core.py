@@ -211,7 +211,7 @@ class Core:
         return self.clock() >= self.take_up_at and len(self.at_work) < self.slots
 
     def _take_up(self) -> Generator[Want, Any, None]:
-        """With room left, take up other jobs of the lane."""
+        """Take up other jobs of the lane, if there is room left."""
         self.take_up_at = self.clock() + TAKE_UP_EVERY_SECONDS
         due: list[Due] = yield FindDue(min(TAKE_UP_AT_MOST, self.slots - len(self.at_work)))
         for job in due:

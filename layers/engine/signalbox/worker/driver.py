@@ -290,8 +290,7 @@ class Driver:
         return any(not one.id for one in changed) or any(outcome.attempt.job.capped for outcome in outcomes)
 
     def _finish(self, records: Sequence[tuple[AttemptResult, EndRecord]]) -> list[EndedJob]:
-        """End the attempts, and return what has changed. An end that the database refuses does not affect the others.
-        """
+        """End the attempts, and return what has changed. An end that the database refuses leaves the others as is."""
         try:
             return self._patiently(lambda db: lease.finish(db, [record for _, record in records]))
         except psycopg.errors.LockNotAvailable:
@@ -355,10 +354,7 @@ class Driver:
             self._record([])
 
     def _await_the_others(self) -> None:
-        """Wait for attempts after an error.
-
-        Nothing may go on in an environment that Lambda freezes, and wakes for another invocation.
-        """
+        """Wait for attempts after an error: none may go on in an environment that Lambda freezes and reuses."""
         while self.at_work and time.monotonic() < self.invocation.ends_at - AGAIN_SECONDS:
             with suppress(Exception):
                 self._wait(time.monotonic() + AGAIN_SECONDS)
