@@ -9,7 +9,7 @@ class SignalboxError(Exception):
 
 
 class Refused(SignalboxError):
-    """The same request would be refused again: mend it first."""
+    """The same request would be refused again: correct it first."""
 
 
 class Unavailable(SignalboxError):
@@ -69,7 +69,7 @@ class MigratorBusy(Unavailable):
 
 
 class RunLost(Unavailable):
-    """The lease passed to another worker while this one was at work."""
+    """The lease passed to another worker while this one was running."""
 
 
 class JobTypeUnknown(Refused):

@@ -31,7 +31,7 @@ class DatabaseAddress:
         return self._dsn
 
     def next(self) -> str | None:
-        """Return the DSN by the version that a rotation has made and not yet made the current one."""
+        """Return the DSN of the secret's next version, which a rotation has made and not yet made current."""
         return None if self._settings.database_url is not None else self._read("AWSPENDING")
 
     def _read(self, stage: str) -> str | None:

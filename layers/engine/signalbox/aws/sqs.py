@@ -49,8 +49,10 @@ def call_in_batches(
     tries: int = 1,
     has_time: Callable[[], bool] = lambda: True,
 ) -> int:
-    """Make a call with the entries of each queue, and return how many SQS took. Raise Unavailable where it can't be
-    reached. Entries that SQS refuses are tried again, if there is another try."""
+    """Make a call with the entries of each queue; return how many SQS took, or raise Unavailable if unreachable.
+
+    Entries that SQS refuses are tried again, if there is another try.
+    """
     batches = [(queue, batch) for queue, some in entries.items() for batch in _batches(some)]
     sqs = clients.sqs  # made here, since the threads share it
 

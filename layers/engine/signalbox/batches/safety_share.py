@@ -37,7 +37,7 @@ class SafetyShare:
     def require(self, context: Context, retention: Retention, before: datetime, most: int | None = None) -> None:
         """Raise where this run, which deletes `most` rows, would delete too large a share of the table.
 
-        Holds for the slot's continuations too: as the same rows leave both counts, the share only falls.
+        This also holds for the slot's continuations: as the same rows leave both counts, the share only falls.
         """
         if context.params.beyond_safety_share:
             context.log.warning("safety_share.waived", extra={"table": retention.table})

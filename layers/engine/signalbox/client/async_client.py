@@ -45,6 +45,6 @@ class AsyncClient:
     async def send(self, submitted: Sequence[Submitted]) -> int:
         """Send the jobs that need not wait; return how many were. Call it after the commit, or not at all.
 
-        It never raises for want of AWS, and sending twice changes nothing.
+        It does not raise when AWS is unavailable, and sending twice changes nothing.
         """
         return await asyncio.to_thread(self._client.send, submitted)

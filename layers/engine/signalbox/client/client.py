@@ -51,7 +51,7 @@ class Client:
     def send(self, submitted: Sequence[Submitted]) -> int:
         """Send the jobs that need not wait; return how many were. Call it after the commit, or not at all.
 
-        It never raises for want of AWS, and sending twice changes nothing.
+        It does not raise when AWS is unavailable, and sending twice changes nothing.
         """
         return self._sender.send(submitted)
 

@@ -82,7 +82,7 @@ async def _driver_of(connection: Any) -> Any:
 
 
 def _begun(driver: Any) -> psycopg.Connection[Any]:
-    """Begin the transaction that psycopg would begin with the first statement; else a block in it would commit."""
+    """Begin the transaction that psycopg would begin with the first statement; a block in it would commit otherwise."""
     if not isinstance(driver, psycopg.Connection):
         raise _refusal(driver, psycopg.AsyncConnection, "AsyncClient")
     if _is_unbegun(driver):

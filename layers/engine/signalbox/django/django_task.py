@@ -29,7 +29,7 @@ class DjangoTask(JobPayload):
 
 
 def django_task(context: JobContext) -> Completed:
-    """Call the task. What it returns is the job's result, and what it raises the error of the attempt."""
+    """Call the task. Its return value is the job's result, and its error that of the attempt."""
     if not apps.ready:
         django.setup()
     payload: DjangoTask = context.payload

@@ -123,7 +123,7 @@ def _bounded(delay: timedelta) -> timedelta:
 
 
 def check_pieces(job_type: JobType, job: ClaimedJob, answer: Any, now: datetime) -> None:
-    """Refuse a further piece to a job that has had as many, or has taken as long, as its type allows."""
+    """Refuse a further piece to a job that has reached its type's limit of pieces or of time."""
     if not isinstance(answer, More):
         return
     taken = now - (job.first_started_at or now)

@@ -26,7 +26,7 @@ _INSTEAD = {
 
 
 def retry_now(db: Connection, job_types: JobTypeRegistry, job_filter: JobFilter, context: BulkContext) -> BulkResult:
-    """Try them now, and count them as `hastened`, a name that callers rely on.
+    """Make the jobs due now, and count them as `hastened`, a name that callers rely on.
 
     A single job that can't be tried now is refused with what to do instead.
     """

@@ -1,4 +1,4 @@
-"""Structured logs: events are `noun.past_tense` with ids; payloads, params and secrets never reach them.
+"""Log structured events: `noun.past_tense` with ids; payloads, params and secrets never reach them.
 
 Powertools is imported when a function makes its logger: an application that only submits jobs does not need it.
 """

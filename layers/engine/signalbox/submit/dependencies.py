@@ -48,7 +48,7 @@ def edges_of(waits: Sequence[tuple[str, Dependency]], older: Mapping[str, str]) 
 
 
 def wait_for_parents(cursor: TupleCursor, edges: Edges, lost_after: timedelta) -> tuple[dict[str, str], list[str]]:
-    """Return the states of jobs that need not wait for all they name, and the parents that the commit looks at."""
+    """Return the states of jobs that need not wait for all they name, and the parents left to the commit."""
     rows = json.dumps([_row(*edge) for edge in edges.items()])
     found = cursor.execute(SQL["insert_dependencies"], {"rows": rows}).fetchall()
     waiting = sorted({id_ for id_, _ in edges})
