@@ -61,9 +61,9 @@ COMMENT ON COLUMN signalbox.job_history.step IS 'How many continuations of the s
 CREATE INDEX runs_of_slot ON signalbox.job_history (job_type, slot);
 -- Pruning by age, and the newest runs of a task.
 CREATE INDEX runs_by_age ON signalbox.job_history (job_type, started_at);
--- The sweep looks at these alone, and there are never many.
+-- The sweep looks only at these, and there are never many.
 CREATE INDEX runs_at_work ON signalbox.job_history (job_type, slot) WHERE status = 'running';
--- The sweep again: runs that were lost, and chains that broke off, of the last hours.
+-- For the sweep, too: lost runs and broken chains of the last hours.
 CREATE INDEX runs_to_resume ON signalbox.job_history (finished_at)
     WHERE more OR (status = 'failed' AND error ->> 'type' = 'WorkerLost');
 -- A slot is missed once, however many reconcilers look.
@@ -75,13 +75,13 @@ BEGIN
         USING ERRCODE = 'check_violation';
 END $$;
 
--- The WHEN keeps the legal path, running to final, free of a function call.
+-- With the WHEN, the legal path from running to a final status calls no function.
 CREATE TRIGGER final_runs_stay BEFORE UPDATE OF status ON signalbox.job_history
     FOR EACH ROW WHEN (OLD.status <> 'running') EXECUTE FUNCTION signalbox.refuse_rewrite();
 
--- Tables by time: job_history by slot here, job_executions by the job's id (0002), whose first bits are its time.
--- What is in no partition of its own is in the default one: late and early clocks, and all that came while no partitions
--- were made. docs/tables-by-time.md tells the whole.
+-- Partitioned by time: job_history by slot here, job_executions by the job's id, whose first bits are its time. The
+-- default partition holds rows that fit no other: those of late and early clocks, and of times for which no partitions
+-- were made. docs/tables-by-time.md has the details.
 CREATE TABLE signalbox.job_history_default PARTITION OF signalbox.job_history DEFAULT;
 
 CREATE FUNCTION signalbox.first_id(since timestamptz) RETURNS uuid LANGUAGE sql IMMUTABLE STRICT AS $$
@@ -109,13 +109,13 @@ CROSS JOIN LATERAL (
 WHERE parent.relnamespace = 'signalbox'::regnamespace AND text IS NOT NULL;
 COMMENT ON VIEW signalbox.partitions IS 'The partitions that hold a stretch of time, of each table that has such.';
 
--- The columns that can be given, to copy a row.
+-- Return the columns that a copy of a row may set.
 CREATE FUNCTION signalbox.columns_of(of_table text) RETURNS text LANGUAGE sql STABLE AS $$
     SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) FROM pg_catalog.pg_attribute
     WHERE attrelid = ('signalbox.' || of_table)::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
 $$;
 
--- One partition, with what the default one holds of its stretch. The caller sees to who may.
+-- Add one partition, and move into it the default partition's rows of its period. The caller checks permissions.
 CREATE FUNCTION signalbox.add_partition(of_table text, starts timestamptz, ends timestamptz) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -134,7 +134,7 @@ BEGIN
         'CREATE TABLE signalbox.%I (LIKE signalbox.%I INCLUDING DEFAULTS INCLUDING GENERATED INCLUDING CONSTRAINTS)',
         part, of_table
     ) || coalesce(options, '');
-    -- The parent itself: who comes now waits here, and then sees the new partition; in the middle of a statement they
+    -- Lock the parent itself: newcomers wait here, and then see the new partition. In the middle of a statement they
     -- would look for the moved rows in the old one.
     EXECUTE format('LOCK TABLE ONLY signalbox.%I IN ACCESS EXCLUSIVE MODE', of_table);
     EXECUTE format(
@@ -148,7 +148,7 @@ END $$;
 
 CREATE FUNCTION signalbox.make_partitions(of_table text, days integer, at_any_cost boolean DEFAULT false) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER
--- A lock that is not to be had in this time is left for another day: whoever comes meanwhile waits behind it.
+-- A lock that is not available in this time is left for another day, because every newcomer waits behind it.
 SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET lock_timeout = '1500ms' AS $$
 DECLARE
     most_moved CONSTANT bigint := 10000;
@@ -166,7 +166,7 @@ BEGIN
     END IF;
     PERFORM pg_advisory_xact_lock(hashtextextended('signalbox.partitions ' || of_table, 0));
     SELECT max(p.ends_at) INTO starts FROM signalbox.partitions AS p WHERE p.of_table = make_partitions.of_table;
-    -- After a long time without: what lies further back stays in the default partition, and goes row by row.
+    -- After a long time without partitions, older rows stay in the default partition and are deleted row by row.
     starts := greatest(coalesce(starts, today), today - 60 * length);
     IF starts < today + 2 * length AND NOT at_any_cost
         AND pg_relation_size(('signalbox.' || of_table || '_default')::regclass) > most_scanned
@@ -183,7 +183,7 @@ BEGIN
                 ELSE format('job_id >= %L AND job_id < %L', signalbox.first_id(starts), signalbox.first_id(ends)) END,
             most_moved + 1
         ) INTO held;
-        -- A past stretch without rows needs none. One with too many to move at once is left where it is.
+        -- A past period without rows needs no partition. One with too many rows to move at once is left alone.
         IF held <= most_moved AND (held > 0 OR ends > today) THEN
             PERFORM signalbox.add_partition(of_table, starts, ends);
             made := made + 1;
@@ -196,7 +196,7 @@ COMMENT ON FUNCTION signalbox.make_partitions IS
     'Makes the partitions of so many days that a table lacks, up to twice that from today, and answers how many.';
 REVOKE EXECUTE ON FUNCTION signalbox.make_partitions FROM PUBLIC;
 
--- Whether it is there, and old enough as a whole. Refuses to look with a snapshot that is older than the lock.
+-- Return whether it exists, and is old enough as a whole. Refuse to look with a snapshot older than the lock.
 CREATE FUNCTION signalbox.may_drop(of_table text, which text, before timestamptz) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
@@ -210,7 +210,7 @@ BEGIN
     );
 END $$;
 
--- What must stay goes to the default partition. The caller has locked the table and looked.
+-- Move rows that must stay to the default partition, and drop the other. The caller has locked and checked the table.
 CREATE FUNCTION signalbox.drop_partition(of_table text, which text, kept tid[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     columns text := signalbox.columns_of(of_table);
@@ -227,7 +227,7 @@ CREATE FUNCTION signalbox.drop_runs(which text, retained jsonb, most_kept intege
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET lock_timeout = '1500ms' AS $$
 DECLARE
-    -- Nothing that is hardly a day old, whatever is asked for.
+    -- Keep everything less than a day old, whatever is asked for.
     youngest timestamptz := clock_timestamp() - interval '1 day';
     look text := format($look$
         SELECT coalesce(array_agg(ctid), '{}') FROM (
@@ -266,8 +266,8 @@ CREATE FUNCTION signalbox.worker_lost() RETURNS jsonb LANGUAGE sql IMMUTABLE AS 
     SELECT '{"type": "WorkerLost", "message": "the worker stopped without a word and its lease ran out"}'::jsonb
 $$;
 
--- Functions, not statements sent each time: the steps of a claim must each see what the one before had to wait for,
--- in one round trip, and a session plans them once.
+-- These are functions and not single statements, because each step of a claim must see what the step before waited for.
+-- That takes one round trip, and a session plans them once.
 
 CREATE FUNCTION signalbox.claim_run(
     of_task text, of_slot timestamptz, slot_lock text, alone boolean, by_worker text, lease interval, why text,
@@ -275,15 +275,15 @@ CREATE FUNCTION signalbox.claim_run(
     OUT run_id bigint, OUT verdict text, OUT because text
 ) LANGUAGE plpgsql AS $$
 DECLARE
-    -- In the order in which they are taken, the same in every worker, so that two can't wait for each other.
+    -- The order in which they are taken is the same in every worker, so that two can't deadlock.
     wanted text[] := CASE WHEN alone THEN ARRAY[of_task, slot_lock] ELSE ARRAY[slot_lock] END;
     taken integer;
     done bigint;
 BEGIN
-    -- A crash of the server may lose a claim that was not flushed, and the worker's connection with it: whatever the
-    -- run commits flushes its claim too, so none of its effects can outlive it.
+    -- A crash of the server may lose a claim that was not flushed, and the worker's connection with it. Any commit of
+    -- the run flushes its claim too, so none of its effects can outlive it.
     PERFORM set_config('synchronous_commit', 'off', true);
-    -- Whoever is just giving the lease back is waited for here, and what they recorded is seen below.
+    -- This waits for a worker that is giving the lease back, and what it recorded is visible below.
     INSERT INTO signalbox.job_locks AS held (id, worker_id, locked_at, expires_at)
     SELECT lock, by_worker, clock_timestamp(), clock_timestamp() + lease FROM unnest(wanted) AS lock
     ON CONFLICT (id) DO UPDATE
@@ -292,11 +292,11 @@ BEGIN
     GET DIAGNOSTICS taken = ROW_COUNT;
     SELECT id INTO done FROM signalbox.job_history
     WHERE job_type = of_task AND slot = of_slot AND status = 'succeeded' AND NOT more
-        -- A forced run disregards what succeeded before it was ordered, and not what its own duplicate has done since.
+        -- A forced run ignores successes before its request, but not those of its own duplicate since.
         AND (NOT forced OR started_at >= forced_since)
     LIMIT 1;
     IF taken = cardinality(wanted) AND done IS NULL THEN
-        -- Whoever held the lease before and let it run out did not finish.
+        -- A worker that let the lease run out did not finish.
         UPDATE signalbox.job_history AS lost
         SET status = 'failed', finished_at = greatest(clock_timestamp(), lost.started_at),
             error = signalbox.worker_lost()
@@ -316,7 +316,7 @@ BEGIN
     ) THEN
         because := 'the slot is being run by another worker';
     ELSE
-        -- A run by hand misses nothing: the person sees the answer.
+        -- A manual run is not missed: the person sees the answer.
         verdict := CASE why WHEN 'manual' THEN 'skipped' ELSE 'missed' END;
         because := 'another slot of the task is being run, and its runs may not overlap';
     END IF;
@@ -324,14 +324,14 @@ BEGIN
         because := because || format(': see `signalbox history --task %s --status running`', of_task);
     END IF;
     DELETE FROM signalbox.job_locks WHERE id = ANY (wanted) AND worker_id = by_worker;
-    -- Missed anew: the row takes its place behind the runs that the slot has had since.
+    -- The slot is missed again: its row moves behind the runs that the slot has had since.
     DELETE FROM signalbox.job_history
     WHERE job_type = of_task AND slot = of_slot AND status = 'missed' AND verdict = 'missed';
     INSERT INTO signalbox.job_history
         (job_type, slot, reference_time, trigger, step, request, worker_id, started_at, finished_at, status, reason, ran)
     VALUES (
         of_task, of_slot, as_of, why, at_step, asked, by_worker, now(), now(),
-        -- A backfill gives its slot out again by itself.
+        -- A backfill dispatches its slot again by itself.
         CASE WHEN asked #> '{origin,backfill_id}' IS NULL THEN verdict ELSE 'skipped' END, because, false
     )
     ON CONFLICT (job_type, slot) WHERE status = 'missed' DO UPDATE SET reason = excluded.reason
@@ -355,7 +355,7 @@ BEGIN
     IF FOUND THEN
         DELETE FROM signalbox.job_locks WHERE id IN (slot_lock, of_task) AND worker_id = by_worker;
     ELSE
-        -- Asked again because the answer got lost on its way.
+        -- The caller asks again because the answer was lost.
         SELECT duration_ms INTO took FROM signalbox.job_history
         WHERE id = which AND worker_id = by_worker AND status = becomes AND error ->> 'type' IS DISTINCT FROM 'WorkerLost';
     END IF;
@@ -409,7 +409,7 @@ CREATE TABLE signalbox.backfill_slots (
     CONSTRAINT backfill_slot_finished_iff_final
         CHECK ((status IN ('pending', 'dispatched')) = (finished_at IS NULL))
 );
--- The next slots of a backfill, and those whose invocation got lost.
+-- The next slots of a backfill, and slots whose invocation was lost.
 CREATE INDEX backfill_slots_open ON signalbox.backfill_slots (backfill_id, slot) WHERE status IN ('pending', 'dispatched');
 
 CREATE VIEW signalbox.backfill_progress AS
@@ -432,7 +432,7 @@ COMMENT ON VIEW signalbox.backfill_progress IS 'Each backfill with its slots cou
 
 -- ---- Jobs
 
--- As Python makes them: ids sort by time, and a job's id leads to the partition of its attempts.
+-- Ids are made as in Python: they sort by time, and a job's id leads to the partition of its attempts.
 CREATE FUNCTION signalbox.new_id() RETURNS uuid LANGUAGE sql VOLATILE AS $$
     SELECT overlay(gen_random_uuid()::text PLACING
         left(signalbox.first_id(moment)::text, 14) || '7'
@@ -526,9 +526,9 @@ CREATE TABLE signalbox.jobs (
     CONSTRAINT unmet_only_while_waiting
         CHECK (unmet_dependencies >= 0 AND (unmet_dependencies = 0 OR status IN ('pending', 'paused', 'cancelled', 'failed')))
 ) WITH (
-    -- A job's row is written three or four times, and so are its entries in the indexes of what waits. By autovacuum's
-    -- default a fifth of the table would be dead before anybody vacuums it: a fiftieth is what claims and dispatches read
-    -- past in a moment.
+    -- A job's row is written three or four times, with its entries in the indexes of waiting jobs. By autovacuum's
+    -- default a fifth of the table would be dead before it is vacuumed. Claims and dispatches read past a fiftieth
+    -- quickly.
     fillfactor = 75, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
     autovacuum_analyze_scale_factor = 0.05
 );
@@ -550,20 +550,20 @@ COMMENT ON COLUMN signalbox.jobs.held_by IS
 COMMENT ON COLUMN signalbox.jobs.paused_by IS
     'Who paused this very job. Without it a pause of its type, lane, tenant or key holds it, and ends with that one.';
 
--- A second submit with the same key finds the first, for as long as that job is there.
+-- A second submit with the same key finds the first job, as long as it exists.
 CREATE UNIQUE INDEX job_submitted_once ON signalbox.jobs (job_type, idempotency_key) WHERE idempotency_key IS NOT NULL;
--- Due jobs, those whose message may be lost, and what a worker with room takes up.
+-- Due jobs, jobs whose message may be lost, and jobs that a worker with room takes up.
 CREATE INDEX jobs_to_send ON signalbox.jobs (lane, priority, send_at) WHERE send_at IS NOT NULL;
--- The sweeps, the caps and the lists of what is at work, paused or failed; never many beside those that are done.
+-- For the sweeps, the caps and the lists of running, paused or failed jobs; these are few beside ended jobs.
 CREATE INDEX jobs_watched ON signalbox.jobs (status, job_type, id) WHERE status IN ('running', 'paused', 'failed');
--- Those that wait for others are in neither: this one counts them.
+-- Jobs that wait for others are in neither index: this one counts them.
 CREATE INDEX jobs_blocked ON signalbox.jobs (lane, job_type) WHERE status = 'pending' AND unmet_dependencies > 0;
--- Those that a cap or a rate holds: the next one, and how many.
+-- Jobs that a cap or a rate holds: the next one, and how many.
 CREATE INDEX jobs_held ON signalbox.jobs (held_by, priority, id) WHERE held_by IS NOT NULL;
--- Suspects that look again whether a cap has room.
+-- Suspects that wait to try again whether a cap has room.
 CREATE INDEX suspects_waiting ON signalbox.jobs (held_since)
     WHERE status = 'pending' AND held_since IS NOT NULL AND held_by IS NULL;
--- How many were cancelled in a time.
+-- Counts the jobs cancelled in a period.
 CREATE INDEX jobs_cancelled ON signalbox.jobs (completed_at) WHERE status = 'cancelled';
 CREATE INDEX jobs_of_tenant ON signalbox.jobs (tenant, id) WHERE tenant IS NOT NULL;
 CREATE INDEX jobs_of_subject ON signalbox.jobs (subject_id) WHERE subject_id IS NOT NULL;
@@ -579,8 +579,8 @@ BEGIN
         USING ERRCODE = 'check_violation', CONSTRAINT = 'job_transition_known';
 END $$;
 
--- The WHEN keeps the legal transitions free of a function call; a trigger before the update would have each row locked first,
--- by a record in the write-ahead log.
+-- With the WHEN, legal transitions call no function. A trigger before the update would lock each row first, with a
+-- record in the write-ahead log.
 CREATE TRIGGER job_transition_known AFTER UPDATE OF status ON signalbox.jobs
     FOR EACH ROW WHEN (
         OLD.status <> NEW.status AND (OLD.status || ' ' || NEW.status) NOT IN (
@@ -592,9 +592,9 @@ CREATE TRIGGER job_transition_known AFTER UPDATE OF status ON signalbox.jobs
         )
     ) EXECUTE FUNCTION signalbox.refuse_transition();
 
--- Written once, as the attempt ends; while it is at work, its job's row says all of it. No foreign key: it would cost each
--- attempt a lock on its job, which its end holds anyway. Attempts go with their partition, or with their job by prune_jobs.
--- New partitions take their storage options from the default one.
+-- Written once, when the attempt ends; until then its job's row has everything. No foreign key: it would cost each
+-- attempt a lock on its job, which its end holds anyway. Attempts go with their partition, or with their job by
+-- prune_jobs. New partitions take their storage options from the default one.
 CREATE TABLE signalbox.job_executions (
     job_id uuid NOT NULL,
     attempt_number integer NOT NULL,
@@ -627,14 +627,15 @@ CREATE TABLE signalbox.job_executions_default PARTITION OF signalbox.job_executi
     fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
     autovacuum_analyze_scale_factor = 0.05
 );
--- From the year 2109 on: nearly all ids of version 4. Apart, since each new partition has the default one searched.
+-- Ids from the year 2109 on, which are nearly all ids of version 4. They are separate, because each new partition has
+-- the default one searched.
 CREATE TABLE signalbox.job_executions_others PARTITION OF signalbox.job_executions
     FOR VALUES FROM ('04000000-0000-0000-0000-000000000000') TO (MAXVALUE) WITH (
     fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
     autovacuum_analyze_scale_factor = 0.05
 );
 COMMENT ON TABLE signalbox.job_executions IS 'One row an execution that has ended, whether it counts as an attempt or not.';
--- Rolling up by the hour; attempts come nearly in the order of their start.
+-- For roll-ups by the hour; attempts come nearly in the order of their start.
 CREATE INDEX executions_by_time ON signalbox.job_executions USING brin (started_at) WITH (pages_per_range = 32);
 
 CREATE VIEW signalbox.attempts AS
@@ -664,7 +665,7 @@ CREATE TABLE signalbox.job_dependencies (
 );
 COMMENT ON TABLE signalbox.job_dependencies IS
     'What a job waits for: that another succeeds, or that it ends in any way. on_failure says what becomes of it otherwise.';
--- Not only of those that wait: each job that prune_jobs deletes looks for its own here.
+-- Not only unsatisfied rows: each job that prune_jobs deletes looks for its own rows here.
 CREATE INDEX dependents_of_job ON signalbox.job_dependencies (depends_on_job_id);
 
 CREATE TABLE signalbox.job_groups (
@@ -681,7 +682,7 @@ CREATE TABLE signalbox.job_groups (
 );
 COMMENT ON TABLE signalbox.job_groups IS
     'Jobs that belong together. Once it is sealed and all have ended, its completion job is released.';
--- A redriven completion job waits for its group once more.
+-- A redriven completion job waits for its group again.
 CREATE INDEX group_of_completion ON signalbox.job_groups (completion_job_id) WHERE completion_job_id IS NOT NULL;
 
 CREATE TABLE signalbox.job_schedules (
@@ -732,7 +733,7 @@ COMMENT ON COLUMN signalbox.job_schedules.missed_count IS 'Instants that got non
 COMMENT ON COLUMN signalbox.job_schedules.error IS 'Why the instant in next_run_at gets no job; it is tried each minute.';
 CREATE INDEX schedules_due ON signalbox.job_schedules (next_run_at, id) WHERE enabled AND next_run_at IS NOT NULL;
 
--- What is paused and capped, changed while jobs run. Few rows, read by each claim.
+-- Pauses and caps, changed while jobs run. Few rows, read by each claim.
 CREATE TABLE signalbox.job_caps (
     kind text NOT NULL,
     key text NOT NULL,
@@ -796,9 +797,9 @@ COMMENT ON TABLE signalbox.dead_letter_jobs IS
     'What failed for good, one row a job (or message, or invocation): why, how often, and what was done about it.';
 CREATE UNIQUE INDEX dead_letter_of_job ON signalbox.dead_letter_jobs (original_job_id) WHERE original_job_id IS NOT NULL;
 CREATE INDEX dead_letters_by_status ON signalbox.dead_letter_jobs (status, last_failed_at);
--- The newest of a kind, which each failure of that kind looks for.
+-- Finds the newest of a kind, for each failure of that kind.
 CREATE INDEX dead_letters_by_fingerprint ON signalbox.dead_letter_jobs (fingerprint, last_failed_at);
--- What the operators have not been told of yet: few, whatever else lies there.
+-- What has not been reported to the operators yet: few rows, however many others there are.
 CREATE INDEX dead_letters_to_tell ON signalbox.dead_letter_jobs (last_failed_at)
     WHERE status = 'pending' AND notified_at IS NULL;
 
@@ -827,8 +828,9 @@ CREATE TABLE signalbox.job_metrics (
 COMMENT ON TABLE signalbox.job_metrics IS
     'Attempts that ended, counted by time, type and lane. durations and waits are histograms of milliseconds, by powers of the square root of two.';
 
--- By executions_by_time, which knows starts: an attempt that ended in the time began in it, or not long before, even if it
--- was lost and taken back late. Those of a tenant's jobs by jobs_of_tenant, from the jobs that were made in the time.
+-- This uses executions_by_time, which has starts: an attempt that ended in the period began in it, or not long before,
+-- even if it was lost and taken back late. A tenant's attempts are found by jobs_of_tenant, from the jobs made in the
+-- period.
 CREATE FUNCTION signalbox.count_attempts(
     since timestamptz, until timestamptz, bounds float8[], longest interval, of_tenant text DEFAULT NULL
 ) RETURNS TABLE (
@@ -845,7 +847,7 @@ WITH attempts AS (
 ), seen AS MATERIALIZED (
     SELECT moment.starts_at, x.job_type, x.lane, moment.has_ended, x.status, x.duration_ms, x.memory_used_mb, x.cpu_time_ms,
         x.status IN ('completed', 'failed', 'timeout', 'continued') AS has_run,
-        -- The wait of one that was given back is not over.
+        -- A released attempt's wait is not over.
         CASE WHEN x.status <> 'released'
             THEN greatest(0, extract(epoch FROM x.started_at - x.queued_at) * 1000)::bigint END AS waited_ms
     FROM attempts AS x
@@ -897,7 +899,7 @@ $$;
 COMMENT ON FUNCTION signalbox.count_attempts IS
     'The figures of each minute, type and lane, counted from the attempts: as roll_up_metrics stores them, or live.';
 
--- What deliver_notification leaves in the application. No foreign key: a notification outlives its job.
+-- Notifications in the application, by deliver_notification. No foreign key: a notification outlives its job.
 CREATE TABLE signalbox.notifications (
     id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
     tenant text,
@@ -914,7 +916,7 @@ CREATE TABLE signalbox.notifications (
 COMMENT ON TABLE signalbox.notifications IS
     'What people are told in the application, for it to show. The application sets read_at.';
 CREATE INDEX notifications_of_recipient ON signalbox.notifications (recipient, created_at DESC);
--- prune_jobs looks for the old ones, which come in the order of their time.
+-- For prune_jobs, which looks for the old rows; they come in the order of their time.
 CREATE INDEX notifications_by_time ON signalbox.notifications USING brin (created_at);
 
 CREATE TABLE signalbox.audit_log (
@@ -929,9 +931,10 @@ CREATE TABLE signalbox.audit_log (
 COMMENT ON TABLE signalbox.audit_log IS 'Who did what to jobs, schedules, caps and dead letters; and dead letters that were archived.';
 CREATE INDEX audit_of_entity ON signalbox.audit_log (entity_type, entity_id);
 
--- Functions for the same reasons as in 0001: steps that see what the one before had to wait for, in one round trip.
+-- These are functions for the same reasons as claim_run: each step sees what the one before waited for, in one round
+-- trip.
 
--- How many more jobs of a cap its cap lets run, beside those that are kept for suspects; NULL without a cap.
+-- Return how many more jobs a cap lets run, without the places kept for suspects; NULL without a cap.
 CREATE FUNCTION signalbox.room_under_cap(cap signalbox.job_caps) RETURNS integer LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN cap.max_running IS NOT NULL THEN greatest(0, cap.max_running - (
         SELECT count(*) FROM signalbox.jobs AS j
@@ -944,8 +947,8 @@ CREATE FUNCTION signalbox.room_under_cap(cap signalbox.job_caps) RETURNS integer
     ))::integer END
 $$;
 
--- How many of them may begin now, by cap and rate; NULL where nothing limits them. A rate has one place each interval; a
--- worker that looks a moment late may use those of the last quarter of a second.
+-- Return how many may begin now, by cap and rate; NULL where nothing limits them. A rate has one place each interval; a
+-- worker that looks a moment late may use the places of the last quarter of a second.
 CREATE FUNCTION signalbox.room_of(cap signalbox.job_caps) RETURNS integer LANGUAGE sql STABLE AS $$
     SELECT least(signalbox.room_under_cap(cap), CASE WHEN cap.rate IS NOT NULL THEN greatest(0, 1 + floor(
         extract(epoch FROM clock_timestamp() - greatest(cap.next_at, clock_timestamp() - interval '250 ms'))
@@ -953,8 +956,8 @@ CREATE FUNCTION signalbox.room_of(cap signalbox.job_caps) RETURNS integer LANGUA
     ))::integer END)
 $$;
 
--- The queued jobs of a lane whose messages are late, the oldest of each priority: the index leads to them, past what is to be
--- sent later.
+-- Return a lane's queued jobs whose messages are late, the oldest of each priority. The index leads to them, past jobs
+-- that are to be sent later.
 CREATE FUNCTION signalbox.late_jobs(of_lane text, late interval, within interval, most_each integer)
 RETURNS TABLE (id uuid, job_type text, tenant text, priority smallint, send_at timestamptz, suspect boolean)
 LANGUAGE sql STABLE AS $$
@@ -965,13 +968,13 @@ LANGUAGE sql STABLE AS $$
         FROM signalbox.jobs AS j
         WHERE j.lane = of_lane AND j.priority = p.priority AND j.send_at <= clock_timestamp() + within
             AND ((j.status = 'queued' AND j.queued_at <= clock_timestamp() - late)
-                -- A suspect for which a place is kept.
+                -- A suspect, which a place is kept for.
                 OR (j.status = 'pending' AND j.held_since <= clock_timestamp() - late AND j.send_at <= clock_timestamp()))
         ORDER BY j.send_at LIMIT most_each
     ) AS w
 $$;
 
--- Of these jobs, queued ones that a pause, a cap or a rate holds back change their state; the rest may be claimed.
+-- Change the state of queued jobs among these that a pause, a cap or a rate holds back; the rest may be claimed.
 CREATE FUNCTION signalbox.hold_jobs(wanted uuid[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     found signalbox.job_caps[];
@@ -979,8 +982,8 @@ DECLARE
     room integer;
     begun integer;
 BEGIN
-    -- Locked in one order, so that two workers can't wait for each other; whoever counts holds the row, so that what
-    -- they counted stays true until they have claimed.
+    -- Locked in one order, so that two workers can't deadlock. The worker that counts holds the row, so that its count
+    -- stays true until it has claimed.
     found := ARRAY(
         SELECT c FROM signalbox.job_caps AS c
         WHERE (c.kind, c.key) IN (
@@ -993,7 +996,7 @@ BEGIN
         ORDER BY c.kind, c.key
         FOR UPDATE
     );
-    -- Rates last: a place in time is not spent on a job that a cap holds.
+    -- Rates come last, so that no place in time is spent on a job that a cap holds.
     FOR cap IN SELECT (c).* FROM unnest(found) AS c ORDER BY (c).rate IS NOT NULL, (c).kind, (c).key LOOP
         IF cap.paused THEN
             UPDATE signalbox.jobs AS j SET status = 'paused', paused_by = NULL, send_at = NULL, updated_at = now()
@@ -1003,11 +1006,11 @@ BEGIN
         END IF;
         room := signalbox.room_of(cap);
         CONTINUE WHEN room IS NULL;
-        -- Those beyond the room wait, the less urgent and the later ones first; no attempt is spent.
+        -- Jobs beyond the room wait, the less urgent and the later ones first; no attempt is spent.
         WITH matching AS (
             SELECT j.id, row_number() OVER (ORDER BY j.priority, j.id) AS place,
-                -- A suspect begins alone, and whoever ends a job begins the next held one beside others: so it is not
-                -- held, but looks again, and the next place is kept for it (room_under_cap).
+                -- A suspect begins alone, while held jobs begin beside others when a job ends. So a suspect is not
+                -- held, but tries again, and the next place is kept for it (room_under_cap).
                 CASE WHEN j.error_details ->> 'type' = 'WorkerLost' THEN now() + interval '5 s' END AS again
             FROM signalbox.jobs AS j
             WHERE j.id = ANY (wanted) AND j.status = 'queued' AND cap.key = CASE cap.kind
@@ -1029,9 +1032,10 @@ BEGIN
     END LOOP;
 END $$;
 
--- Of these caps those that hold jobs, with the seconds until one may begin, and whether it is short enough. No seconds where
--- all places are taken; NULL where all of these jobs are of other lanes. In the order of jobs_held, whatever the planner
--- believes of a table that has just filled: one look at the index for each, however many it holds.
+-- Return those of these caps that hold jobs, the seconds until one may begin, and whether it is short enough. The
+-- seconds are NULL where all places are taken; `fits` is NULL where all of these jobs are of other lanes. The settings
+-- force the order of jobs_held, even if the planner misjudges a table that has just filled: one index lookup for each
+-- cap, however many jobs it holds.
 CREATE FUNCTION signalbox.find_held(caps text[], lanes text[], longest_ms integer)
 RETURNS TABLE (cap text, seconds float8, fits boolean) LANGUAGE sql STABLE
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
@@ -1052,8 +1056,8 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
     WHERE held.timeout_ms IS NOT NULL OR elsewhere.some;
 $$;
 
--- The next held jobs of these caps (as held_by has them) are queued, as many as there is room for; answers which. Not
--- under the caps' locks, which a claim takes for what it begins: those beyond the room are held again by it.
+-- Queue the next held jobs of these caps (named as in held_by), as many as there is room for; return which. This is not
+-- done under the caps' locks, which a claim takes for what it begins: that claim holds the jobs beyond the room again.
 CREATE FUNCTION signalbox.release_held(
     caps text[], places integer, lanes text[], longest_ms integer, suspects boolean
 ) RETURNS uuid[] LANGUAGE plpgsql
@@ -1074,7 +1078,7 @@ BEGIN
         ), changed AS (
             UPDATE signalbox.jobs AS j
             SET status = 'queued', held_by = NULL, queued_at = clock_timestamp(), updated_at = clock_timestamp(),
-                send_at = clock_timestamp()  -- it has no message: one that no claim begins is sent by dispatch_jobs
+                send_at = clock_timestamp()  -- it has no message: if no claim begins it, dispatch_jobs sends it
             FROM next WHERE j.id = next.id
             RETURNING j.id
         )
@@ -1103,13 +1107,14 @@ DECLARE
     looked_at text[];
     released uuid[] := '{}';
 BEGIN
-    -- A retry's message comes when its time has come, and the job still waits: since then, or since it was released.
+    -- A retry's message comes when its time has come while the job still waits. It has been queued since then, or since
+    -- its release.
     UPDATE signalbox.jobs AS j
     SET status = 'queued', queued_at = least(clock_timestamp(), greatest(j.scheduled_for, j.updated_at)),
         updated_at = clock_timestamp()
     WHERE j.id = ANY (wanted) AND j.status = 'pending' AND j.unmet_dependencies = 0
         AND (j.scheduled_for IS NULL OR j.scheduled_for <= clock_timestamp() + interval '1 s') AND j.held_by IS NULL;
-    -- The message of a held job says that there may be room: for the next one, whichever that is.
+    -- The message of a held job says that there may be room for the next held job, whichever it is.
     SELECT array_agg(j.held_by) INTO looked_at FROM signalbox.jobs AS j
     WHERE j.id = ANY (wanted) AND j.status = 'pending' AND j.held_by IS NOT NULL;
     LOOP
@@ -1128,7 +1133,7 @@ BEGIN
             );
             PERFORM signalbox.hold_jobs(wanted);
         END IF;
-        -- Where another cap holds all of these now, those behind them may begin.
+        -- Where another cap holds all of these now, the jobs behind them may begin.
         EXIT WHEN released = '{}' OR NOT has_caps
             OR EXISTS (SELECT FROM signalbox.jobs AS j WHERE j.id = ANY (wanted) AND j.status = 'queued');
     END LOOP;
@@ -1154,14 +1159,14 @@ END $$;
 COMMENT ON FUNCTION signalbox.claim_jobs IS
     'Begins the queued ones among these jobs: a lease and an attempt each. Leaves those whose time-out is longer, and those whose last worker died, unless suspects are asked for.';
 
--- What has ended, the jobs that wait for it, and theirs in turn: released, cancelled, or failed as well, wave by wave.
--- Answers all of these: pending are the released ones, which may be sent. `counted`: the groups of what has ended know of
--- it already.
+-- Resolve what waits for ended jobs, and what waits for those in turn: release, cancel or fail it, wave by wave. Return
+-- all of these; the pending ones are released and may be sent. `counted`: the groups of the ended jobs have counted
+-- them already.
 CREATE FUNCTION signalbox.resolve_dependents(ended uuid[], counted boolean DEFAULT false) RETURNS uuid[] LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off  -- as for end_attempts
 AS $$
 DECLARE
-    -- A loop and no recursion: a chain of a thousand jobs would be deeper than the server's stack.
+    -- A loop instead of recursion: a chain of a thousand jobs would be deeper than the server's stack.
     wave uuid[] := ended;
     news uuid[] := CASE WHEN counted THEN '{}' ELSE ended END;
     followers uuid[] := '{}';
@@ -1172,13 +1177,13 @@ DECLARE
     moment timestamptz;
 BEGIN
     PERFORM signalbox.lock_dependents(ended, news);
-    -- Only now: what others did while this one waited for their locks was not later than it.
+    -- Read the clock only now: changes by others during the wait for their locks must not be later than this.
     moment := clock_timestamp();
     LOOP
         WITH judged AS (
             SELECT d.job_id, d.depends_on_job_id, d.on_failure,
                 p.status = 'completed' OR d.dependency_type = 'completion' OR d.on_failure = 'proceed' AS may_go,
-                -- One that has ended is not ended again; where it is redriven, it need not wait for what has gone well.
+                -- An ended job is not ended again. If it is redriven, it need not wait for parents that have succeeded.
                 c.completed_at IS NULL AND c.unmet_dependencies > 0 AS waits
             FROM signalbox.job_dependencies AS d
             JOIN signalbox.jobs AS p ON p.id = d.depends_on_job_id
@@ -1203,7 +1208,7 @@ BEGIN
         )
         SELECT array_agg(id) INTO freed FROM lowered WHERE send_at <= moment;
         followers := followers || freed;
-        -- Where one parent's end cancels a job and another's fails it, it is cancelled: nobody need look after it.
+        -- If one parent's end cancels a job and another's fails it, it is cancelled: then nobody needs to triage it.
         doomed := ARRAY(SELECT unnest(doomed) EXCEPT SELECT unnest(dropped));
         UPDATE signalbox.jobs SET status = 'cancelled', completed_at = moment, updated_at = moment, send_at = NULL,
             error_details = signalbox.dependency_failed()
@@ -1223,9 +1228,9 @@ CREATE FUNCTION signalbox.dependency_failed() RETURNS jsonb LANGUAGE sql IMMUTAB
     SELECT '{"type": "DependencyFailed", "message": "a job that it depends on did not succeed"}'::jsonb
 $$;
 
--- All that settling will change: first jobs, then groups, each in the order of their ids, as submitting holds them, too.
--- Else two workers, or a worker and a submit, could wait for each other. What may have to fail is held to its last
--- descendant, and its groups with it.
+-- Lock all that settling will change: first jobs, then groups, each in the order of their ids, as submitting does.
+-- Otherwise two workers, or a worker and a submit, could deadlock. Jobs that may have to fail are locked to the last
+-- descendant, with their groups.
 CREATE FUNCTION signalbox.lock_dependents(ended uuid[], news uuid[]) RETURNS void LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off  -- as for end_attempts
 AS $$
@@ -1249,7 +1254,7 @@ BEGIN
     )) ORDER BY id FOR NO KEY UPDATE;
 END $$;
 
--- Each has a dead letter, and no attempt: it never began.
+-- Fail these jobs. Each gets a dead letter, and no attempt: it never began.
 CREATE FUNCTION signalbox.fail_dependents(doomed uuid[], moment timestamptz) RETURNS void LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off  -- as for end_attempts
 AS $$
@@ -1267,7 +1272,7 @@ BEGIN
     ), doomed);
 END $$;
 
--- Their groups count them; answers the completion jobs that may be sent.
+-- Count these jobs in their groups; return the completion jobs that may be sent.
 CREATE FUNCTION signalbox.count_ended(ended uuid[]) RETURNS uuid[] LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off  -- as for end_attempts
 AS $$
@@ -1291,8 +1296,8 @@ BEGIN
     );
 END $$;
 
--- Once it is sealed and all have ended: its completion job is told the counts, as config's "group", and need not wait
--- for the group any longer. Answers it where it may be sent.
+-- Finish a group once it is sealed and all its jobs have ended. Its completion job receives the counts, as "group" in
+-- its config, and need not wait for the group any longer. Return that job if it may be sent.
 CREATE FUNCTION signalbox.finish_group(which text) RETURNS uuid LANGUAGE plpgsql AS $$
 DECLARE
     finished signalbox.job_groups;
@@ -1308,13 +1313,14 @@ BEGIN
             'id', finished.id, 'total', finished.total, 'completed', finished.completed, 'failed', finished.failed,
             'cancelled', finished.cancelled
         ))
-    -- A group ends a second time where one of its jobs was redriven: then it waits for nothing any more.
+    -- A group ends a second time if one of its jobs was redriven: then its completion job no longer waits.
     WHERE id = finished.completion_job_id AND status IN ('pending', 'paused') AND unmet_dependencies > 0
     RETURNING CASE WHEN send_at <= clock_timestamp() THEN id END INTO released;
     RETURN released;
 END $$;
 
--- What submits leave for their commit, so that a long transaction holds neither the rows of parents nor those of groups and
+-- Work that submits leave for their commit, so that a long transaction locks no rows of parents, groups and caps: a
+-- worker that ends such a job would wait for it. Only the transaction that wrote a row ever sees it.
 -- caps: else whoever ends such a job would wait for it. Only the transaction that wrote a row ever sees it.
 CREATE TABLE signalbox.job_submits (
     tx xid8 NOT NULL DEFAULT pg_current_xact_id(),
@@ -1326,8 +1332,8 @@ COMMENT ON TABLE signalbox.job_submits IS
     'What the commit of a transaction still does for the jobs that it has submitted: empty in between.';
 CREATE INDEX submits_of_transaction ON signalbox.job_submits (tx);
 
--- What the submits of this transaction have left: the caps that their types declare, the groups that they join, and parents
--- that may have ended in the meantime. In one order, first jobs, then groups, as settling has it.
+-- Do what the submits of this transaction have left: store the caps that their types declare, join groups, and resolve
+-- parents that may have ended in the meantime. The order is first jobs, then groups, as in settling.
 CREATE FUNCTION signalbox.finish_submits() RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     parents uuid[];
@@ -1343,14 +1349,15 @@ BEGIN
         ) AS g),
         (SELECT jsonb_agg(c) FROM mine AS m, jsonb_array_elements(m.caps) AS c)
     INTO parents, joins, caps;
-    -- Unless there is one already, whoever set it.
+    -- A cap that exists already stays as it is.
     INSERT INTO signalbox.job_caps (kind, key, max_running, rate, per_seconds, by_default)
     SELECT r.kind, r.key, r.max_running, r.rate, r.per_seconds, true FROM jsonb_to_recordset(caps) AS r (
         kind text, key text, max_running integer, rate integer, per_seconds integer
     )
     ORDER BY r.kind, r.key
     ON CONFLICT DO NOTHING;
-    -- None of them can end from here to the commit: else it would do so unseen, and nobody would ever release the job.
+    -- The lock keeps parents from ending between here and the commit: such an end would go unseen, and the job would
+    -- never be released.
     PERFORM FROM signalbox.jobs WHERE id = ANY (parents) ORDER BY id FOR SHARE;
     WITH grown AS (
         INSERT INTO signalbox.job_groups AS known (id, total)
@@ -1401,8 +1408,8 @@ COMMENT ON COLUMN signalbox.job_types.subject IS 'The field of the payload that 
 COMMENT ON COLUMN signalbox.job_types.has_validators IS
     'A payload that fits the schema may still be refused when the job is claimed; then the job fails for good.';
 
--- What is wrong with a value by its JSON schema, as far as pydantic writes one: references, types, required and unknown fields,
--- alternatives, enums, lengths and ranges. Each fault names its field; none quotes a value.
+-- Return what is wrong with a value by its JSON schema, as far as pydantic writes one: references, types, required and
+-- unknown fields, alternatives, enums, lengths and ranges. Each fault names its field; none quotes a value.
 CREATE FUNCTION signalbox.schema_faults(schema jsonb, value jsonb, place text DEFAULT '', root jsonb DEFAULT NULL)
 RETURNS text[] LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -1474,7 +1481,8 @@ BEGIN
     RETURN faults;
 END $$;
 
--- Stores a job in the transaction of the caller; answers its id, or that of the first job with the idempotency key. It has no
+-- Store a job in the caller's transaction; return its id, or that of the first job with the idempotency key. It has no
+-- message: dispatch_jobs sends it with its next run.
 -- message: dispatch_jobs sends it with its next run.
 CREATE FUNCTION signalbox.submit_job(job_type text, payload jsonb DEFAULT '{}', options jsonb DEFAULT '{}')
 RETURNS uuid LANGUAGE plpgsql AS $$
@@ -1528,8 +1536,8 @@ BEGIN
     IF fault <> '' THEN
         RAISE EXCEPTION 'payload of job type ''%'' refused: %', known.name, fault USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- A cap for each value of something in the payload is counted by a key that only the type's own code can make:
-    -- dispatch_jobs does, before it sends the job.
+    -- If a cap counts by a value of the payload, only the type's own code can make the key: dispatch_jobs does that
+    -- before it sends the job.
     own_cap := CASE WHEN given.cap_key IS NULL AND known.cap ->> 'per' = 'tenant'
         THEN left(known.name || ' ' || coalesce(given.tenant, '-'), 200) END;
     LOOP
@@ -1555,7 +1563,7 @@ BEGIN
         WHERE j.job_type = known.name AND j.idempotency_key = given.idempotency_key;
         IF job IS NOT NULL THEN
             RETURN job;
-        END IF;  -- pruned just now, so that the key is free
+        END IF;  -- the first job has just been pruned: the key is free
     END LOOP;
     IF given."group" IS NOT NULL OR known.cap ->> 'per' = 'type' OR own_cap IS NOT NULL THEN
         INSERT INTO signalbox.job_submits (parents, groups, caps) VALUES (
@@ -1573,14 +1581,14 @@ COMMENT ON FUNCTION signalbox.submit_job IS
 
 CREATE FUNCTION signalbox.end_attempts(ends jsonb)
 RETURNS TABLE (id uuid, status text, follows boolean) LANGUAGE plpgsql
--- By primary key, whatever the statistics say: on tables that were just filled they say that these are empty. And planned
--- once a session: a plan of its own for each array of a thousand ids takes ten times as long as the work.
+-- The settings force the primary key, because on tables that were just filled the statistics say that they are empty.
+-- The plan is made once a session: planning for each array of a thousand ids takes ten times as long as the work.
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 SET lock_timeout = '2s'
 AS $$
 #variable_conflict use_column
 DECLARE
-    moment timestamptz := clock_timestamp();  -- one, since the parts of a row are compared with each other
+    moment timestamptz := clock_timestamp();  -- one instant, since columns of a row are compared with each other
     ended uuid[];
     became text[];
     finals uuid[];
@@ -1589,7 +1597,7 @@ DECLARE
     grouped boolean;
     followers uuid[];
 BEGIN
-    -- The token keeps a late worker from ending a job that was rescued and begun anew.
+    -- The token keeps a late worker from ending a job that was rescued and has begun again.
     WITH changed AS (
         UPDATE signalbox.jobs AS j
         SET status = e.status,
@@ -1625,8 +1633,8 @@ BEGIN
             -- Locked in one order: a submit may hold two of them as parents.
             ORDER BY id OFFSET 0
         ) AS e
-        -- The token as a column, and no word of the status: else the planner takes one of them for the way in, since it
-        -- expects a row or none of either, and finds a thousand.
+        -- The token is compared as a column, and the status not at all. Otherwise the planner chooses one of their
+        -- indexes, since it expects at most one row of either, and finds a thousand.
         WHERE j.id = e.id AND j.lease_token = e.token
         RETURNING j.id, j.status, j.job_group IS NOT NULL AS grouped,
             j.status = 'pending' AND j.cancel_requested_at IS NOT NULL AS unwanted,
@@ -1652,7 +1660,7 @@ BEGIN
         RETURN;
     END IF;
     IF unwanted IS NOT NULL THEN
-        -- Who asked for it to be cancelled did not want it to be tried again.
+        -- A job whose cancellation was requested is not tried again.
         UPDATE signalbox.jobs AS j
         SET status = 'cancelled', send_at = NULL, completed_at = moment, updated_at = moment
         WHERE j.id = ANY (unwanted);
@@ -1667,7 +1675,7 @@ BEGIN
     END IF;
     RETURN QUERY SELECT e.id, e.status, false FROM unnest(ended, became) AS e (id, status);
     IF EXISTS (SELECT FROM signalbox.job_caps) THEN
-        RETURN QUERY SELECT NULL::uuid, 'capped', false;  -- maybe: what was held by one of these may begin
+        RETURN QUERY SELECT NULL::uuid, 'capped', false;  -- perhaps jobs that one of these held may begin now
     END IF;
     IF followers IS NOT NULL THEN
         RETURN QUERY SELECT j.id, j.status, true FROM signalbox.jobs AS j WHERE j.id = ANY (followers);
@@ -1676,8 +1684,8 @@ END $$;
 COMMENT ON FUNCTION signalbox.end_attempts IS
     'Ends attempts as their worker decided: jobs, executions, dead letters and what waits for them. Answers what has become of those whose token is still their job''s.';
 
--- One job that has completed, as end_attempts would end it, in a third of its time: a transactional job ends by itself, and
--- what serves a thousand records is dear for one. Answers the jobs that waited for it, and nothing where the lease is lost.
+-- End one completed job as end_attempts would, in a third of its time: a transactional job ends by itself, and code for
+-- a thousand records is expensive for one. Return the jobs that waited for it, and nothing where the lease is lost.
 CREATE FUNCTION signalbox.complete_job(
     token uuid, job uuid, began_ms float8, ended_ms float8, cpu_ms float8, memory_mb integer,
     result jsonb, output_files text[]
@@ -1700,7 +1708,7 @@ BEGIN
             completed_at = j.started_at + ended_ms * interval '1 ms',
             updated_at = greatest(moment, j.started_at + ended_ms * interval '1 ms')
         WHERE j.id = job AND j.lease_token = token
-        -- Not the whole row, which would be put aside with its payload.
+        -- Not the whole row, which would be stored temporarily with its payload.
         RETURNING j.id, j.executions, j.job_type, j.lane, j.worker_id, j.execution_node, j.queued_at, j.started_at,
             j.completed_at, j.job_group
     ), written AS (
@@ -1724,15 +1732,15 @@ BEGIN
     RETURN '{}';
 END $$;
 
--- The end of a transactional job goes in one message with its COMMIT: that a lease was lost has to be an error, or what
--- the job did would be committed all the same.
+-- The end of a transactional job goes in one message with its COMMIT. So a lost lease has to be an error, or what the
+-- job did would be committed all the same.
 CREATE FUNCTION signalbox.refuse_lost_lease(job uuid) RETURNS uuid[] LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'the lease on job % is another''s by now', job USING ERRCODE = 'SB001';
 END $$;
 
--- A kind of failure that was thought to be mended has come back: its newest dead letter is open again. One kind that
--- is open anyway, or that is ignored, stays as it is.
+-- Open the newest dead letter of kinds of failure that were resolved and have come back. A kind that is still open, or
+-- is ignored, stays as it is.
 CREATE FUNCTION signalbox.reopen_dead_letters(returned text[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     WITH mended AS (
@@ -1743,7 +1751,7 @@ BEGIN
         ) AS newest
         WHERE newest.status = 'resolved'
     ), held AS (
-        -- In one order: two workers may meet the same two kinds.
+        -- Locked in one order: two workers may meet the same two kinds.
         SELECT d.id FROM signalbox.dead_letter_jobs AS d WHERE d.id IN (SELECT id FROM mended) ORDER BY d.id FOR UPDATE
     )
     UPDATE signalbox.dead_letter_jobs AS d
@@ -1752,7 +1760,7 @@ BEGIN
     FROM held WHERE d.id = held.id AND d.status = 'resolved';
 END $$;
 
--- In the transaction that fails the job, so that neither is ever without the other.
+-- Add dead letters in the transaction that fails the jobs, so that neither exists without the other.
 CREATE FUNCTION signalbox.add_dead_letters(ends jsonb, ended uuid[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     moment timestamptz := clock_timestamp();
@@ -1791,8 +1799,8 @@ BEGIN
         reopened_at = moment, last_failed_at = moment, updated_at = moment;
 END $$;
 
--- Attempts that have not ended before the instant. By executions_by_time: what has ended since then began an hour before
--- it at the earliest, and in an old partition there are few of them.
+-- Return attempts that have not ended before the instant. This uses executions_by_time: what has ended since then began
+-- at most an hour before it, and in an old partition there are few of them.
 CREATE FUNCTION signalbox.executions_to_keep(which text, before timestamptz, most integer) RETURNS tid[] LANGUAGE plpgsql
 SET enable_seqscan = off AS $$
 DECLARE
@@ -1821,8 +1829,8 @@ BEGIN
         RETURN NULL;
     END IF;
     EXECUTE format('SELECT count(*) FROM signalbox.%I', which) INTO total;
-    -- The parent itself: none may end an attempt while this looks, and who comes now waits, and then finds what
-    -- was kept in its new place.
+    -- Lock the parent itself: no attempt may end while this looks. Newcomers wait, and then find what was kept in its
+    -- new place.
     LOCK TABLE ONLY signalbox.job_executions IN ACCESS EXCLUSIVE MODE;
     kept := signalbox.executions_to_keep(which, before, most_kept + 1);
     IF cardinality(kept) > most_kept THEN
@@ -1839,8 +1847,8 @@ SELECT signalbox.make_partitions('job_executions', 7);
 
 -- ---- Staging
 
--- Where import_table makes its staging tables: the one place where the functions' role may create anything. Schemas are
--- made by the migrator's log-in, since the owner's group need not be allowed to.
+-- For import_table's staging tables: the only schema where the functions' role may create anything. The migrator's
+-- log-in makes schemas, since the owner's group need not have that right.
 
 RESET ROLE;
 CREATE SCHEMA signalbox_staging;
