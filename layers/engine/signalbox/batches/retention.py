@@ -46,11 +46,7 @@ class Retention:
         return self._queries[name]
 
     def _delete_by_index(self, context: Context, values: Mapping[str, Any]) -> Done:
-        """Delete in batches, each beginning where the last one ended.
-
-        The entries of deleted rows stay in the index until it is vacuumed, and a batch that began at the front would
-        walk over all of them.
-        """
+        """Delete in batches, each from where the last ended: deleted rows stay in the index until a vacuum."""
         after = "-infinity"
 
         def step() -> int:

@@ -74,10 +74,7 @@ class NewSchedule:
 def create_schedule(
     db: Connection, job_types: JobTypeRegistry, new: NewSchedule, *, by: Actor, now: datetime, replacing: bool = False
 ) -> JobSchedule:
-    """Store the schedule under its name.
-
-    A replacement keeps the old one's counts and pause. With the same timing it also keeps the next instant.
-    """
+    """Store the schedule. A replacement keeps the old one's counts, pause and, with the same timing, next instant."""
     _refuse_unfit(new)
     with db.transaction():
         db.execute(SQL["take_turn"], {"name": new.name})

@@ -88,10 +88,7 @@ class Context:
         return self.resources.publisher
 
     def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
-        """Store jobs, all or none, and send them.
-
-        In a transaction of the task's they commit with it, and dispatch_jobs sends them, within a minute.
-        """
+        """Store jobs, all or none, and send them; in a transaction, dispatch_jobs sends them after the commit."""
         from signalbox.submit.insert import submit
 
         submitted = submit(self.db, self.job_types, jobs, self.now)

@@ -1,8 +1,4 @@
-"""Show one job with everything around it.
-
-That is its attempts, its dependencies and dependents, its group, its dead letter, its schedule, and what operators did
-to it.
-"""
+"""Show one job with its attempts, dependencies, dependents, group, dead letter, schedule and audit log."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Keep forked children of jobs from using what belongs to the worker.
-
-A job's code may fork. Connections, leases and messages belong to the parent, so the child uses none of them, and ends
-where the job's code does.
-"""
+"""Keep forked children of jobs off the worker's connections, leases and messages: they end with the job's code."""
 
 from __future__ import annotations
 

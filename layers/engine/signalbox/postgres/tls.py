@@ -23,10 +23,7 @@ def secure(dsn: str, ca_bundle: str | None) -> str:
 
 
 def _read(dsn: str) -> dict[str, str]:
-    """Return the DSN's fields.
-
-    libpq's own message about a DSN that it can't read, or misreads, repeats pieces of the password.
-    """
+    """Return the DSN's fields. libpq's own errors are not shown: they repeat pieces of the password."""
     try:
         given = {name: str(value) for name, value in conninfo_to_dict(dsn).items() if value is not None}
     except psycopg.ProgrammingError:

@@ -74,11 +74,7 @@ class Dispatch:
                 self._give_up(lane, error)
 
     def send_held(self) -> None:
-        """Send jobs that caps and rates hold and that may begin, and all whose cap is gone.
-
-        Usually the worker that ends a job begins the next one. Where none did, as when a worker died, this sends the
-        next ones.
-        """
+        """Send held jobs that may begin but were begun by no worker, as when one died, and all whose cap is gone."""
         db = self.context.db
         for cap in caps.list_holding(db):
             while not self.context.budget.spent and caps.release_held(db, cap, BATCH):

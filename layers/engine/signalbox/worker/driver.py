@@ -151,10 +151,7 @@ class Driver:
                 return lease.find_due(db, self.lane, want.most) if self.lane else []
 
     def _tell_other_lanes(self, db: Connection, caps: Sequence[str]) -> None:
-        """Send the next jobs that these caps hold to their own lanes, whose workers begin them.
-
-        Each is sent once: it may be held again, because others were quicker.
-        """
+        """Send held jobs to other lanes' workers, each once: it may be held again, because others were quicker."""
         if caps:
             messages = [message for message in next_held(db, caps) if message.job_id not in self.told]
             self.told.update(message.job_id for message in messages)

@@ -162,10 +162,7 @@ def finish(db: Connection, ends: Iterable[EndRecord]) -> list[EndedJob]:
 
 
 def complete(db: Connection, job: ClaimedJob, verdict: Verdict, cost: Cost) -> list[EndedJob]:
-    """End one completed job, with the COMMIT of its transaction in the same round trip.
-
-    Raise LeaseLost where nothing changed; the transaction is open then.
-    """
+    """End one completed job and COMMIT in one round trip. Raise LeaseLost, its transaction open, if nothing changed."""
     values = {
         "token": job.token,
         "job": job.id,

@@ -36,10 +36,7 @@ class Timer(Protocol):
 
 
 class ThreadTimer:
-    """Raise JobTimedOut in the thread that began it, when the driver rings.
-
-    While it pauses, nothing is raised: code that borrows a connection must not lose it.
-    """
+    """Raise JobTimedOut in its thread when the driver rings. A pause delays it while a connection changes hands."""
 
     def __init__(self) -> None:
         self.rang = False

@@ -29,10 +29,9 @@ _kept: dict[str, tuple[float, tuple[bytes, ...]]] = {}
 
 
 def read_signing_keys(clients: Clients, stack: str, secret: str) -> tuple[bytes, ...]:
-    """Return the current key and, where the secret has such versions, the previous and the pending one.
+    """Return the current key, and the previous and the pending one if any; only of the stack's webhook secrets.
 
-    Refuse secrets that are not the stack's own for webhooks: the workers may read others, too, and a payload must not
-    choose those.
+    The workers may read other secrets, too, and a payload must not choose those.
     """
     if not secret.rpartition(":secret:")[2].startswith(f"{stack}/webhooks/"):
         raise SigningKeyRefused(f"secret '{secret}' is not for webhooks: its name has to begin with {stack}/webhooks/")
