@@ -41,7 +41,9 @@ def configure(parser: CommandParser) -> None:
     parser.add_argument("--force", action="store_true", default=None, help="also if the slot has succeeded before")
     parser.add_argument("--params", type=json_object, metavar="JSON", help="the task's params")
     parser.add_argument("--event", metavar="FILE", help="the whole payload, from a file; - is the standard input")
-    parser.add_argument("--function", choices=FUNCTIONS, help="whom to send it to (default: the task's function)")
+    parser.add_argument(
+        "--function", choices=FUNCTIONS, help="the function to send it to (default: the task's function)"
+    )
     parser.add_argument("--async", dest="queued", action="store_true", help="queue it, and do not wait for the answer")
     parser.add_argument("--logs", action="store_true", help="show the end of what the function logged")
     add_target(parser)

@@ -76,7 +76,7 @@ def _configure_create(parser: CommandParser) -> None:
     group.add_argument("--priority", type=positive, metavar="N", help="of each job, 1 (first) to 10")
     group.add_argument("--lane", choices=LANES, help="of each job")
     group.add_argument("--replace", action="store_true", default=None, help="change the one of that name, if there is")
-    group.add_argument("--tenant", metavar="TENANT", help="for whom")
+    group.add_argument("--tenant", metavar="TENANT", help="the tenant of each job")
 
 
 def _span(text: str) -> timedelta:

@@ -58,7 +58,9 @@ def _configure_job(parser: CommandParser) -> None:
     when = group.add_mutually_exclusive_group()
     when.add_argument("--delay", type=_span, metavar="SPAN", help="not before so long from now: 90s, 10m, 2h")
     when.add_argument("--at", type=instant, metavar=TIME, help="not before then")
-    group.add_argument("--tenant", metavar="TENANT", help="for whom; lanes are shared fairly by it")
+    group.add_argument(
+        "--tenant", metavar="TENANT", help="the tenant that the job is for; lanes are shared fairly by it"
+    )
     group.add_argument("--group", metavar="GROUP", help="the group that it joins")
     group.add_argument("--after", dest="depends_on", action="append", metavar="ID", help="once this job has succeeded")
     group.add_argument("--tag", dest="tags", action="append", metavar="TAG", help="to find it by; may be repeated")

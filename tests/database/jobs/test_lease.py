@@ -1,10 +1,11 @@
-"""A job that ends alone is written as one that ends among many."""
+"""A job that ends alone is written as one that ends among many, and a retry as its way wants it."""
 
 from __future__ import annotations
 
 import time
 import uuid
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -13,6 +14,7 @@ import pytest
 from signalbox.jobs.dependency import Dependency
 from signalbox.jobs.end_record import Cost, EndRecord
 from signalbox.jobs.job import ClaimedJob
+from signalbox.jobs.retry_routing import LOST_AFTER, SQS_MAX_DELAY
 from signalbox.jobs.verdict import COMPLETED, Verdict
 from signalbox.postgres.connection import transaction_to_end
 from signalbox.testing.stage import Stage
@@ -115,3 +117,16 @@ def test_jobs_of_a_claim_whose_answer_was_lost_are_run(stage: Stage, monkeypatch
     assert stage.work(*ids) == {"batchItemFailures": []}
     assert [stage.job(id_)["status"] for id_ in ids] == ["completed"] * 3
     assert [len(stage.attempts(id_)) for id_ in ids] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(("delay", "more"), [(SQS_MAX_DELAY, LOST_AFTER), (2 * SQS_MAX_DELAY, timedelta(0))])
+def test_a_retry_is_looked_for_when_its_message_should_have_come(
+    stage: Stage, delay: timedelta, more: timedelta
+) -> None:
+    [job] = claim(stage.db, stage.submit("do_nothing"))
+    finish(
+        stage.db, [EndRecord(job.id, job.token, Verdict("pending", "failed", delay=delay, error={"type": "Trouble"}))]
+    )
+    row = stage.job(job.id)
+    assert row["send_at"] - row["scheduled_for"] == more
+    assert row["scheduled_for"] - row["updated_at"] == delay

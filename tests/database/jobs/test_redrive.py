@@ -141,7 +141,7 @@ def test_a_job_that_is_not_failed_is_refused_with_its_state(stage: Stage) -> Non
 def test_a_job_that_was_pruned_is_refused(stage: Stage) -> None:
     id_ = add_letter(stage)
     stage.db.execute("DELETE FROM signalbox.jobs")
-    with pytest.raises(TransitionRefused, match="submit it anew"):
+    with pytest.raises(TransitionRefused, match="submit it again"):
         redrive(stage, id_)
 
 
@@ -282,7 +282,7 @@ def test_a_child_of_a_cancelled_job_is_refused(stage: Stage) -> None:
     parent = stage.submit(obeying("cancel"))
     child = stage.submit(obeying("complete", depends_on=[Dependency(parent)]))
     stage.work(parent)
-    with pytest.raises(TransitionRefused, match="which is cancelled: submit it anew"):
+    with pytest.raises(TransitionRefused, match="which is cancelled: submit it again"):
         redrive(stage, letter_of(stage, child))
 
 

@@ -50,7 +50,7 @@ def _refusal(one: Candidate, stack: str) -> str | None:
     if one.job_id is None:
         return "nobody can read the message: there is nothing to send again"
     if one.job_status is None:
-        return f"there is no job {one.job_id} any more: submit it anew, with the payload of the dead letter"
+        return f"there is no job {one.job_id} any more: submit it again, with the payload of the dead letter"
     return _not_in_state(one)
 
 
@@ -65,6 +65,6 @@ def _not_in_state(one: Candidate) -> str | None:
 def _blocked(one: Candidate, going: set[str | None]) -> str | None:
     for parent, status in one.blockers:
         if parent not in going:
-            advice = "redrive that one as well" if status == "failed" else "submit it anew without that dependency"
+            advice = "redrive that one as well" if status == "failed" else "submit it again without that dependency"
             return f"job {one.job_id} depends on {parent}, which is {status}: {advice}"
     return None

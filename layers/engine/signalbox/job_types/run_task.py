@@ -101,9 +101,9 @@ def _payload(context: JobContext, progress: RunTaskCursor, due: datetime) -> Tas
     payload: RunTask = context.payload
     # A success since the job was submitted may be its own, in an attempt whose end was lost: so even a forced run does
     # not run twice.
-    anew = progress.step > 0 or (payload.force and context.job.execution > 1)
+    again = progress.step > 0 or (payload.force and context.job.execution > 1)
     since = context.job.created_at if payload.force else None
-    origin = Origin(trigger="continuation", step=progress.step, since=since, backfill_id=None) if anew else None
+    origin = Origin(trigger="continuation", step=progress.step, since=since, backfill_id=None) if again else None
     return TaskPayload(task=payload.task, reference_time=due, force=payload.force, params=payload.params, origin=origin)
 
 

@@ -1321,7 +1321,7 @@ END $$;
 
 -- Work that submits leave for their commit, so that a long transaction locks no rows of parents, groups and caps: a
 -- worker that ends such a job would wait for it. Only the transaction that wrote a row ever sees it.
--- caps: else whoever ends such a job would wait for it. Only the transaction that wrote a row ever sees it.
+-- caps: else a worker that ends such a job would wait for it. Only the transaction that wrote a row ever sees it.
 CREATE TABLE signalbox.job_submits (
     tx xid8 NOT NULL DEFAULT pg_current_xact_id(),
     parents uuid[] NOT NULL,

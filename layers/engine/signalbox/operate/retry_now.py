@@ -59,4 +59,4 @@ def _refuse_unfit(db: Connection, id_: str) -> None:
     else:
         why = _INSTEAD[JobStatus(status)]
     if why:
-        raise TransitionRefused(f"job {id_} is {status}, so there is nothing to hasten: {why}")
+        raise TransitionRefused(f"job {id_} is {status}, so there is nothing to retry now: {why}")

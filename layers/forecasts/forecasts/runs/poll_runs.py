@@ -41,9 +41,9 @@ class RunPoll:
         self.faults: list[SignalboxError] = []
 
     def launch_all(
-        self, runs: Sequence[tuple[RunCandidate, KnownRun | None]], tally: PollResult, *, anew: bool
+        self, runs: Sequence[tuple[RunCandidate, KnownRun | None]], tally: PollResult, *, reset_retries: bool
     ) -> None:
-        """Launch the runs and count each in the tally; `anew` gives failed runs all their retries again."""
+        """Launch the runs and count each in the tally; `reset_retries` gives failed runs all their retries again."""
         if not runs:
             return
         # Before the first row: once that is written, only the call must be left to do.
@@ -52,7 +52,7 @@ class RunPoll:
             if not self._may_go_on():
                 tally.left_over += len(runs) - number
                 return
-            attempt = self._take(candidate, known, anew)
+            attempt = self._take(candidate, known, reset_retries)
             if attempt is None:
                 tally.skipped += 1
             elif self._launch(attempt, calibration):
@@ -77,11 +77,11 @@ class RunPoll:
     def _calibration_of(self, model: Model) -> dict[str, Any]:
         return store.read_calibration(self._context.db) if model == "nowcast" else {}
 
-    def _take(self, candidate: RunCandidate, known: KnownRun | None, anew: bool) -> RunAttempt | None:
+    def _take(self, candidate: RunCandidate, known: KnownRun | None, reset_retries: bool) -> RunAttempt | None:
         connection, now = self._context.db, self._context.now
         if known is None:
             return store.open_run(connection, candidate, now)
-        return store.retake(connection, known, candidate, now, anew=anew)
+        return store.retake(connection, known, candidate, now, reset_retries=reset_retries)
 
     def _launch(self, attempt: RunAttempt, calibration: dict[str, Any]) -> bool:
         if self._left is not None:

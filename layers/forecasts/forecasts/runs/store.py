@@ -88,10 +88,10 @@ def open_run(connection: Connection, candidate: RunCandidate, now: datetime) -> 
 
 
 def retake(
-    connection: Connection, known: KnownRun, candidate: RunCandidate, now: datetime, *, anew: bool
+    connection: Connection, known: KnownRun, candidate: RunCandidate, now: datetime, *, reset_retries: bool
 ) -> RunAttempt | None:
-    """Begin another attempt at a failed run; `anew` counts its retries from the beginning."""
-    values = {"id": known.id, "seen": known.triggered_at, "anew": anew} | _values(candidate, now)
+    """Begin another attempt at a failed run; `reset_retries` counts its retries from the beginning."""
+    values = {"id": known.id, "seen": known.triggered_at, "reset_retries": reset_retries} | _values(candidate, now)
     try:
         row = connection.execute(SQL["retake"], values).fetchone()
     except psycopg.errors.UniqueViolation:

@@ -11,7 +11,7 @@ RETURNING id, storage_prefix, triggered_at;
 -- retake: begin a failed run's next attempt, unless another poller was quicker
 UPDATE forecasts.forecast_runs
 SET status = 'running', external_id = NULL, failure_reason = NULL, completed_at = NULL,
-    retry_count = CASE WHEN %(anew)s THEN 0 ELSE retry_count END,
+    retry_count = CASE WHEN %(reset_retries)s THEN 0 ELSE retry_count END,
     radar_timestamp = %(radar_timestamp)s, input_references = %(references)s,
     storage_prefix = coalesce(storage_prefix, %(storage_prefix)s),
     started_at = %(now)s, triggered_at = clock_timestamp()

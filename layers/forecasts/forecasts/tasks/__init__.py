@@ -137,7 +137,7 @@ TASKS = (
     ),
     Task(
         "update_calibration",
-        "have the calibration of tiles with enough verification computed anew",
+        "have the calibration of tiles with enough verification computed again",
         "forecasts.tasks.update_calibration",
         schedule="cron(30 4 ? * MON *)",
         catch_up=CatchUp.LATEST,

@@ -79,7 +79,7 @@ def _poll(context: Context, model: Model, launches: RunPoll, tally: PollResult) 
     tally.found = len(offer.candidates) + offer.skipped + offer.left_over
     tally.skipped, tally.left_over = offer.skipped, offer.left_over
     runs = [(candidate, failed.get(candidate.run_timestamp)) for candidate in offer.candidates]
-    launches.launch_all(runs, tally, anew=force)
+    launches.launch_all(runs, tally, reset_retries=force)
 
 
 def _window(context: Context, model: Model) -> Window:

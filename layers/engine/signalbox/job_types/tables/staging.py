@@ -63,7 +63,7 @@ class BadRows:
             named = "; ".join(f"line {row['line']} {row['fault']}" for row in self.shown[-NAMED:])
             raise Permanent(
                 f"{self.count} bad rows, and max_bad_rows is {self.most}: {named}; nothing of this chunk was kept, and "
-                "earlier chunks were: begin anew with on_conflict skip or update, or take their rows out first"
+                "earlier chunks were: begin again with on_conflict skip or update, or take their rows out first"
             )
 
 
