@@ -1,4 +1,4 @@
-"""A stage with the tests' job types; lanes and buckets in moto are the test's own."""
+"""Provide a stage with the tests' job types, and each test's own lanes and buckets."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ def stage(stage: Stage) -> Stage:
 
 @pytest.fixture
 def notes(db: psycopg.Connection) -> None:
-    """What the job note_job writes, a table of the business."""
+    """Create the business table that note_job writes."""
     db.execute("CREATE TABLE notes (job_id uuid, subject text)")
 
 
 @pytest.fixture
 def lanes(invokes: AwsStandIn) -> AwsStandIn:
-    """SQS as far as lanes need it."""
+    """Provide as much of SQS as lanes need."""
     return invokes
 
 
 @pytest.fixture
 def other(stage: Stage, dsn: str) -> Iterator[Stage]:
-    """The stage for somebody else, on a connection of their own."""
+    """Provide a stage on a second connection."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         yield stage.beside(connection)
 
 
 @pytest.fixture
 def queues(moto: str, invokes: AwsStandIn, monkeypatch: pytest.MonkeyPatch) -> Iterator[MotoLanes]:
-    """A stack's lanes in moto, in the place of the stand-in's."""
+    """Replace the stand-in's lanes by a stack's in moto."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", moto)
     queues = MotoLanes(moto)
     yield queues
@@ -60,7 +60,7 @@ def queues(moto: str, invokes: AwsStandIn, monkeypatch: pytest.MonkeyPatch) -> I
 
 @pytest.fixture
 def bucket(moto: str, invokes: AwsStandIn, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
-    """Where files lie that are imported and exported."""
+    """Provide the bucket for imported and exported files."""
     with S3Front(moto) as front:
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3", front.url)
         yield Bucket(moto, front)
@@ -68,7 +68,7 @@ def bucket(moto: str, invokes: AwsStandIn, monkeypatch: pytest.MonkeyPatch) -> I
 
 @pytest.fixture
 def transfers(writer: str, reader: str, invokes: AwsStandIn, db: psycopg.Connection, bucket: Bucket) -> Iterator[Stage]:
-    """A stage whose jobs may read and write the tables of `public`, its own bucket, and two that are not there yet."""
+    """Let a stage's jobs use the tables of `public`, its own bucket, and two that do not exist yet."""
     allowed = f"import:public.*,export:public.*,bucket:not-created-yet,bucket:other-{bucket.name}"
     settings = {"jobs_bucket": bucket.name, "file_transfers": allowed, "reader_url": as_url(reader)}
     with Stage(writer, invokes, db=db, **settings) as stage:

@@ -1,4 +1,4 @@
-"""archive_dead_letters: what was closed long ago moves to the audit log, and what is open stays."""
+"""archive_dead_letters moves old closed letters to the audit log and keeps open ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a job answers, raises or leaves behind: the others of its batch, and those after it, come to their ends."""
+"""A misbehaving job does not stop the others of its batch, or later ones, from ending."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_an_answer_that_can_not_be_recorded_is_a_failure_that_says_so(stage: Sta
     assert re.search("a job answered|can't be recorded", letter["final_error_message"])
 
 
-def test_a_setting_that_a_job_has_left_behind_does_not_keep_ends_from_being_recorded(stage: Stage) -> None:
+def test_setting_left_behind_by_a_job_does_not_stop_recording(stage: Stage) -> None:
     before, bad = stage.submit(obeying("complete")), misbehaving(stage, "no time for statements")
     assert stage.work(before, bad) == {"batchItemFailures": []}
     assert stage.statuses(before, bad) == ["completed"] * 2
@@ -101,7 +101,7 @@ def test_interrupt_that_a_job_raises_is_its_own_failure(stage: Stage) -> None:
 def test_ends_are_known_while_a_long_job_is_at_work(
     stage: Stage, lanes: AwsStandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever waits for them is sent all the same, once the batch has ended."""
+    """Their dependents are sent once the batch has ended."""
     before, seen = stage.submit(obeying("complete")), []
 
     def look(_: object) -> None:
@@ -120,7 +120,7 @@ def test_ends_are_known_while_a_long_job_is_at_work(
 
 
 def test_ends_outlast_a_while_without_the_database(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else all of the batch would be done again, once its lease has run out."""
+    """Otherwise the whole batch would run again after its lease expires."""
     with ExitStack() as while_at_work:
         monkeypatch.setitem(DEEDS, "nothing wrong", lambda _: while_at_work.enter_context(away(stage.db)))
         jobs = stage.submit(obeying("complete")), misbehaving(stage, "nothing wrong"), stage.submit(obeying("complete"))
@@ -129,7 +129,7 @@ def test_ends_outlast_a_while_without_the_database(stage: Stage, monkeypatch: py
 
 
 def test_messages_wait_in_their_worker_for_a_database_that_is_away(stage: Stage) -> None:
-    """Those that come back are hidden for most of an hour."""
+    """Returned messages stay hidden for most of an hour."""
     jobs = stage.submit(obeying("complete")), note(stage)
     with away(stage.db):
         assert stage.work(*jobs) == {"batchItemFailures": []}

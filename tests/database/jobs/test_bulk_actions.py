@@ -1,4 +1,4 @@
-"""What operators order about jobs: cancelled, paused, resumed, tried now, one by one or by the hundred thousand."""
+"""Operators cancel, pause, resume and retry jobs, one by one or by the hundred thousand."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def audit(db: psycopg.Connection[Any]) -> list[Any]:
 
 
 def in_state(stage: Stage, state: str) -> str:
-    """A job in that state."""
+    """Return a job in that state."""
     job_id = stage.submit("do_nothing")
     if state in ("completed", "failed"):
         attempt(stage.db, job_id, status=state)
@@ -200,7 +200,7 @@ def test_a_group_whose_jobs_are_cancelled_with_each_other_counts_each_once(stage
     assert stage.status(child) == "cancelled"
 
 
-def test_a_child_of_two_parents_that_fail_one_after_the_other_is_counted_once(stage: Stage) -> None:
+def test_child_cancelled_by_two_parents_in_turn_is_counted_once(stage: Stage) -> None:
     parents = [stage.submit("do_nothing"), stage.submit("do_nothing")]
     stage.submit(
         "do_nothing", group="night", depends_on=[Dependency(parent, on_failure="cancel") for parent in parents]
@@ -269,7 +269,7 @@ def test_every_order_is_in_the_audit_log_with_who_and_why(stage: Stage) -> None:
 
 
 def test_a_job_that_is_claimed_while_it_is_cancelled_is_asked_to_stop(stage: Stage, other: Stage) -> None:
-    """The claim has not committed yet: the order must neither pass it by nor cancel it under its worker."""
+    """The order must neither miss the uncommitted claim nor cancel the job under its worker."""
     job_id = stage.submit("do_nothing")
     with ThreadPoolExecutor(1) as thread:
         with other.db.transaction():
@@ -293,7 +293,7 @@ def test_a_job_that_is_cancelled_while_it_is_claimed_is_not_run(stage: Stage, ot
     assert stage.db.execute("SELECT count(*) FROM signalbox.job_executions").fetchone() == (0,)
 
 
-def test_a_pause_that_ends_while_a_claim_holds_its_jobs_back_lets_them_go(stage: Stage, other: Stage) -> None:
+def test_resume_releases_jobs_that_a_concurrent_claim_pauses(stage: Stage, other: Stage) -> None:
     job_id = stage.submit("do_nothing")
     pause_all(stage, "type", "do_nothing")
     with ThreadPoolExecutor(1) as thread:

@@ -1,4 +1,4 @@
-"""Caps and rates: exact, prompt, and held jobs cost nothing while they wait."""
+"""Caps and rates are exact and prompt, and held jobs cost nothing while they wait."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def stage(stage: Stage) -> Stage:
 
 
 def set_cap(stage: Stage, **cap: int) -> list[str]:
-    """The jobs of which it sends a message."""
+    """Set the cap, and return the jobs that it sends."""
     sent = caps.set_cap(stage.db, stage.job_types, MAIL, Cap(**cap), by=Actor("jo", "tests"))
     return [notice.job_id for notice in sent]
 
@@ -47,7 +47,7 @@ def counts(stage: Stage) -> dict[str, int]:
 
 
 class Gauge:
-    """What the act `wait` does: how many are at it, when each began, and which."""
+    """Count who runs the act `wait`, and note when each job began."""
 
     def __init__(self, seconds: float = 0.02) -> None:
         self.seconds, self.now, self.most = seconds, 0, 0
@@ -159,7 +159,7 @@ def test_room_is_for_the_first_that_no_other_cap_holds(stage: Stage, gauge: Gaug
 
 
 def hold_in_lanes(stage: Stage, **lanes: int) -> dict[str, list[str]]:
-    """So many jobs of each lane, which are held; a cap of one has room by now, and nobody was told."""
+    """Hold that many jobs of each lane, then raise the cap to one without a message."""
     set_cap(stage, max_running=0)
     ids = {lane: submit(stage, number, lane=lane) for lane, number in lanes.items()}
     stage.work(*(id_ for some in ids.values() for id_ in some))
@@ -208,7 +208,7 @@ def test_other_tenants_do_not_wait_for_held_jobs(stage: Stage, gauge: Gauge) -> 
 
 
 def test_sweep_begins_a_chain_that_broke(stage: Stage, gauge: Gauge, lanes: AwsStandIn) -> None:
-    """As when the worker that was to begin the next job died."""
+    """A chain breaks when the worker that should begin the next job dies."""
     set_cap(stage, max_running=0)
     ids = submit(stage, 3)
     stage.work(*ids)
@@ -218,7 +218,7 @@ def test_sweep_begins_a_chain_that_broke(stage: Stage, gauge: Gauge, lanes: AwsS
 
 
 def test_suspect_is_not_held_but_looks_again(stage: Stage, gauge: Gauge) -> None:
-    """It begins alone; a held job is begun beside others, but not in the place that it waits for."""
+    """A suspect begins alone, but held jobs begin beside others."""
     set_cap(stage, max_running=0)
     [suspect] = submit(stage, 1)
     stage.db.execute("""UPDATE signalbox.jobs SET error_details = '{"type": "WorkerLost"}'""")

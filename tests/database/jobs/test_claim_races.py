@@ -1,4 +1,4 @@
-"""Workers that claim at the same moment, on real connections: one gets the job, and caps hold exactly."""
+"""One of the workers that claim at the same moment gets the job, and caps hold exactly."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def claim(db: psycopg.Connection, ids: list[str]) -> list[str]:
 
 
 def claim_at_once(dsn: str, turns: list[list[str]]) -> list[list[str]]:
-    """Each on a connection of its own; what each got."""
+    """Claim each list on its own connection; return what each got."""
     return at_once(*(partial(claim, ids=ids) for ids in turns), dsn=dsn)
 
 

@@ -1,4 +1,4 @@
-"""The client on each kind of connection: in the caller's transaction, and sent once that is committed."""
+"""The client submits in the caller's transaction and sends once that is committed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def async_client(lanes: AwsStandIn) -> AsyncClient:
 
 @pytest.fixture
 def url(writer: str) -> sqlalchemy.URL:
-    """The test's database as SQLAlchemy names it, for a log-in that may do no more than submit needs."""
+    """Return SQLAlchemy's URL of the test's database, with no more rights than submit needs."""
     parts = {name: str(value) for name, value in conninfo_to_dict(writer).items()}
     return sqlalchemy.URL.create("postgresql+psycopg", query=parts)
 
@@ -353,7 +353,7 @@ def test_async_session_sends_after_its_commit(
 
 
 class OfAnotherDriver:
-    """A connection as its own driver would make it, as far as it is looked at."""
+    """Look like another driver's connection."""
 
 
 def other(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""docs/client.md: its examples run as they stand, each in its own transaction."""
+"""The examples of docs/client.md run as they stand, each in its own transaction."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STORED = "SELECT (SELECT array_agg(id) FROM orders), array_agg(id::text) FROM si
 
 @pytest.fixture(autouse=True)
 def orders(db: psycopg.Connection) -> None:
-    """The application's own table."""
+    """Create the application's own table."""
     db.execute("CREATE TABLE orders (id int PRIMARY KEY)")
 
 

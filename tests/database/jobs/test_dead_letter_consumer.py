@@ -1,4 +1,4 @@
-"""The dead_letter function: what comes out of the dead-letter queues is recorded once, or left to those who keep it."""
+"""The dead_letter function records each message once, or leaves it to those who keep it."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_an_invocation_that_never_began(stage: Stage) -> None:
 
 
 def without_database(task: str = "prune_history", **fields: Any) -> dict[str, Any]:
-    """What is left of a rule's event of half an hour ago, for which the database was away each time."""
+    """Return the record of a rule's event, 30 minutes old, that never reached the database."""
     told = {"errorType": "DatabaseUnavailable", "errorMessage": "the database can't be reached"}
     fired = datetime.now(UTC) - timedelta(minutes=30)
     return failed_invocation(payload={"task": task, "scheduled_time": fired.isoformat()} | fields, responsePayload=told)
@@ -232,7 +232,7 @@ def test_what_nobody_would_find_missed_is_buried_though_only_the_database_was_aw
     assert one_letter(stage)["error_type"] == "DatabaseUnavailable"
 
 
-def test_a_task_that_is_not_looked_after_is_buried_though_only_the_database_was_away(stage: Stage) -> None:
+def test_slot_that_reconcile_slots_ignores_is_dead_lettered_despite_missing_database(stage: Stage) -> None:
     schedule(stage, "sweep_runs", known_for="1 minute")
     stage.consume(without_database(), without_database("sweep_runs"))
     assert len(letters(stage.db)) == 2

@@ -1,4 +1,4 @@
-"""Dead stage: written with the failure, found again by their kind, triaged by people, opened again by a return."""
+"""Dead letters are written with the failure, grouped by kind, triaged by people and reopened."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_failed_job_has_a_dead_letter_that_says_why(stage: Stage) -> None:
 def test_neither_is_there_without_the_other_and_the_attempt_counts_once(
     stage: Stage, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Until rescue_jobs tells of the job, once its lease has run out."""
+    """rescue_jobs reports the job once its lease has expired."""
     job_id = stage.submit(obeying("fail_for_good"))
     stage.db.execute("ALTER TABLE signalbox.dead_letter_jobs ADD CONSTRAINT full_up CHECK (false) NOT VALID")
     stage.work(job_id)

@@ -1,4 +1,4 @@
-"""Notifications: each by its way, nobody told twice where that can be helped, errors of AWS told apart by code."""
+"""Notifications go by their channel, avoid duplicates, and tell AWS's errors apart by code."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REFUSED = "<ErrorResponse><Error><Code>{}</Code><Message>about a@b.example</Mess
 
 
 class Messengers(StandIn):
-    """SES and SNS over one socket: keeps what they are asked, and refuses with the codes that lie in `refusals`."""
+    """Serve SES and SNS on one socket, keep requests, and refuse with the codes in `refusals`."""
 
     def __init__(self) -> None:
         self.mails: deque[dict[str, Any]] = deque()
@@ -75,7 +75,7 @@ def submit(stage: Stage, channel: str, *recipients: str, **fields: Any) -> str:
 
 
 def deliver(stage: Stage, channel: str, *recipients: str, **fields: Any) -> dict[str, Any]:
-    """The job after its first attempt."""
+    """Return the job after its first attempt."""
     job_id = submit(stage, channel, *recipients, **fields)
     stage.work(job_id)
     return stage.job(job_id)

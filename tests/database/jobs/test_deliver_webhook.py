@@ -1,4 +1,4 @@
-"""Webhooks: signed so that anybody can check it, sent to nobody inside, and cut off where the receiver misbehaves."""
+"""Webhooks are signed verifiably, never sent inside, and cut off if the receiver misbehaves."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ WITHIN = {"webhook_allow_http": "on", "webhook_ports": "1-65535", "webhook_allow
 
 
 class Post:
-    """A worker that delivers webhooks, and the secret that they are signed with."""
+    """Deliver webhooks that are signed with this secret."""
 
     def __init__(self, stage: Stage, secret: str) -> None:
         self.stage, self.secret = stage, secret
@@ -50,7 +50,7 @@ class Post:
         return self.stage.submit("deliver_webhook", payload=payload)
 
     def deliver(self, url: str, **fields: Any) -> dict[str, Any]:
-        """The job, after its first attempt."""
+        """Return the job after its first attempt."""
         job_id = self.submit(url, **fields)
         self.stage.work(job_id)
         return self.stage.job(job_id)
@@ -60,7 +60,7 @@ class Post:
 
 
 class Names:
-    """What a resolver says of some names, one answer after the other; of all others the system's own knows."""
+    """Resolve these names with one answer after the other, and all others as the system does."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **answers: list[list[str]]) -> None:
         self.asked = 0
@@ -79,13 +79,13 @@ class Names:
 
 @pytest.fixture(autouse=True)
 def breaker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a process that has called nobody yet."""
+    """Start with the breaker of a new process."""
     monkeypatch.setattr(deliver_webhook, "BREAKER", Breaker())
 
 
 @pytest.fixture
 def outside(moto: str, invokes: AwsStandIn, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The name of a secret."""
+    """Return the name of a secret."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", moto)
     return new_secret(KEY)
 
@@ -103,12 +103,12 @@ def post(stage: Stage, outside: str) -> Post:
 
 @pytest.fixture
 def strict_post(stage: Stage, outside: str) -> Post:
-    """As a stack is deployed, but for http and the ports."""
+    """Use a deployed stack's settings but for http and the ports."""
     return Post(stage.another(webhook_allow_http="on", webhook_ports="1-65535"), outside)
 
 
 def is_signed(request: Received, key: bytes | str, within: float = 60) -> bool:
-    """As a receiver would check it, from the documents alone and with another library than ours."""
+    """Check as a receiver would, by the docs alone and with another library than ours."""
     id_, sent = request.headers["webhook-id"], request.headers["webhook-timestamp"]
     checked = HMAC(key.encode() if isinstance(key, str) else key, SHA256())
     checked.update(f"{id_}.{sent}.".encode() + request.body)
@@ -459,7 +459,7 @@ def test_a_resolver_that_hangs_is_not_waited_for(post: Post, monkeypatch: pytest
 
 @pytest.fixture
 def chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A certificate for hooks.example.org that the worker trusts, with its key."""
+    """Return a certificate for hooks.example.org that the worker trusts, with its key."""
     bundle, chain = tmp_path / "ca.pem", tmp_path / "server.pem"
     write_certificate(bundle, chain, "hooks.example.org")
     monkeypatch.setenv("SSL_CERT_FILE", str(bundle))

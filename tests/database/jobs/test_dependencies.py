@@ -1,4 +1,4 @@
-"""What waits for what: nothing begins before its parents, and nothing waits for ever, whatever happens at once."""
+"""No job begins before its parents or waits for ever, whatever happens at once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def pause(stage: Stage, job_id: str) -> None:
 
 
 def chain(length: int, **fields: str) -> list[NewJob]:
-    """Each job waits for the one before."""
+    """Return jobs that each wait for the one before."""
     ids = [str(uuid4()) for _ in range(length)]
     waits = [[], *([Dependency(id_, **fields)] for id_ in ids)]  # type: ignore[arg-type]
     return [NewJob(job_type="do_nothing", id=id_, depends_on=depends) for id_, depends in zip(ids, waits, strict=False)]
@@ -87,7 +87,7 @@ def test_the_policy_says_what_becomes_of_the_child(
     assert claim(stage.db, child) == ({child} if becomes in ("pending", "queued") else set())
 
 
-def test_a_job_that_fails_with_its_parent_has_a_dead_letter_and_no_attempt(stage: Stage) -> None:
+def test_job_failed_by_its_parent_has_a_dead_letter_and_no_attempt(stage: Stage) -> None:
     parent = stage.submit("do_nothing")
     child = stage.submit("do_nothing", depends_on=[Dependency(parent)], tenant="acme")
     attempt(stage.db, parent, status="failed")
@@ -165,7 +165,7 @@ def test_a_child_that_has_ended_is_not_ended_again_by_its_other_parents(stage: S
     assert stage.db.execute(statement).fetchall() == [(3, 2, 1)]
 
 
-def test_a_parent_that_succeeds_after_a_redrive_is_not_in_its_failed_childs_way(stage: Stage) -> None:
+def test_redriven_parent_succeeds_although_its_child_has_failed(stage: Stage) -> None:
     parent = stage.submit("do_nothing")
     child = stage.submit("do_nothing", depends_on=[Dependency(parent)])
     attempt(stage.db, parent, status="failed")
@@ -221,9 +221,7 @@ def test_a_parent_ends_while_its_child_is_submitted_and_waits_for_nobody(
     assert ended == [(2, 1, 0) if status == "completed" else (2, 0, 2)]
 
 
-def test_two_submits_of_one_transaction_meet_no_deadlock_with_the_ends_of_their_parents(
-    stage: Stage, other: Stage
-) -> None:
+def test_two_submits_in_one_transaction_do_not_deadlock_with_ending_parents(stage: Stage, other: Stage) -> None:
     first, last = sorted(stage.submit("do_nothing") for _ in range(2))
     claim(other.db, first, last)
     with stage.db.transaction():
@@ -263,7 +261,7 @@ def test_a_submit_into_the_group_of_its_ending_parent_meets_no_deadlock(
     assert {stage.status(id_) for id_ in late} == {"queued"}
 
 
-def test_a_batch_that_ends_the_parents_of_a_submit_in_another_order_meets_no_deadlock(
+def test_batch_ending_parents_in_another_order_does_not_deadlock_with_submit(
     stage: Stage, other: Stage, third: Stage
 ) -> None:
     first, between, last = sorted(stage.submit("do_nothing") for _ in range(3))

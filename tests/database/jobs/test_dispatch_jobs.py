@@ -1,4 +1,4 @@
-"""What is due is sent, once; what got lost is sent again; what a lane can't take waits for it."""
+"""Due jobs are sent once, lost ones again, and those that a lane can't take wait."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ SECOND, MINUTE, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(days
 
 @pytest.fixture
 def now() -> datetime:
-    """Tomorrow: the run's own time counts where it is later than the clock, so that a test's edges are exact."""
+    """Return tomorrow: a run's time counts where it is later than the clock, so edges are exact."""
     return datetime.now(UTC).replace(microsecond=0) + DAY
 
 
 def sent_to(lanes: AwsStandIn) -> dict[str, int]:
-    """The jobs that were sent, with their delays."""
+    """Return the jobs that were sent, with their delays."""
     return {message["job_id"]: message["delay"] for message in lanes.take()}
 
 
@@ -60,7 +60,7 @@ def test_what_is_due_within_the_minute_waits_in_its_lane_for_its_time(
     assert (job(db, not_yet)["send_at"], job(db, not_yet)["sends"]) == (now + 61 * SECOND, 0)
 
 
-def test_a_job_that_waits_in_its_lane_is_not_sent_again_by_the_next_runs(
+def test_job_waiting_in_its_lane_is_not_sent_again_by_next_runs(
     stage: Stage, db: psycopg.Connection, lanes: AwsStandIn, now: datetime
 ) -> None:
     pending_job(db, now + 59 * SECOND)
@@ -88,7 +88,7 @@ def test_jobs_that_wait_for_others_are_left_alone(
     assert not lanes.sent
 
 
-def test_in_an_empty_lane_a_message_is_lost_two_minutes_after_it_was_sent(
+def test_message_of_an_empty_lane_counts_as_lost_after_two_minutes(
     stage: Stage, db: psycopg.Connection, lanes: AwsStandIn, now: datetime
 ) -> None:
     lost, in_time = queued_job(db, now), queued_job(db, now + SECOND)
@@ -100,7 +100,7 @@ def test_in_an_empty_lane_a_message_is_lost_two_minutes_after_it_was_sent(
     assert job(db, in_time)["sends"] == 0
 
 
-def test_in_a_lane_that_holds_messages_a_job_gets_more_time_and_then_a_second_message(
+def test_job_in_a_busy_lane_gets_its_second_message_later(
     stage: Stage, db: psycopg.Connection, lanes: AwsStandIn, now: datetime
 ) -> None:
     waiting = queued_job(db, now)
@@ -201,7 +201,7 @@ def test_many_jobs_of_one_instant_all_go(
 
 
 def test_a_run_of_yesterday_counts_from_the_clock(stage: Stage, db: psycopg.Connection, lanes: AwsStandIn) -> None:
-    """A slot that is caught up late, or a rule that fires late in its minute."""
+    """A slot is caught up late, or a rule fires late in its minute."""
     clock = datetime.now(UTC)
     due = pending_job(db, clock - SECOND)
     stage.run("dispatch_jobs", clock - DAY)
@@ -210,7 +210,7 @@ def test_a_run_of_yesterday_counts_from_the_clock(stage: Stage, db: psycopg.Conn
 
 
 def test_late_jobs_of_a_quiet_lane_bring_a_few_workers(stage: Stage, db: psycopg.Connection, lanes: AwsStandIn) -> None:
-    """Their messages may be with a worker that died. Those who come take up what waits beside."""
+    """A dead worker may hold their messages. The workers that come take up the rest."""
     late = [queued_job(db, datetime.now(UTC) + MINUTE) for _ in range(12)]
     db.execute("UPDATE signalbox.jobs SET queued_at = now() - interval '31 s'")
     queued_job(db, datetime.now(UTC) + MINUTE)

@@ -1,4 +1,4 @@
-"""A Django project: its tasks are submitted with its own transactions, run by the worker, and their results read."""
+"""A Django project submits tasks in its transactions, and reads results after the worker ran them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.support.django_project.tasks import OutOfStock, add, add_slowly, fail
 
 
 class Project:
-    """The project, and the worker of its stack."""
+    """Hold the project and its stack's worker."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage, self.lanes = stage.with_packs(DJANGO), stage.aws

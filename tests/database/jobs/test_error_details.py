@@ -1,4 +1,4 @@
-"""What a database's error quotes of a row reaches no row, log or raised error, unless the operator asks for it."""
+"""Values quoted in a database's error reach no row, log or raised error unless the operator asks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Fail = Callable[[Any], None]
 
 
 def fail(db: Connection) -> None:
-    """By a row that PostgreSQL repeats in the error's DETAIL."""
+    """Insert a bad row that PostgreSQL quotes in DETAIL."""
     db.execute("INSERT INTO marked VALUES (%s, -1)", (MARKER,))
 
 
@@ -106,7 +106,7 @@ WAYS = [
 
 @pytest.fixture
 def stage(stage: Stage, capfd: pytest.CaptureFixture[str]) -> Stage:
-    """With a log of its own, which begins once the test listens: it writes to where the first of its name did."""
+    """Give the stage a log of its own: one name writes only to its first stream."""
     return stage.another(stack=f"details-{uuid4().hex[:8]}")
 
 
@@ -116,7 +116,7 @@ def marked(db: psycopg.Connection, notes: None) -> None:
 
 
 def rows_of(db: psycopg.Connection) -> str:
-    """Every row of the engine's tables."""
+    """Return every row of the engine's tables."""
 
     def texts() -> Iterator[str]:
         tables = db.execute("SELECT relname FROM pg_class WHERE relnamespace = 'signalbox'::regnamespace "
@@ -176,7 +176,7 @@ def test_a_failed_task_keeps_and_raises_nothing_of_the_row_that_failed(
 
 @pytest.mark.usefixtures("marked")
 def test_an_error_of_the_engines_own_statements_quotes_no_row(stage: Stage) -> None:
-    """As an operation raises it, and Lambda passes it on to the log, the queue of failures and the command line."""
+    """Lambda passes on what an operation raises to the log, failure queue and command line."""
     with pytest.raises(psycopg.errors.CheckViolation) as caught:
         fail(stage.app.resources.database.connection())
     assert str(caught.value) == TOLD

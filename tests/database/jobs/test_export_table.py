@@ -1,4 +1,4 @@
-"""export_table: the rows of one moment as one whole object, or none; or of several, with a manifest."""
+"""export_table writes one moment's rows as one whole object, several with a manifest, or none."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def stage(transfers: Stage) -> Stage:
 
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """S3 takes parts of 5 MiB and more."""
+    """Use S3's smallest parts: 5 MiB."""
     monkeypatch.setattr(multipart_upload, "PART", 5 << 20)
     monkeypatch.setattr(multipart_upload.Upload.__init__, "__kwdefaults__", {"gzip": False, "part": 5 << 20})
 
@@ -207,7 +207,7 @@ def test_a_retry_overwrites_what_was_there(stage: Stage, bucket: Bucket) -> None
 
 @pytest.mark.parametrize("size", [1, 3, 5, 10, 11])
 @pytest.mark.parametrize("crash", [False, True])
-def test_files_of_so_many_rows_hold_every_row_once_and_a_manifest_tells_of_them(
+def test_files_hold_every_row_once_and_the_manifest_lists_them(
     stage: Stage, bucket: Bucket, size: int, crash: bool
 ) -> None:
     job_id = stage.submit(

@@ -1,4 +1,4 @@
-"""Faults of jobs that share a worker: the culprit alone is charged; its neighbours complete in their only attempt."""
+"""A fault in a shared worker charges only the culprit; its neighbours complete in their only attempt."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def stage(stage: Stage, notes: None) -> Stage:
 
 
 def submit(stage: Stage, act: Callable[[Any], Any], job_type: str = "act", **fields: Any) -> str:
-    """With one attempt."""
+    """Submit with one attempt."""
     name = f"{act.__name__} {id(act)}"
     ACTS[name] = act
     return stage.submit(job_type, payload={"name": name}, max_attempts=1, **fields)
 
 
 def states(stage: Stage, *ids: str) -> list[tuple[str, int]]:
-    """Status and attempts of each."""
+    """Return each job's status and attempts."""
     return [(job["status"], job["attempts"]) for job in map(stage.job, ids)]
 
 
@@ -62,7 +62,7 @@ def all_lent(stage: Stage) -> Iterator[None]:
 
 @contextmanager
 def none_opened(stage: Stage) -> Iterator[None]:
-    """Postgres refuses new connections of all but superusers; the worker keeps its own."""
+    """Refuse new connections of all but superusers; the worker keeps its own."""
     stage.app.resources.database.connection()
     [name] = stage.db.execute("SELECT quote_ident(current_database())").fetchone() or ("",)
     stage.db.execute(f"ALTER DATABASE {name} CONNECTION LIMIT 1".encode())
@@ -72,7 +72,7 @@ def none_opened(stage: Stage) -> Iterator[None]:
 
 @contextmanager
 def all_broken(stage: Stage) -> Iterator[None]:
-    """Each connection is lost after the last look at it."""
+    """Lose each connection after its last check."""
     with stage.app.resources.pool.lend() as last:
         last.connection()
     with pytest.MonkeyPatch.context() as patch:
@@ -109,7 +109,7 @@ def test_job_that_waits_for_a_connection_is_not_taken_for_one_that_hangs(stage: 
     assert (states(stage, job_id), recycled) == ([("completed", 1)], [])
 
 
-def test_job_that_gets_no_connection_until_the_end_of_its_worker_is_given_back_uncharged(stage: Stage) -> None:
+def test_job_without_connection_until_its_worker_ends_is_released_uncharged(stage: Stage) -> None:
     job_id = submit(stage, note)
     with all_lent(stage):
         stage.work(job_id, seconds=10.5)
@@ -122,7 +122,7 @@ def test_job_that_gets_no_connection_until_the_end_of_its_worker_is_given_back_u
 
 @pytest.fixture
 def recycled(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The codes with which the process would have ended."""
+    """Return the exit codes that the process would have had."""
     codes: list[int] = []
     monkeypatch.setattr(driver, "exit_process", codes.append)
     monkeypatch.setattr(driver, "GIVEN_UP_AFTER_SECONDS", 0.2)
@@ -130,7 +130,7 @@ def recycled(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def neighbours(stage: Stage, at_once: int = 0) -> list[str]:
-    """Four of each kind; those that share connections wait until so many of their kind have one."""
+    """Submit four of each kind; those that share connections wait until so many of their kind have one."""
     gate, present = threading.Barrier(max(1, at_once), timeout=20), list[int]()
 
     def write(context: Any) -> None:

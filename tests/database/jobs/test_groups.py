@@ -1,4 +1,4 @@
-"""Groups: counted as their jobs end, sealed once, and followed by one completion job that knows the counts."""
+"""Groups count their jobs' ends, are sealed once, and lead to one completion job with the counts."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_sealing_again_with_another_completion_job_is_refused(stage: Stage) -> N
     assert count(stage.db, "signalbox.jobs") == 1
 
 
-def test_a_completion_job_that_is_another_job_or_of_the_group_itself_is_refused(stage: Stage) -> None:
+def test_completion_job_must_be_new_and_outside_its_group(stage: Stage) -> None:
     stage.submit("note_job", idempotency_key="done")
     with pytest.raises(JobRefused, match="has the idempotency key of an older job"):
         seal(stage)

@@ -1,4 +1,4 @@
-"""import_table: every row once, whatever is cut, crashes, changes or is wrong."""
+"""import_table brings every row once, whatever is cut, crashes, changes or is wrong."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def people(db: psycopg.Connection) -> None:
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that a small file has many."""
+    """Give a small file many chunks."""
     for name in LEAST:
         monkeypatch.setattr(import_table, name, 1)
 
@@ -184,7 +184,7 @@ def test_a_chunk_that_crashes_at_its_end_leaves_nothing_and_comes_again(
 def test_a_worker_that_was_rescued_from_brings_nothing(
     stage: Stage, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two workers are at one chunk: the one whose lease was taken over is undone."""
+    """The worker that lost its lease is rolled back."""
     job_id = stage.submit("import_table", payload={"key": bucket.put(HUNDRED), "table": "public.people"})
     drop = staging.Staging.drop
 
@@ -338,9 +338,7 @@ def test_a_bad_row_is_told_of_and_left_out(stage: Stage, bucket: Bucket, kind: s
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_one_bad_row_too_many_fails_for_good_and_keeps_nothing_of_the_chunk(
-    stage: Stage, bucket: Bucket, kind: str
-) -> None:
+def test_one_bad_row_too_many_fails_permanently_and_undoes_the_chunk(stage: Stage, bucket: Bucket, kind: str) -> None:
     bad, fault = BAD[kind]
     job = bring(stage, bucket, b"id,name,age,note\n1,a,1,x\n" + bad + b"\n2,a,1,x\n")
     assert (job["status"], read_rows(stage)) == ("failed", [])
@@ -403,7 +401,7 @@ def test_a_server_without_a_check_of_values_finds_the_same_bad_rows(
 def test_many_bad_rows_take_few_round_trips(
     stage: Stage, bucket: Bucket, bad: str, since: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each costs milliseconds, and a file may have a million bad rows."""
+    """Each round trip takes milliseconds, and a file may have a million bad rows."""
     monkeypatch.setattr(staging, "CHECKS_VALUES_SINCE", since)
     lines = [(bad if n % 20 == 0 else "{n},a,1,x").format(n=n) for n in range(1, 8001)]
     trips = 0
@@ -595,7 +593,7 @@ def test_an_answer_that_breaks_off_is_met_by_another_attempt(stage: Stage, bucke
     assert stage.finish(job_id)["status"] == "completed"
 
 
-def test_a_refusal_by_s3_fails_the_job_and_a_redrive_goes_on_where_it_was(stage: Stage, bucket: Bucket) -> None:
+def test_refusal_by_s3_fails_the_job_and_a_redrive_continues_it(stage: Stage, bucket: Bucket) -> None:
     job_id = stage.submit(
         "import_table", payload={"key": bucket.put(HUNDRED), "table": "public.people", "chunk_bytes": 500}
     )

@@ -1,4 +1,4 @@
-"""The operations about jobs, as the command line asks the archiver for them."""
+"""The archiver answers the command line's operations about jobs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_submitted_job_is_stored_and_sent(stage: Stage, lanes: AwsStandIn) -> 
     assert (shown["created_by"], shown["tenant"], shown["priority"]) == ("jo", "acme", 2)
 
 
-def test_a_second_submit_with_the_same_key_answers_the_first_job_and_sends_nothing(stage: Stage) -> None:
+def test_second_submit_with_one_key_returns_first_job_and_sends_nothing(stage: Stage) -> None:
     first, second = (submit(stage, {"idempotency_key": "k"}) for _ in range(2))
     assert ids_of(first) == ids_of(second)
     assert (second["created"], second["sent"], second["jobs"][0]["created"]) == (0, 0, False)

@@ -1,4 +1,4 @@
-"""The lanes carry no more than which job to look at, to the queue that its submit chose, by tenant."""
+"""Lanes carry only which job to look at, to the queue that its submit chose, by tenant."""
 
 from __future__ import annotations
 
@@ -89,9 +89,7 @@ def test_the_worker_completes_what_a_lane_brings(stage: Stage) -> None:
     assert set(stage.statuses(*(job.id for job in jobs))) == {"completed"}
 
 
-def test_a_retry_that_is_due_within_a_quarter_of_an_hour_goes_back_to_its_lane_delayed(
-    stage: Stage, queues: MotoLanes
-) -> None:
+def test_retry_due_within_fifteen_minutes_returns_to_its_lane_delayed(stage: Stage, queues: MotoLanes) -> None:
     job_id = stage.submit(obeying("fail", 300))
     stage.work(job_id)
     assert stage.status(job_id) == "pending"

@@ -1,4 +1,4 @@
-"""Running jobs that nobody hears of are marked, and the mark goes when they are heard of again."""
+"""Running jobs without a heartbeat are marked, and unmarked at the next one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_with_nothing_at_work_nothing_is_marked(stage: Stage, db: psycopg.Connec
 
 @pytest.mark.parametrize("by", ["heartbeat_at", "started_at"])
 def test_a_job_is_stale_after_five_minutes_of_silence(stage: Stage, db: psycopg.Connection, by: str) -> None:
-    """In its first seconds it has no heartbeat yet: then its start counts."""
+    """Until the first heartbeat the job's start counts."""
     silent = job_heard_of(db, 5 * MINUTE + SECOND, by=by)
     heard = job_heard_of(db, 5 * MINUTE - 30 * SECOND, by=by)
     assert mark(stage) == 1
@@ -43,7 +43,7 @@ def test_a_job_is_stale_after_five_minutes_of_silence(stage: Stage, db: psycopg.
     assert mark(stage) == 0
 
 
-def test_a_job_that_began_long_ago_is_healthy_as_long_as_it_is_heard_of(stage: Stage, db: psycopg.Connection) -> None:
+def test_job_that_began_long_ago_is_healthy_while_its_heartbeat_is_recent(stage: Stage, db: psycopg.Connection) -> None:
     busy = job_heard_of(db, SECOND, started_at=datetime.now(UTC) - 60 * MINUTE)
     mark(stage)
     assert health(db, busy) == ["HEALTHY"]

@@ -1,4 +1,4 @@
-"""notify_dead_letters: operators hear of each new kind of failure, the critical ones by themselves, and no flood."""
+"""notify_dead_letters reports each new kind of failure, critical ones singly, without a flood."""
 
 from __future__ import annotations
 

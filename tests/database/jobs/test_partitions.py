@@ -1,4 +1,4 @@
-"""Attempts lie in partitions by their job's time, and old ones go with theirs: a drop that loses nothing wanted."""
+"""Attempts lie in partitions by their job's time; dropping old ones loses nothing wanted."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def now() -> datetime:
 
 @pytest.fixture
 def old(db: psycopg.Connection) -> datetime:
-    """An instant whose partitions are old enough to be dropped."""
+    """Return an instant whose partitions are old enough to be dropped."""
     return past_partition(db, "job_executions", 7)
 
 
@@ -68,7 +68,7 @@ def left(db: psycopg.Connection) -> set[str]:
 
 
 def test_jobs_and_each_partition_are_vacuumed_by_small_shares(db: psycopg.Connection, old: datetime) -> None:
-    """Those that the migration found, those that are made after it, the default one and that of other ids."""
+    """Partitions from before and after the migration, the default one and that of other ids all count."""
     wanted = {"autovacuum_vacuum_scale_factor=0.02", "autovacuum_vacuum_threshold=1000",
               "autovacuum_analyze_scale_factor=0.05"}  # fmt: skip
     parts = db.execute(
@@ -246,7 +246,7 @@ def test_making_partitions_twice_makes_them_once_and_of_nothing_else(db: psycopg
     assert partitions_of(db, "job_executions") == before
 
 
-def test_a_partition_is_a_quarter_of_what_is_kept_and_they_are_never_many() -> None:
+def test_partition_spans_at_most_a_quarter_of_retention_and_few_exist() -> None:
     for kept, shorter in ((30, 30), (1, 1), (7, 7), (365, 7), (3650, 3650)):
         length = length_of(shorter * DAY, kept * DAY)
         assert length >= DAY
@@ -257,7 +257,7 @@ def test_a_partition_is_a_quarter_of_what_is_kept_and_they_are_never_many() -> N
 
 @pytest.fixture
 def writer(db: psycopg.Connection) -> Iterator[str]:
-    """A role that owns nothing and may call what the archiver calls."""
+    """Return a role that owns nothing and may call what the archiver calls."""
     role = f"writer_of_{db.info.dbname}"
     db.execute(f"CREATE ROLE {role}".encode())
     db.execute(f"GRANT USAGE ON SCHEMA signalbox TO {role}".encode())

@@ -1,4 +1,4 @@
-"""What ended long ago goes, with all that belongs to it; what somebody may still need stays."""
+"""Jobs that ended long ago go with all their rows; those that may still be needed stay."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A bucket of the test's own in AWS's stand-in."""
+    """Hold the test's own bucket in AWS's stand-in."""
 
     s3: Any
     name: str
 
     def lines(self) -> list[dict[str, Any]]:
-        """What lies in its objects, in the order of their keys."""
+        """Return the lines of its objects, in order of key."""
         keys = [found["Key"] for found in self.s3.list_objects_v2(Bucket=self.name).get("Contents", [])]
         bodies = [gzip.decompress(self.s3.get_object(Bucket=self.name, Key=key)["Body"].read()) for key in keys]
         return [json.loads(line) for body in bodies for line in body.splitlines()]
@@ -64,7 +64,7 @@ def bucket(moto: str, monkeypatch: pytest.MonkeyPatch) -> Bucket:
 
 
 def note(db: psycopg.Connection, at: datetime) -> None:
-    """What an operator did then."""
+    """Audit an operator's act at that time."""
     db.execute(
         "INSERT INTO signalbox.audit_log (at, actor, action, entity_type, entity_id) VALUES (%s, 'ann', 'x', 'job', 1)",
         (at,),
@@ -82,7 +82,7 @@ def test_with_nothing_old_nothing_is_deleted(stage: Stage, db: psycopg.Connectio
 
 
 @pytest.mark.parametrize("status", ["completed", "cancelled"])
-def test_a_job_goes_with_its_attempts_once_it_is_older_than_it_is_kept(
+def test_job_is_deleted_with_its_attempts_after_its_retention(
     stage: Stage, db: psycopg.Connection, now: datetime, status: str
 ) -> None:
     ended_job(db, now - 30 * DAY - SECOND, status)
@@ -143,7 +143,7 @@ def test_a_failed_job_stays_while_its_dead_letter_is_open(stage: Stage, db: psyc
     assert jobs_left(db) == {failed["pending"], failed["investigating"], failed["redriven"]}
 
 
-def test_a_job_goes_with_its_dependencies_and_not_from_under_one_that_waits_for_it(
+def test_job_is_deleted_with_its_dependencies_unless_another_waits_for_it(
     stage: Stage, db: psycopg.Connection, now: datetime
 ) -> None:
     parent, child = ended_job(db, now - 40 * DAY), ended_job(db, now - DAY)
@@ -256,7 +256,7 @@ def test_two_at_once_share_the_work(stage: Stage, db: psycopg.Connection, now: d
     assert jobs_left(db) == set()
 
 
-def test_what_people_were_told_goes_once_it_is_older_than_it_is_kept_read_or_not(
+def test_notifications_are_deleted_after_their_retention_read_or_unread(
     stage: Stage, db: psycopg.Connection, now: datetime
 ) -> None:
     told = (

@@ -1,4 +1,4 @@
-"""Each change of a job's status is told on the bus, whoever made it, and only once it is committed."""
+"""Each change of a job's status is published once committed, no matter who made it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def stage(stage: Stage) -> Stage:
 
 
 def told(bus: AwsStandIn) -> list[tuple[str, str]]:
-    """Job and status of each event since the last time, in no order."""
+    """Return job and status of each event since the last call, sorted."""
     found = sorted((change["job_id"], change["status"]) for change in bus.details)
     bus.events.clear()
     return found
@@ -60,10 +60,10 @@ def test_a_stack_may_be_told_to_tell_of_ends_alone_or_of_nothing(stage: Stage, b
 
 
 @pytest.mark.usefixtures("notes")
-def test_of_a_job_whose_transaction_did_not_commit_nothing_is_told_but_what_it_became(
+def test_job_whose_transaction_failed_publishes_only_its_new_status(
     stage: Stage, bus: AwsStandIn, db: psycopg.Connection
 ) -> None:
-    """Its end was written with its effects, and the commit refused both."""
+    """The commit refused the job's end together with its effects."""
     db.execute(
         "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS "
         "$$ BEGIN RAISE 'no' USING ERRCODE = 'serialization_failure'; END $$"
@@ -110,7 +110,7 @@ def test_a_message_that_comes_twice_tells_nothing_new(stage: Stage, bus: AwsStan
     assert told(bus) == []
 
 
-def test_dispatch_tells_of_what_is_queued_by_it_and_not_of_what_it_only_sends_again(
+def test_dispatch_publishes_jobs_it_queues_but_not_those_it_resends(
     stage: Stage, bus: AwsStandIn, db: psycopg.Connection
 ) -> None:
     later, lost = stage.submit("do_nothing", delay=timedelta(hours=1)), stage.submit("do_nothing")

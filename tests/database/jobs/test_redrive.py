@@ -1,4 +1,4 @@
-"""Redriving: a job that failed for good starts anew, once, when somebody says so, and as fast as they say."""
+"""A redrive restarts a failed job once, when somebody asks, and as fast as they say."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_an_order_that_names_nothing_is_refused(stage: Stage) -> None:
         redrive_all(stage, DeadLetterFilter())
 
 
-def test_a_crash_between_the_job_and_its_dead_letter_leaves_both_as_they_were(stage: Stage) -> None:
+def test_crash_between_job_and_dead_letter_leaves_both_unchanged(stage: Stage) -> None:
     id_ = add_letter(stage)
     stage.db.execute("ALTER TABLE signalbox.audit_log ADD CONSTRAINT full_up CHECK (false) NOT VALID")
     with pytest.raises(psycopg.errors.CheckViolation):
@@ -242,7 +242,7 @@ def test_a_completion_job_waits_once_more_for_a_group_that_goes_on(stage: Stage)
 
 
 def failed_pair(stage: Stage) -> tuple[str, str]:
-    """A job, and one that failed since it depends on it."""
+    """Return a failed job and the dependent that failed with it."""
     parent = stage.submit(obeying("fail_for_good"))
     child = stage.submit(obeying("complete", depends_on=[Dependency(parent)]))
     stage.work(parent)
@@ -329,7 +329,7 @@ def test_a_redrive_and_a_triage_at_once_leave_one_truth(stage: Stage, dsn: str, 
 
 
 def test_a_redrive_waits_for_the_worker_that_ends_a_parent(stage: Stage, other: Stage) -> None:
-    """Else the child would wait for a job that has just ended, for ever."""
+    """Otherwise the child would wait for an ended job for ever."""
     first, second = stage.submit("do_nothing"), stage.submit("do_nothing")
     child = stage.submit("do_nothing", depends_on=[Dependency(first), Dependency(second)])
     attempt(stage.db, first, status="failed")
@@ -361,9 +361,7 @@ def test_an_invocation_is_made_again_with_what_it_was_given(stage: Stage, invoke
         redrive(stage, id_)
 
 
-def test_an_event_that_a_rule_could_not_deliver_is_given_as_its_target_would_have_got_it(
-    stage: Stage, invokes: AwsStandIn
-) -> None:
+def test_redrive_sends_an_undelivered_event_as_its_target_expects_it(stage: Stage, invokes: AwsStandIn) -> None:
     id_ = bury_record(stage, undelivered())
     redrive(stage, id_)
     assert invokes.payloads == [PRUNING]

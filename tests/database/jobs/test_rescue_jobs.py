@@ -1,4 +1,4 @@
-"""Jobs whose worker vanished are taken back, once, and never from a worker that finishes first."""
+"""Jobs whose worker vanished are rescued once, and never from a worker that finishes first."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def rescue(stage: Stage) -> int:
 
 
 def completion(db: psycopg.Connection, job_id: str) -> EndRecord:
-    """As the worker that has the lease now would write it."""
+    """Return what the worker that holds the lease would write."""
     token = str(job(db, job_id)["lease_token"])
     return EndRecord(job_id, token, COMPLETED)
 
@@ -49,7 +49,7 @@ def test_a_lease_counts_by_the_databases_clock_to_the_second(stage: Stage, db: p
 
 
 def test_lease_that_was_renewed_meanwhile_is_not_taken(db: psycopg.Connection) -> None:
-    """As by a worker that was frozen, while the sweep was between its two statements."""
+    """A frozen worker renews it between the sweep's two statements."""
     renewed = running_job(db, lease=MINUTE)
     assert db.execute(rescue_jobs.SQL["end"], {"ends": to_array([completion(db, renewed)])}).fetchall() == []
     assert statuses(db, renewed) == ["running"]

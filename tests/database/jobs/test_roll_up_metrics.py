@@ -1,4 +1,4 @@
-"""Attempts become figures by minute, hour and day: the same however often they are counted, late ones included."""
+"""Attempts become the same figures by minute, hour and day, however often and late they are counted."""
 
 from __future__ import annotations
 
@@ -55,9 +55,7 @@ def test_with_no_attempts_there_are_no_figures(stage: Stage, db: psycopg.Connect
     assert everything(db) == []
 
 
-def test_attempts_are_counted_by_the_minute_of_their_end_by_type_and_by_lane(
-    stage: Stage, db: psycopg.Connection
-) -> None:
+def test_attempts_are_counted_by_minute_of_end_type_and_lane(stage: Stage, db: psycopg.Connection) -> None:
     execution(db, NOON - MINUTE, ms=100)
     execution(db, NOON - SECOND, ms=200)
     execution(db, NOON - SECOND, lane="low")
@@ -103,7 +101,7 @@ def test_times_are_those_of_attempts_that_ran(stage: Stage, db: psycopg.Connecti
 @pytest.mark.parametrize(
     ("ms", "bucket"), [(0, 0), (1, 0), (2, 2), (3, 3), (4, 4), (1000, 19), (1024, 20), (60_000, 31), (2**31 - 1, 61)]
 )
-def test_a_duration_falls_into_the_bucket_that_begins_at_a_power_of_the_square_root_of_two(
+def test_duration_buckets_begin_at_powers_of_the_square_root_of_two(
     stage: Stage, db: psycopg.Connection, ms: int, bucket: int
 ) -> None:
     execution(db, NOON, ms=0, waited_ms=ms)
@@ -134,7 +132,7 @@ def test_an_attempt_that_is_recorded_late_is_counted_in_its_own_minute(stage: St
 
 
 def test_an_attempt_whose_start_is_put_right_later_leaves_nothing_behind(stage: Stage, db: psycopg.Connection) -> None:
-    """A worker knows only when it records a batch at which moment each of its jobs began."""
+    """A worker learns when each job began only when it records the batch."""
     job_id = running_job(db, started_at=NOON)
     roll_up(stage)
     assert [row["begun"] for row in metrics(db, "minute")] == [1]
@@ -145,9 +143,7 @@ def test_an_attempt_whose_start_is_put_right_later_leaves_nothing_behind(stage: 
     assert sums(db, "begun") == {"minute": 1, "hour": 1, "day": 1}
 
 
-def test_an_attempt_that_was_lost_long_ago_is_counted_when_it_is_taken_back(
-    stage: Stage, db: psycopg.Connection
-) -> None:
+def test_attempt_lost_long_ago_is_counted_when_it_is_rescued(stage: Stage, db: psycopg.Connection) -> None:
     execution(db, NOON, ms=59 * 60_000, status="lost")
     roll_up(stage)
     assert sums(db, "others") == {"minute": 1, "hour": 1, "day": 1}
@@ -198,7 +194,7 @@ def test_days_and_hours_are_those_of_utc(stage: Stage, db: psycopg.Connection) -
 
 
 def test_one_bad_attempt_does_not_spoil_the_count(stage: Stage, db: psycopg.Connection) -> None:
-    """Clocks that went backwards: it began before it was queued, and it used nothing."""
+    """Clocks went backwards: the attempt began before it was queued, and used nothing."""
     execution(db, NOON, queued_at=NOON + HOUR, cpu_time_ms=None)
     execution(db, NOON, waited_ms=5)
     roll_up(stage)
@@ -248,7 +244,7 @@ def test_what_waits_and_runs_is_emitted(
 
 
 def test_real_attempts_become_figures(stage: Stage, db: psycopg.Connection) -> None:
-    """As claim_jobs and end_attempts write them."""
+    """claim_jobs and end_attempts write the attempts."""
     at_work = running_job(db)
     token = str(job(db, at_work)["lease_token"])
     end = json.dumps([{"id": at_work, "token": token, "status": "completed", "execution": "completed"}])
@@ -259,7 +255,7 @@ def test_real_attempts_become_figures(stage: Stage, db: psycopg.Connection) -> N
 
 
 def emitted(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    """The line that tells what waits and runs."""
+    """Return the line that counts waiting and running jobs."""
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
     [told] = [line for line in lines if "JobsWaiting" in line]
     return dict(told)
@@ -284,7 +280,7 @@ def test_what_the_alerts_go_by_is_emitted(
     assert 40 < told["StartWaitP95Ms"][0] < 71  # histograms are off by the square root of two
 
 
-def test_a_quiet_plane_is_healthy_and_all_its_numbers_are_told_so_that_alarms_end(
+def test_quiet_plane_is_healthy_and_emits_zeros_so_that_alarms_end(
     stage: Stage, capsys: pytest.CaptureFixture[str]
 ) -> None:
     roll_up(stage)

@@ -1,4 +1,4 @@
-"""Running the schedules: one job an instant, none lost, none doubled, and no schedule in another one's way."""
+"""Schedules make one job an instant, lose and double none, and do not block each other."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def instants(db: psycopg.Connection) -> list[datetime]:
 
 
 def break_payload(db: psycopg.Connection, name: str, **columns: str) -> None:
-    """As if the type had changed, or its pack were gone, since the schedule was made."""
+    """Change the schedule as if its type had changed, or its pack were gone."""
     changed = {"payload_template": '{"gone": 1}'} | columns
     for column, value in changed.items():
         db.execute(f"UPDATE signalbox.job_schedules SET {column} = %s WHERE name = %s".encode(), (value, name))
 
 
-def test_an_instant_gets_its_job_with_all_that_the_schedule_says_and_is_sent(
+def test_instant_gets_its_job_with_all_schedule_fields_and_is_sent(
     stage: Stage, lanes: AwsStandIn, db: psycopg.Connection
 ) -> None:
     made = make(
@@ -69,9 +69,7 @@ def test_an_instant_gets_its_job_with_all_that_the_schedule_says_and_is_sent(
     assert (found.last_run_at, found.next_run_at, found.run_count) == (NOON + HOUR, NOON + 2 * HOUR, 1)
 
 
-def test_a_date_is_that_of_the_schedules_own_calendar_and_an_instant_is_in_utc(
-    stage: Stage, db: psycopg.Connection
-) -> None:
+def test_date_follows_the_schedules_time_zone_and_instant_is_in_utc(stage: Stage, db: psycopg.Connection) -> None:
     times: dict[str, Any] = {"job_type": "note_job", "cron": "0 0 * * *"}
     make(db, "instant", timezone="Asia/Tokyo", payload={"subject": "$instant"}, **times)
     make(db, "date", timezone="America/New_York", payload={"subject": "$date"}, **times)
@@ -92,9 +90,7 @@ def test_a_second_run_for_the_same_time_submits_nothing(stage: Stage, db: psycop
     assert [run(stage, NOON + HOUR)["items"] for _ in range(2)] == [1, 0]
 
 
-def test_an_instant_that_has_its_job_gets_no_second_one_even_if_the_schedule_forgot(
-    stage: Stage, db: psycopg.Connection
-) -> None:
+def test_instant_with_a_job_gets_no_second_one_if_schedule_forgot(stage: Stage, db: psycopg.Connection) -> None:
     made = make(db)
     run(stage, NOON + HOUR)
     db.execute("UPDATE signalbox.job_schedules SET next_run_at = %s", (made.next_run_at,))
@@ -149,7 +145,7 @@ def test_it_ends_with_its_last_run(stage: Stage, db: psycopg.Connection) -> None
     assert (instants(db), found.status) == ([NOON + HOUR, NOON + 2 * HOUR], "finished")
 
 
-def test_it_ends_with_its_expiry_but_what_was_due_before_is_made_up_for(stage: Stage, db: psycopg.Connection) -> None:
+def test_expired_schedule_catches_up_what_was_due_before_its_expiry(stage: Stage, db: psycopg.Connection) -> None:
     make(db, catch_up="all", expires_at=NOON + 3 * HOUR)
     run(stage, NOON + DAY)
     assert instants(db) == [NOON + HOUR, NOON + 2 * HOUR]
@@ -195,9 +191,7 @@ def test_one_that_was_refused_gets_its_job_once_it_is_mended(stage: Stage, db: p
     assert (instants(db), found.error, found.status) == ([NOON + HOUR], None, "active")
 
 
-def test_more_than_a_batch_is_due_at_once_and_the_broken_are_in_the_way_of_none(
-    stage: Stage, db: psycopg.Connection
-) -> None:
+def test_broken_schedules_do_not_block_others_across_batches(stage: Stage, db: psycopg.Connection) -> None:
     for number in range(230):
         make(db, f"s-{number}")
     db.execute("UPDATE signalbox.job_schedules SET payload_template = '{\"gone\": 1}' WHERE name < 's-2'")

@@ -1,4 +1,4 @@
-"""run_task: a scheduled task as a job, with the ledger, its slots and its leases as ever."""
+"""run_task runs a scheduled task as a job, with the usual ledger, slots and leases."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_params_reach_the_task(stage: Stage) -> None:
     assert job["status"] == "completed", job["error_details"]
 
 
-def test_a_slot_that_has_succeeded_is_not_run_again_and_that_is_a_success(stage: Stage) -> None:
+def test_slot_that_has_succeeded_is_skipped_and_its_job_completes(stage: Stage) -> None:
     done = succeeded_run(stage.db, "note_run", SIX)
     job = stage.finish(begin(stage, "note_run"))
     assert (job["status"], job["result"]["status"]) == ("completed", "skipped")
@@ -107,7 +107,7 @@ def test_a_task_that_must_be_alone_is_waited_for(stage: Stage) -> None:
     assert stage.finish(job_id)["result"]["status"] == "succeeded"
 
 
-def test_without_a_time_every_attempt_is_for_the_slot_in_which_the_job_became_due(stage: Stage) -> None:
+def test_every_attempt_defaults_to_the_slot_when_the_job_became_due(stage: Stage) -> None:
     stage.db.execute("INSERT INTO troubles VALUES (1)")
     job_id = begin(stage, "fail_once", at=None)
     long_ago = datetime(2026, 3, 10, 6, 42, tzinfo=UTC)
@@ -122,7 +122,7 @@ def test_without_a_time_every_attempt_is_for_the_slot_in_which_the_job_became_du
     ]
 
 
-def test_a_run_that_fails_is_tried_again_and_at_last_buried_with_the_tasks_own_error(stage: Stage) -> None:
+def test_failing_run_is_retried_and_finally_fails_with_its_tasks_error(stage: Stage) -> None:
     stage.db.execute("INSERT INTO troubles VALUES (1)")
     job = stage.finish(begin(stage, "fail_once"))
     assert (job["status"], job["attempts"], job["error_details"]["type"]) == ("failed", 5, "Trouble")

@@ -1,4 +1,4 @@
-"""Schedules as operators keep them: checked when they are made, kept by name, paused, resumed and deleted on record."""
+"""Schedules are checked when made, kept by name, and paused, resumed and deleted on record."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_a_name_is_taken_once_unless_it_is_to_be_replaced(db: psycopg.Connection
     assert (second.id, second.created_at, second.payload_template) == (first.id, NOON, {"number": 2})
 
 
-def test_what_is_applied_again_keeps_the_instant_that_is_due_its_counts_and_its_pause(db: psycopg.Connection) -> None:
+def test_replaced_schedule_keeps_its_next_instant_counts_and_pause(db: psycopg.Connection) -> None:
     due = create(db).next_run_at
     db.execute("UPDATE signalbox.job_schedules SET run_count = 7, missed_count = 2, error = 'once'")
     again = create(db, replacing=True, now=NOON + DAY)
@@ -147,7 +147,7 @@ def test_one_that_has_happened_is_applied_again_without_happening_again(db: psyc
     assert (again.next_run_at, again.status) == (None, "finished")
 
 
-def test_a_limit_below_what_has_run_is_refused_and_a_higher_one_goes_on(db: psycopg.Connection) -> None:
+def test_limit_below_run_count_is_refused_and_a_higher_one_continues(db: psycopg.Connection) -> None:
     create(db, max_runs=7)
     db.execute("UPDATE signalbox.job_schedules SET run_count = 7, next_run_at = NULL")
     with pytest.raises(ScheduleRefused, match="has run 7 times"):
@@ -155,7 +155,7 @@ def test_a_limit_below_what_has_run_is_refused_and_a_higher_one_goes_on(db: psyc
     assert create(db, max_runs=8, replacing=True).next_run_at == datetime(2026, 3, 11, 1, 30, tzinfo=UTC)
 
 
-def test_a_pause_takes_the_next_instant_away_and_resuming_drops_what_fell_into_it(db: psycopg.Connection) -> None:
+def test_pause_removes_the_next_instant_and_resume_skips_missed_ones(db: psycopg.Connection) -> None:
     create(db)
     paused = pause_schedule(db, "nightly", by=ANNA, now=NOON)
     assert paused == show_schedule(db, "nightly")
@@ -177,7 +177,7 @@ def test_second_pause_of_a_schedule_says_who_when_and_why_anew(db: psycopg.Conne
 
 
 @pytest.mark.parametrize(("catch_up", "due"), [("latest", NOON + HOUR), ("all", NOON + HOUR), ("skip", None)])
-def test_what_was_to_happen_once_during_a_pause_happens_after_it_unless_it_is_to_be_skipped(
+def test_single_run_due_during_a_pause_follows_it_unless_skipped(
     db: psycopg.Connection, catch_up: str, due: datetime | None
 ) -> None:
     create(db, cron=None, at=NOON + HOUR, catch_up=catch_up)

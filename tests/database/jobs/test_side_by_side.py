@@ -1,4 +1,4 @@
-"""Jobs that wait share a worker: each has its own time, connection and lease, and none pays for a neighbour."""
+"""Jobs that share a worker have their own time, connection and lease; none pays for a neighbour."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def submit(stage: Stage, act: Callable[[Any], Any], job_type: str = "act", **fie
 
 
 class Crowd:
-    """How many are in it, and how many were at most."""
+    """Count how many are in it, and the most so far."""
 
     def __init__(self) -> None:
         self.now = self.most = 0
@@ -108,7 +108,7 @@ def test_job_that_computes_has_the_main_thread_beside_others(stage: Stage) -> No
 
 
 def test_waiting_jobs_stay_queued_until_there_is_room(stage: Stage) -> None:
-    """So that a worker that dies spends no attempt of theirs."""
+    """A worker that dies then spends none of their attempts."""
     seen: list[list[tuple[Any, ...]]] = []
     gate = threading.Barrier(10, timeout=20)
 
@@ -177,7 +177,7 @@ def test_attempt_broken_off_for_want_of_time_is_not_charged(stage: Stage) -> Non
 
 
 def test_first_job_of_an_invocation_is_charged_when_it_is_cut(stage: Stage) -> None:
-    """It can't have more time in any other: it would be tried for ever."""
+    """No other invocation has more time for it: it would be retried for ever."""
     cut = submit(stage, spin, timeout=timedelta(seconds=20), max_attempts=1)
     stage.work(cut, seconds=10.3)
     assert stage.job(cut)["status"] == "failed"
@@ -185,7 +185,7 @@ def test_first_job_of_an_invocation_is_charged_when_it_is_cut(stage: Stage) -> N
 
 @pytest.fixture
 def ended(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The codes with which the process would have ended."""
+    """Return the exit codes that the process would have had."""
     codes: list[int] = []
     monkeypatch.setattr(driver, "exit_process", codes.append)
     monkeypatch.setattr(driver, "GIVEN_UP_AFTER_SECONDS", 0.2)
@@ -430,7 +430,7 @@ def test_locked_row_keeps_no_other_job_from_its_begin(stage: Stage, dsn: str, la
 
 
 def let_wait(stage: Stage) -> None:
-    """As if all jobs had been queued a while ago, and nobody had come with their messages."""
+    """Make all queued jobs late, as if their messages had not come."""
     stage.db.execute("UPDATE signalbox.jobs SET queued_at = now() - interval '10 s' WHERE status = 'queued'")
 
 

@@ -1,4 +1,4 @@
-"""What operators ask: read from the figures, and from the indexes over what has not ended."""
+"""Operators' statistics come from the figures and from indexes over jobs that have not ended."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_jobs_that_have_not_ended_are_counted_as_they_are(db: psycopg.Connection
 
 
 def test_what_has_ended_is_not_read(db: psycopg.Connection) -> None:
-    """Twenty thousand jobs that are done with, against one that is not."""
+    """Twenty thousand jobs have ended, and one has not."""
     db.execute(
         "INSERT INTO signalbox.jobs (job_type, lane, max_attempts, timeout_ms, status, completed_at, updated_at) "
         "SELECT 'do_nothing', 'normal', 3, 1000, 'completed', now(), now() FROM generate_series(1, 20000)"

@@ -1,4 +1,4 @@
-"""Submitting: all or nothing, in the caller's transaction, with a clear word about what can't be taken."""
+"""A submit takes all or nothing in the caller's transaction, and says clearly what it refuses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ JOBS = "signalbox.jobs"
 
 @pytest.fixture
 def others(dsn: str) -> Iterator[psycopg.Connection]:
-    """A second connection."""
+    """Open a second connection."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         yield connection
 
@@ -257,7 +257,7 @@ def test_a_job_waits_for_others_and_knows_how_many(db: psycopg.Connection) -> No
     assert (job.status, column(db, job.id, "unmet_dependencies"), column(db, job.id, "send_at")) == ("pending", 2, None)
 
 
-def test_jobs_of_one_submit_may_wait_for_each_other_but_not_in_a_circle(db: psycopg.Connection) -> None:
+def test_jobs_of_one_submit_may_depend_on_each_other_without_cycles(db: psycopg.Connection) -> None:
     ids = [str(uuid4()) for _ in range(3)]
     chain = [
         NewJob(job_type="do_nothing", id=id_, depends_on=[Dependency(before)] if before else [])

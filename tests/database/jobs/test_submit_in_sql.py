@@ -1,4 +1,4 @@
-"""Jobs that are submitted in SQL: refused by what the table of types says, and stored as Python stores them."""
+"""Jobs submitted in SQL are checked by the table of types and stored as Python stores them."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ TASK = '{"task": "prune_history"}'
 
 
 class Address(BaseModel):
-    """A part of a payload."""
+    """Form a part of a payload."""
 
     street: Annotated[str, Field(min_length=2, max_length=5)]
     number: int | None = None
 
 
 class Parcel(JobPayload):
-    """One field of each kind that the checker in SQL knows."""
+    """Have one field of each kind that the checker in SQL knows."""
 
     size: Literal["s", "m"] = "s"
     weight: Annotated[float, Field(gt=0, le=3)] = 1
@@ -48,7 +48,7 @@ class Parcel(JobPayload):
 
 
 class Checked(JobPayload):
-    """A payload with a validator of its own."""
+    """Check a payload with its own validator."""
 
     even: int
 
@@ -238,7 +238,7 @@ def test_a_job_has_its_types_own_key_for_caps_before_it_is_sent(stage: Stage, la
     assert stage.job(in_sql)["cap_key"] == stage.job(in_python)["cap_key"] == "deliver_webhook acme a.example:443"
 
 
-def test_a_payload_that_only_the_types_own_code_refuses_fails_for_good_when_it_is_claimed(stage: Stage) -> None:
+def test_payload_refused_only_by_its_types_code_fails_permanently_when_claimed(stage: Stage) -> None:
     payload = {"url": "ftp://a.example", "event_type": "paid", "secret": "k"}
     job_id = submit(stage.db, "deliver_webhook", json.dumps(payload))
     assert [(ended.id, ended.status) for ended in stage.drain()] == [(job_id, "failed")]

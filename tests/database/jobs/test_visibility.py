@@ -1,4 +1,4 @@
-"""Messages whose batch found no database: back in their lane after half a minute, and each time after twice as long."""
+"""Messages whose batch found no database return after half a minute, then after twice as long."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def taken(queues: MotoLanes, number: int) -> dict[str, Any]:
-    """So many messages of a lane, hidden from now on, as Lambda hands them to a function."""
+    """Receive that many messages of a lane, as Lambda hands them to a function."""
     url, found = queues.url_of("normal"), list[dict[str, Any]]()
     while len(found) < number:
         found += queues.poll(url)

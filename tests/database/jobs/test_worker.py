@@ -1,4 +1,4 @@
-"""The worker: each job of a batch comes to its end, once, whatever it answers, raises or does to its worker."""
+"""The worker ends each job of a batch once, whatever it answers, raises or does to its worker."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_audit_updated_at_is_never_before_completed_at(stage: Stage) -> None:
 
 
 def test_audit_the_last_of_the_attempts_may_fail(stage: Stage) -> None:
-    """A retry counted before it is checked, beside a constraint on the count, would refuse the last failure."""
+    """The constraint on the count must not refuse the last failure."""
     job_id = stage.submit(obeying("fail", max_attempts=1))
     stage.work(job_id)
     assert stage.job(job_id)["status"] == "failed"
@@ -269,7 +269,7 @@ def test_what_a_transactional_job_wrote_before_it_snoozed_is_kept_with_its_end(s
 
 @pytest.mark.parametrize(("then", "said"), [("commit", "commit()"), ("roll back", "rollback()")])
 def test_a_transactional_job_can_not_end_its_transaction_before_itself(stage: Stage, then: str, said: str) -> None:
-    """Its effects would be kept without its end, or its end without its effects."""
+    """Otherwise its effects would be kept without its end, or the other way round."""
     job_id, beside = note(stage, then), note(stage, "complete")
     stage.work(job_id, beside)
     assert f"{said} is not for this connection" in stage.dead_letter(job_id)["final_error_message"]
@@ -277,7 +277,7 @@ def test_a_transactional_job_can_not_end_its_transaction_before_itself(stage: St
 
 
 def test_a_transactional_job_that_commits_in_words_is_told_so(stage: Stage) -> None:
-    """Nobody can hold it back, but it must not look as if all were well."""
+    """The commit can't be prevented, but it must be reported."""
     job_id, beside = note(stage, "commit in words"), note(stage, "complete")
     stage.work(job_id, beside)
     assert "ended its transaction by itself" in stage.dead_letter(job_id)["final_error_message"]
@@ -293,7 +293,7 @@ def test_a_transactional_job_is_cut_off_in_the_middle_of_a_statement(stage: Stag
     assert noted(stage) == [beside]
 
 
-def test_what_a_job_left_open_is_undone_and_said_and_the_next_ends_as_ever(stage: Stage) -> None:
+def test_open_transaction_is_rolled_back_and_reported_and_the_next_job_completes(stage: Stage) -> None:
     job_id, beside = stage.submit(obeying("begin")), note(stage)
     stage.work(job_id, beside)
     assert "left a transaction open" in stage.dead_letter(job_id)["final_error_message"]
@@ -309,7 +309,7 @@ def test_a_transactional_job_whose_connection_breaks_is_tried_again(stage: Stage
 
 
 def test_a_late_worker_can_not_finish_a_rescued_job(stage: Stage) -> None:
-    """The job's lease is another's by the time that its effects would be committed."""
+    """Another worker has the lease before the effects are committed."""
     job_id = stage.submit("note_job")
     stage.db.execute(
         """
@@ -362,7 +362,7 @@ def test_jobs_of_newer_code_are_parked_and_not_failed(stage: Stage) -> None:
         assert job["scheduled_for"] > job["updated_at"] + timedelta(minutes=4)
 
 
-def test_an_old_payload_is_brought_up_and_one_that_no_longer_fits_is_buried(stage: Stage) -> None:
+def test_old_payload_is_upgraded_and_an_unfitting_one_is_dead_lettered(stage: Stage) -> None:
     old, odd = stage.submit(obeying("complete")), stage.submit(obeying("complete"))
     update = "UPDATE signalbox.jobs SET payload = %s, payload_version = %s WHERE id = %s"
     stage.db.execute(update, ('{"order": "complete"}', 1, old))
