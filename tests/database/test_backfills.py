@@ -1,4 +1,4 @@
-"""Backfills: planned without effect, run at their rate, stopped and resumed, and true after any crash."""
+"""Backfills plan without effect, keep their rate, stop and resume, and survive any crash."""
 
 from __future__ import annotations
 
@@ -214,9 +214,7 @@ def test_slots_of_a_task_that_forbids_overlap_run_one_after_the_other(stage: Sta
     assert len(stage.aws.invoked) == 1
 
 
-def test_a_slot_that_meets_another_at_work_goes_out_again_and_is_not_missed(
-    stage: Stage, db: psycopg.Connection
-) -> None:
+def test_slot_blocked_by_a_running_slot_stays_pending_and_not_missed(stage: Stage, db: psycopg.Connection) -> None:
     made = create(stage, "note_alone")
     abandoned_run(db, "note_alone", NOON, lease=timedelta(minutes=1), whole_task=True)
     stage.deliver()

@@ -1,4 +1,4 @@
-"""The one connection of an execution environment: opened late, checked, reopened, never unverified, never logged."""
+"""An environment's one connection is opened late, checked, reopened, verified and never logged."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_database_that_is_down_is_an_error_that_a_retry_may_heal(tmp_path: Pat
     assert "sesame" not in str(caught.value)
 
 
-def test_a_database_that_restarts_in_the_middle_of_a_run_costs_that_run_and_no_more(
+def test_database_restart_during_a_run_fails_only_that_run(
     tmp_path: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from signalbox.engine_pack import ENGINE
@@ -212,7 +212,7 @@ def test_a_password_rotated_since_it_was_read_is_read_again(tmp_path: Path) -> N
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> TlsServer:
-    """A server that speaks PostgreSQL's TLS, and no further, under an authority of its own."""
+    """Serve PostgreSQL's TLS handshake only, under an authority of its own."""
     return TlsServer(tmp_path_factory.mktemp("tls"))
 
 

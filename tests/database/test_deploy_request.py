@@ -1,4 +1,4 @@
-"""What CloudFormation asks of the migrator: always answered, in time, with a reason that helps and without a secret."""
+"""The migrator answers CloudFormation always, in time, with a helpful reason and no secret."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOUR = 3600.0
 
 
 class Bucket:
-    """Where answers are put: what came, and what to say to the next ones."""
+    """Collect the answers that are put, and reply as `says` tells."""
 
     def __init__(self) -> None:
         self.answers: list[dict[str, Any]] = []
@@ -129,7 +129,7 @@ def test_a_delete_touches_nothing_and_needs_no_database(bucket: Bucket) -> None:
     assert bucket.answer["Status"] == "SUCCESS"
 
 
-def test_a_migration_that_fails_takes_the_deploy_back_with_its_reason_and_no_row(
+def test_failed_migration_fails_the_deploy_with_its_reason_and_no_row(
     bucket: Bucket, dsn: str, numbers: Callable[..., Pack]
 ) -> None:
     pack = numbers(
@@ -144,9 +144,7 @@ def test_a_migration_that_fails_takes_the_deploy_back_with_its_reason_and_no_row
     assert "docs/runbook.md" in bucket.answer["Reason"]
 
 
-def test_the_migrator_of_a_roll_back_is_content_with_a_newer_schema_that_serves_it(
-    bucket: Bucket, dsn: str, numbers: Callable[..., Pack]
-) -> None:
+def test_rollback_accepts_a_newer_schema_that_serves_it(bucket: Bucket, dsn: str, numbers: Callable[..., Pack]) -> None:
     newer = numbers("-- serves: 1\nSELECT 1;\n", "-- serves: 1\nSELECT 2;\n")
     ask(bucket.event("Update"), dsn, packs=(ENGINE, newer))
     (newer.migrations / "0002_n.sql").unlink()
@@ -158,7 +156,7 @@ def test_the_migrator_of_a_roll_back_is_content_with_a_newer_schema_that_serves_
     )
 
 
-def test_the_migrator_of_a_roll_back_refuses_a_schema_that_no_longer_serves_it(
+def test_rollback_refuses_a_schema_that_no_longer_serves_it(
     bucket: Bucket, dsn: str, numbers: Callable[..., Pack]
 ) -> None:
     newer = numbers("-- serves: 1\nSELECT 1;\n", "-- serves: 2\nSELECT 2;\n")
@@ -170,7 +168,7 @@ def test_the_migrator_of_a_roll_back_refuses_a_schema_that_no_longer_serves_it(
     assert "SchemaMismatch" in bucket.answer["Reason"]
 
 
-def test_a_migration_that_takes_too_long_is_ended_and_told_before_the_functions_time_is_over(
+def test_overdue_migration_is_ended_and_reported_before_the_function_times_out(
     bucket: Bucket, dsn: str, numbers: Callable[..., Pack]
 ) -> None:
     pack = numbers("-- serves: 1\nCREATE TABLE numbers.half (n int); SELECT pg_sleep(60);\n")
@@ -231,7 +229,7 @@ def test_an_environment_that_is_wrong_is_told_as_well(bucket: Bucket) -> None:
     assert "SettingsRefused: the function's environment is wrong" in bucket.answer["Reason"]
 
 
-def test_an_error_that_is_not_ours_is_told_by_its_type_since_its_words_may_hold_a_password(bucket: Bucket) -> None:
+def test_foreign_error_is_reported_by_type_without_its_text(bucket: Bucket) -> None:
     def start() -> Migrator:
         raise ValueError("postgresql://u:sesame@h")
 
@@ -247,7 +245,7 @@ def test_an_answer_that_is_not_taken_is_given_again(bucket: Bucket, says: int | 
     assert bucket.answer["Status"] == "SUCCESS"
 
 
-def test_an_answer_that_is_refused_for_good_brings_the_event_again_and_shows_no_address(
+def test_permanently_refused_answer_raises_and_shows_no_address(
     bucket: Bucket, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bucket.says = [403]

@@ -1,4 +1,4 @@
-"""Jobs worked off in a test: all that are due come to their ends by the real worker, and what goes round is named."""
+"""A drain ends all due jobs with the real worker, and names those that go round."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def immediate(stage: Stage) -> Iterator[None]:
 
 @pytest.fixture
 def parent(stage: Stage) -> NewJob:
-    """A job that submits another one."""
+    """Submit another job."""
 
     def submit_child(context: Any) -> None:
         context.submit([NewJob(job_type="do_nothing")])

@@ -1,4 +1,4 @@
-"""The ledger lies in partitions by slot: old ones go as a whole, and with them no run that its task still keeps."""
+"""The ledger drops old partitions whole, and no run that its task still keeps."""
 
 from __future__ import annotations
 
@@ -37,9 +37,7 @@ def test_a_run_that_was_moved_keeps_its_number(stage: Stage, db: psycopg.Connect
     assert succeeded_run(db, "note_run", NOW) > run_id
 
 
-def test_a_week_that_many_must_stay_in_is_kept_and_only_what_is_overdue_goes(
-    stage: Stage, db: psycopg.Connection
-) -> None:
+def test_week_with_kept_runs_stays_and_only_overdue_runs_go(stage: Stage, db: psycopg.Connection) -> None:
     db.execute("ALTER FUNCTION signalbox.drop_runs SET lock_timeout = '10ms'")
     old = past_partition(db, "job_history", 5)
     overdue = succeeded_run(db, "sweep_runs", old, ago=NOW - old)

@@ -1,4 +1,4 @@
-"""Migrations: forward only, one at a time, each whole or not at all."""
+"""Migrations go forward only, one at a time, each whole or not at all."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NUMBERS = "-- serves: 1\nCREATE TABLE numbers.numbers (n int);\n"
 
 @pytest.fixture
 def numbers(tmp_path: Path) -> Pack:
-    """A pack with a migration of its own."""
+    """Return a pack with a migration of its own."""
     (tmp_path / "0001_numbers.sql").write_text(NUMBERS)
     return Pack("numbers", (), tmp_path)
 

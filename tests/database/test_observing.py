@@ -1,4 +1,4 @@
-"""What an operator sees of runs: logs, metrics and the answers of the operations."""
+"""An operator sees runs in logs, metrics and the operations' answers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_missed_slots_are_counted_for_the_task_that_missed_them(
     assert counted == {"fail_once": [3]}
 
 
-def test_the_line_of_a_runs_metrics_records_its_end_with_its_ids_and_never_its_params(
+def test_metrics_line_of_a_run_has_its_ids_and_never_its_params(
     stage: Stage, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answer = stage.run("greet", NOON, params={"name": "sesame"})
@@ -146,7 +146,7 @@ def test_show_slots_folds_the_ledger_to_one_word_a_slot(stage: Stage, db: psycop
 
 
 def unrecorded(stage: Stage, since: datetime, until: datetime = NOON) -> list[tuple[datetime, str]]:
-    """The slots of fail_once in that time that have no run."""
+    """Return the slots of fail_once in that time without a run."""
     [row] = stage.operate("show_slots", task="fail_once", since=since.isoformat(), until=until.isoformat())["tasks"]
     return [(datetime.fromisoformat(slot["slot"]), slot["status"]) for slot in row["slots"] if not slot["runs"]]
 

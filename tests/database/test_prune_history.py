@@ -1,4 +1,4 @@
-"""The ledger forgets what each task no longer keeps, and nothing else."""
+"""prune_history deletes the runs that a task no longer keeps, and no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Missed slots: found, recorded once, and caught up as each task's policy says."""
+"""Missed slots are found, recorded once, and caught up by each task's policy."""
 
 from __future__ import annotations
 
@@ -95,11 +95,11 @@ def test_a_slot_whose_retry_met_another_slot_at_work_is_caught_up(stage: Stage, 
 
 
 def known_since(db: psycopg.Connection, instant: datetime) -> None:
-    """As if the stack had been deployed then."""
+    """Date the stack's first deploy to that instant."""
     db.execute("UPDATE signalbox.task_schedules SET known_since = %s", (instant,))
 
 
-def test_a_run_by_hand_of_an_old_slot_does_not_make_those_after_it_missed(stage: Stage, db: psycopg.Connection) -> None:
+def test_manual_run_of_an_old_slot_makes_no_later_slot_missed(stage: Stage, db: psycopg.Connection) -> None:
     succeeded_run(db, "fail_once", NOON - 9 * HOUR, trigger="manual")
     reconcile(stage)
     assert missed(db, "fail_once") == []
@@ -141,7 +141,7 @@ def test_where_the_policy_is_to_skip_nothing_runs(stage: Stage, db: psycopg.Conn
     assert stage.deliver() == []
 
 
-def test_a_slot_missed_for_longer_than_the_task_allows_is_recorded_and_not_run(
+def test_slot_missed_longer_than_its_task_allows_is_recorded_without_a_run(
     stage: Stage, db: psycopg.Connection
 ) -> None:
     succeeded_run(db, "catch_all", NOON - 27 * HOUR)
@@ -168,9 +168,7 @@ def test_a_slot_that_could_not_overlap_runs_once_the_task_is_free(stage: Stage, 
     assert [answer["status"] for answer in stage.deliver(NOON)] == ["succeeded"]
 
 
-def test_slots_that_came_while_a_task_was_disabled_are_not_missed_once_it_is_on(
-    stage: Stage, db: psycopg.Connection
-) -> None:
+def test_slots_of_a_disabled_task_are_not_missed_after_it_is_enabled(stage: Stage, db: psycopg.Connection) -> None:
     succeeded_run(db, "catch_all", NOON - 3 * HOUR)
     other = stage.another(disabled_tasks="catch_all")
     for age in (2, 1, 0):

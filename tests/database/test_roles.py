@@ -1,4 +1,4 @@
-"""Who may do what in the database: owner, writer and reader, held against every table and function that there is."""
+"""Owner, writer and reader have exactly their rights on every table and function."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ALL = (*sorted(WRITES), "TRUNCATE", "REFERENCES", "TRIGGER")
 
 @pytest.fixture(scope="module")
 def migrated(server: str) -> Iterator[psycopg.Connection]:
-    """The engine and a pack, as the superuser sees them."""
+    """Migrate the engine and a pack; connect as superuser."""
     with new_database(server) as dsn:
         make_schema(dsn, [ENGINE, PACK])
         with psycopg.connect(dsn, autocommit=True) as connection:
@@ -47,7 +47,7 @@ def rights(db: psycopg.Connection, role: str, table: str) -> set[str]:
     return {row[0] for row in db.execute(query, (list(ALL), role, table)).fetchall()}
 
 
-def test_each_table_is_the_owners_the_writer_writes_it_and_the_reader_reads_it(migrated: psycopg.Connection) -> None:
+def test_owner_owns_writer_writes_and_reader_reads_each_table(migrated: psycopg.Connection) -> None:
     found = tables(migrated)
     assert len(found) > 40
     for table, kind, owner in found:
@@ -122,7 +122,7 @@ def test_a_reader_writes_nothing_and_calls_nothing(reader: str, statement: str) 
 
 @pytest.fixture
 def plain(empty_dsn: str) -> Iterator[str]:
-    """An owner without power over roles, in a database of its own."""
+    """Create a database for an owner without power over roles."""
     name = f"plain_{psycopg.conninfo.conninfo_to_dict(empty_dsn)['dbname']}"
     with psycopg.connect(empty_dsn, autocommit=True) as db:
         database = sql.Identifier(db.info.dbname)
@@ -134,7 +134,7 @@ def plain(empty_dsn: str) -> Iterator[str]:
         db.execute(sql.SQL("DROP ROLE {}").format(role))
 
 
-def test_without_power_over_roles_one_log_in_serves_for_all_and_says_what_a_dba_runs(plain: str) -> None:
+def test_owner_without_role_rights_uses_one_log_in_and_advises_grants(plain: str) -> None:
     with psycopg.connect(plain, autocommit=True) as connection:
         roles = find_roles(connection)
         assert not roles.apart
@@ -145,7 +145,7 @@ def test_without_power_over_roles_one_log_in_serves_for_all_and_says_what_a_dba_
             roles.keep(connection, LogIn("functions", "p", "writer"))
 
 
-def test_what_one_log_in_made_passes_to_the_owner_once_a_dba_has_made_the_roles(
+def test_tables_pass_to_the_owner_once_a_dba_makes_the_roles(
     plain: str, empty_dsn: str, db: psycopg.Connection
 ) -> None:
     with psycopg.connect(plain, autocommit=True) as connection:

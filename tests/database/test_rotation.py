@@ -1,4 +1,4 @@
-"""The database's secret is rotated while functions work: what runs is not cut off, and what starts is not refused."""
+"""A rotation of the database's secret neither cuts off functions at work nor refuses new ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RUN = {"task": "sweep_runs"}
 
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server that asks for passwords, and its superuser's DSN."""
+    """Start a server that asks for passwords; yield its superuser's DSN."""
     postgres = EmbeddedPostgres(tmp_path_factory.mktemp("postgres"), durable=False)
     dsn = postgres.start()
     with psycopg.connect(dsn, autocommit=True) as db:
@@ -48,7 +48,7 @@ def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Vault:
-    """The functions' secret, and what the migrator makes of it."""
+    """Hold the functions' secret, and migrate with it."""
 
     host: str
     secrets: Any
@@ -75,7 +75,7 @@ class Vault:
         return str(stored["VersionId"])
 
     def promote(self, version: str) -> None:
-        """What ends a rotation."""
+        """End a rotation."""
         found = self.secrets.describe_secret(SecretId=self.arn)["VersionIdsToStages"]
         [current] = [one for one, stages in found.items() if "AWSCURRENT" in stages]
         self.secrets.update_secret_version_stage(
@@ -130,7 +130,7 @@ def test_log_ins_that_take_turns_leave_nobody_out(vault: Vault) -> None:
         assert who(cold)[0] == "second"
 
 
-def test_one_log_in_with_a_new_password_is_opened_by_the_next_version_until_it_is_the_current_one(vault: Vault) -> None:
+def test_pending_version_opens_a_log_in_whose_password_has_changed(vault: Vault) -> None:
     warm, cold = vault.engine(), vault.engine()
     with closing(warm.resources.database), closing(cold.resources.database):
         before, _ = who(warm), who(cold)
@@ -152,7 +152,7 @@ def test_a_password_that_no_version_of_the_secret_has_is_told_once(vault: Vault)
         assert "by hand" not in str(caught.value)
 
 
-def test_the_next_version_of_the_same_log_in_does_not_change_its_password_before_its_time(vault: Vault) -> None:
+def test_pending_version_of_one_log_in_does_not_change_its_password_early(vault: Vault) -> None:
     vault.put("first", "too early", "AWSPENDING")
     vault.migrate()
     engine = vault.engine()
@@ -160,7 +160,7 @@ def test_the_next_version_of_the_same_log_in_does_not_change_its_password_before
         assert who(engine)[0] == "first"
 
 
-def test_the_log_in_of_the_secret_is_one_that_writes_and_ends_what_its_function_left(vault: Vault) -> None:
+def test_log_in_of_the_secret_may_only_write_and_has_timeouts(vault: Vault) -> None:
     with closing(vault.engine().resources.database) as database:
         connection = database.connection()
         assert connection.execute("SHOW statement_timeout").fetchone() == ("15min",)

@@ -1,4 +1,4 @@
-"""A run from its payload to the ledger, on a real database."""
+"""A run goes from its payload to the ledger on a real database."""
 
 from __future__ import annotations
 
@@ -37,9 +37,7 @@ def test_a_run_answers_what_happened_and_leaves_one_row(stage: Stage, db: psycop
     assert count(db, "signalbox.job_locks") == 0
 
 
-def test_what_a_task_tells_beyond_its_items_is_in_the_answer_and_not_in_the_ledger(
-    stage: Stage, db: psycopg.Connection
-) -> None:
+def test_detail_of_a_task_is_in_the_answer_but_not_the_ledger(stage: Stage, db: psycopg.Connection) -> None:
     answer = stage.run("greet", params={"name": "world", "times": 2})
 
     assert (answer["items"], answer["detail"]) == (2, {"greeted": "world"})
@@ -119,14 +117,12 @@ def test_a_slot_that_another_worker_holds_is_skipped(stage: Stage, db: psycopg.C
     assert count(db, "signalbox.job_locks") == 1
 
 
-def test_two_slots_of_a_task_may_run_at_once_where_the_task_allows_it(stage: Stage, db: psycopg.Connection) -> None:
+def test_two_slots_may_run_at_once_where_their_task_allows_it(stage: Stage, db: psycopg.Connection) -> None:
     abandoned_run(db, "note_run", NOON - timedelta(minutes=15), lease=timedelta(minutes=1))
     assert stage.run("note_run", NOON)["status"] == "succeeded"
 
 
-def test_a_slot_is_missed_while_another_slot_of_a_task_that_forbids_it_is_at_work(
-    stage: Stage, db: psycopg.Connection
-) -> None:
+def test_slot_is_missed_while_another_runs_where_its_task_forbids_it(stage: Stage, db: psycopg.Connection) -> None:
     earlier = NOON - timedelta(minutes=15)
     abandoned_run(db, "note_alone", earlier, lease=timedelta(minutes=1), whole_task=True)
 
@@ -193,7 +189,7 @@ def test_a_task_may_answer_details_that_the_ledger_does_not_keep(stage: Stage, m
     assert stage.run("note_run", NOON)["detail"] == {"found": 3}
 
 
-def test_the_end_of_a_run_may_be_told_twice_when_its_answer_got_lost(stage: Stage, db: psycopg.Connection) -> None:
+def test_end_of_a_run_may_be_recorded_twice_after_a_lost_answer(stage: Stage, db: psycopg.Connection) -> None:
     slot = Slot(stage.app.resources.tasks.find("note_run"), NOON)
     claim = ledger.claim(db, slot, ClaimRequest("w", Trigger.MANUAL, timedelta(minutes=1), NOON))
     ending = RunEnd(RunStatus.SUCCEEDED, items=1)
@@ -260,15 +256,13 @@ def test_a_payload_that_names_no_slot_is_refused_without_a_row(
         ({"operation": "show_job", "params": {"id": "seven"}}, "IdRefused"),
     ],
 )
-def test_a_mistake_of_an_operator_is_an_answer_and_no_error_of_the_function(
-    stage: Stage, event: object, kind: str
-) -> None:
+def test_operators_mistake_returns_an_answer_and_raises_no_error(stage: Stage, event: object, kind: str) -> None:
     refused = stage.app.operate(event, stage.invocation())["refused"]
     assert refused["errorType"] == kind
     assert refused["errorMessage"]
 
 
-def test_a_task_that_is_refused_is_an_error_so_that_a_rule_s_event_is_not_lost(stage: Stage) -> None:
+def test_refused_task_raises_so_that_its_rules_event_is_kept(stage: Stage) -> None:
     with pytest.raises(TaskUnknown):
         stage.invoke({"task": "note_rum"})
 
@@ -290,7 +284,7 @@ def test_an_operation_that_finds_another_schema_is_an_error_of_the_function(
         ("greet", {"name": "a", "times": "2"}, "field 'times'"),
     ],
 )
-def test_params_that_a_task_does_not_take_leave_one_failed_row_however_often_they_are_delivered(
+def test_refused_params_leave_one_failed_row_after_repeated_deliveries(
     stage: Stage, db: psycopg.Connection, task: str, params: dict[str, Any], words: str
 ) -> None:
     for _ in range(3):  # Lambda repeats the request id when it retries
@@ -314,9 +308,7 @@ def test_disabled_task_runs_by_hand_to_its_end(stage: Stage) -> None:
     assert stage.run("note_run", force=True, origin={"trigger": "continuation"})["status"] == "succeeded"
 
 
-def test_what_a_rule_fires_for_a_task_that_is_disabled_here_is_skipped_and_no_error(
-    stage: Stage, db: psycopg.Connection
-) -> None:
+def test_rule_of_a_disabled_task_is_skipped_without_an_error(stage: Stage, db: psycopg.Connection) -> None:
     stage = stage.another(disabled_tasks="note_run")
     answer = stage.run("note_run", scheduled_time=NOON.isoformat())
     assert (answer["status"], answer["reason"]) == ("skipped", "the task is disabled in this stack")

@@ -1,4 +1,4 @@
-"""Runs whose worker vanished: ended, and asked for again with all they were asked for."""
+"""Runs whose worker vanished are ended, and requested again with the same fields."""
 
 from __future__ import annotations
 
