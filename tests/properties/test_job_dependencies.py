@@ -1,4 +1,4 @@
-"""Graphs of jobs at random, worked off by the engine's own claim and finish, against a model of a few lines."""
+"""Random graphs of jobs end under the engine's claim and finish as a small model says."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ policies: st.SearchStrategy[Literal["fail", "cancel", "proceed"]] = st.sampled_f
 
 @dataclass(frozen=True)
 class Edge:
-    """On a job before: by its place."""
+    """Depend on an earlier job, by its place."""
 
     parent: int
     type: Literal["completion", "success"]
@@ -38,7 +38,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Graph:
-    """What each job waits for, how it would end, how often it is tried again, and the order of all that happens."""
+    """Say what each job waits for, how it ends, how often it is retried, and in which order."""
 
     edges: list[list[Edge]]
     ends: list[End]
@@ -63,7 +63,7 @@ def graphs(draw: st.DrawFn) -> Graph:
 
 
 class Model:
-    """Where each job is: `ended` by place, and all that have been submitted."""
+    """Track which jobs are submitted and, by place, how they ended."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph, self.submitted = graph, 0
@@ -73,7 +73,7 @@ class Model:
         return self.ended[edge.parent] == {"completed"} or edge.type == "completion" or edge.on_failure == "proceed"
 
     def resolve(self) -> None:
-        """The jobs that will never be done end, in the order in which they were given."""
+        """End the jobs that can never run, in the order of their submits."""
         for place in range(self.submitted):
             over = [edge for edge in self.graph.edges[place] if edge.parent in self.ended]
             words = {"fail": "failed", "cancel": "cancelled"}
@@ -88,7 +88,7 @@ class Model:
 
 
 class Play:
-    """The engine and the model, side by side."""
+    """Run the engine and the model side by side."""
 
     def __init__(self, stage: Stage, graph: Graph) -> None:
         self.stage, self.graph, self.model = stage, graph, Model(graph)
@@ -102,7 +102,7 @@ class Play:
         self.compare()
 
     def step(self) -> bool:
-        """The first by rank of those that may begin ends; nobody else may."""
+        """End the first by rank of the jobs that may begin."""
         found = claim(self.stage.db, *self.ids)
         assert found == {self.ids[place] for place in self.model.ready}
         if not found:

@@ -1,4 +1,4 @@
-"""Any sequence of what can happen to jobs leads where a small model says, and never out of the table of states."""
+"""Any sequence of events leads jobs where a small model says, within the table of states."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WAITING = ("pending", "queued")
 
 @dataclass
 class Model:
-    """What a job should be."""
+    """Say what a job should be."""
 
     word: str
     status: str = "queued"
@@ -113,7 +113,7 @@ class Model:
 
 @dataclass
 class World:
-    """The real thing."""
+    """Act on real jobs."""
 
     stage: Stage
     jobs: dict[str, Model] = field(default_factory=dict)
@@ -126,7 +126,7 @@ class World:
         self.stage.work(job_id, job_id)
 
     def lose(self, job_id: str) -> None:
-        """A worker claims it and is never seen again; its lease has run out."""
+        """Claim it for a worker that vanishes, with an expired lease."""
         statement = "SELECT signalbox.claim_jobs(%s::uuid[], %s, 'lost', NULL, interval '-1 s')"
         self.stage.db.execute(statement, ([job_id], uuid4()))
 
@@ -194,7 +194,7 @@ def test_whatever_happens_a_job_becomes_what_the_model_says(world: World, first:
 
 
 def take(world: World, verb: str, what: Any) -> None:
-    """One step, in the world and in the model."""
+    """Take one step in the world and in the model."""
     if verb == "submit":
         return world.submit(what)
     if verb in ("rescue", "wait"):

@@ -1,4 +1,4 @@
-"""Schedules of jobs by every calendar that there is: nothing twice, nothing lost, at the times that clocks show."""
+"""Schedules in every time zone fire at the times that clocks show, once, and lose none."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ instants = seconds_between(FIRST, LAST)
 
 @cache
 def changes(zone: str) -> list[datetime]:
-    """The days on which the zone's clocks are changed."""
+    """Return the days on which the zone's clocks change."""
     days = [FIRST + n * DAY for n in range((LAST - FIRST).days)]
     offsets = [day.astimezone(ZoneInfo(zone)).utcoffset() for day in days]
     return [day for day, (before, after) in zip(days, pairwise(offsets), strict=False) if before != after]
@@ -40,7 +40,7 @@ def changes(zone: str) -> list[datetime]:
 
 @st.composite
 def places(draw: st.DrawFn) -> tuple[str, datetime]:
-    """A zone, and an instant that lies where its clocks are changed, if they ever are."""
+    """Draw a zone and an instant near a change of its clocks, if there is one."""
     zone = draw(st.sampled_from(ZONES))
     day = draw(st.sampled_from(changes(zone) or [datetime(2026, 3, 1, tzinfo=UTC)]))
     return zone, draw(seconds_between(day - DAY, day + DAY))
@@ -64,7 +64,7 @@ def shown(zone: ZoneInfo, minute: datetime) -> datetime:
 
 
 def expected(zone: ZoneInfo, at: set[int], in_hours: set[int], since: datetime, days: int) -> list[datetime]:
-    """Minute by minute: of all times that pass, or of all that stand in a calendar."""
+    """Find the fires minute by minute, by elapsed time or by the calendar."""
 
     def meant(wall: datetime) -> bool:
         return wall.minute in at and wall.hour in in_hours
@@ -82,7 +82,7 @@ def expected(zone: ZoneInfo, at: set[int], in_hours: set[int], since: datetime, 
 
 
 def whole_minutes(zone: ZoneInfo, since: datetime, days: int) -> bool:
-    """But for a few zones of the seventies, offsets are of whole minutes."""
+    """Return whether all offsets are whole minutes, as most are."""
     offsets = ((since + n * DAY).astimezone(zone).utcoffset() or timedelta(0) for n in range(-2, days + 2))
     return all(offset % MINUTE == timedelta(0) for offset in offsets)
 
@@ -112,7 +112,7 @@ def test_cron_fires_when_the_clocks_of_its_zone_say_so(
     st.sampled_from(ZONES),
     instants,
 )
-def test_cron_fires_once_a_day_of_the_calendar_at_its_time_or_as_late_as_the_clocks_were_put_on(
+def test_calendar_cron_fires_once_at_each_wall_time_across_clock_changes(
     expression: str, zone: str, since: datetime
 ) -> None:
     cron = Cron.parse(expression, zone)

@@ -1,4 +1,4 @@
-"""Reconciling finds the slots that are not in the ledger: those, all of them, and no others."""
+"""Reconciling finds all slots that are not in the ledger, and no others."""
 
 from __future__ import annotations
 

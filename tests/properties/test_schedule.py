@@ -1,4 +1,4 @@
-"""What holds for any schedule and any instant."""
+"""These rules hold for any schedule and any instant."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ instants = st.datetimes(*BOUNDS, timezones=st.sampled_from(ZONES), allow_imagina
 
 @st.composite
 def expressions(draw: st.DrawFn) -> str:
-    """Anything that EventBridge takes, from each minute to once in four years."""
+    """Draw anything that EventBridge takes, from each minute to once in four years."""
     if draw(st.integers(0, 4)) == 0:
         count, unit = draw(st.integers(1, 90)), draw(st.sampled_from(["minute", "hour", "day"]))
         return f"rate({count} {unit}{'' if count == 1 else 's'})"
@@ -49,7 +49,7 @@ def lists(least: int, most: int) -> st.SearchStrategy[str]:
 
 
 @given(expressions(), instants)
-def test_the_slot_of_an_instant_is_never_ahead_of_it_and_is_its_own_slot(expression: str, instant: datetime) -> None:
+def test_slot_never_follows_its_instant_and_is_its_own_slot(expression: str, instant: datetime) -> None:
     schedule = Schedule.parse(expression)
     slot = schedule.slot_of(instant)
     assert slot <= instant
