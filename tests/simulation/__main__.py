@@ -1,4 +1,4 @@
-"""`make simulate SEED=17`, or `SEEDS=1000`: runs these seeds, and prints the last steps of those that fail."""
+"""Run seeds (`make simulate SEED=17`, or `SEEDS=1000`) and print the last steps of failed ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.simulation.world import World
 
 @contextmanager
 def own_server() -> Iterator[str]:
-    """A DSN of a server for this run alone."""
+    """Yield the DSN of a server for this run alone."""
     with TemporaryDirectory(prefix="signalbox-simulation-", ignore_cleanup_errors=True) as home:
         postgres = EmbeddedPostgres(Path(home), durable=False)
         try:
@@ -34,7 +34,7 @@ def own_server() -> Iterator[str]:
 
 
 def run_seed(seed: int, session: Session) -> str | None:
-    """None, or what went wrong, with the steps before it."""
+    """Return None, or what went wrong with the steps before it."""
     world = World(seed, session)
     try:
         world.simulate()
@@ -45,7 +45,7 @@ def run_seed(seed: int, session: Session) -> str | None:
 
 
 def run_seeds(seeds: Sequence[int]) -> list[str]:
-    """What went wrong in the first seed that failed."""
+    """Return what went wrong in the first seed that failed."""
     with own_server() as dsn, closing(open_session(dsn)) as session:
         failures = (run_seed(seed, session) for seed in seeds)
         return list(islice(filter(None, failures), 1))

@@ -1,4 +1,4 @@
-"""What must hold after each change, once the faults have stopped, and in the end."""
+"""Check what must hold after each change, once the faults have stopped, and in the end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ENDS = {
 
 
 class State(NamedTuple):
-    """A job's."""
+    """Hold a job's state."""
 
     id: str
     status: str
@@ -35,7 +35,7 @@ class State(NamedTuple):
 
 @dataclass
 class Invariants:
-    """What was seen after the last change, to compare with."""
+    """Compare each state with the one after the last change."""
 
     world: Any
     states: dict[str, State] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Invariants:
     room_since: dict[str, float] = field(default_factory=dict)
 
     def check(self) -> None:
-        """Raise a Violation for the first that does not hold."""
+        """Raise a Violation for the first invariant that does not hold."""
         db, world = self.world.session, self.world
         rows = db.execute(SQL["list_states"], {"written_by": self.written_by, "now": world.now}).fetchall()
         has_changed = False
@@ -67,7 +67,7 @@ class Invariants:
             self._check_progress()
 
     def is_suspect(self, id_: str, token: str) -> bool:
-        """Whether a worker had died with the job before it was begun under this token."""
+        """Return whether a worker had died with the job before this token began it."""
         return id_ in self.states and self.states[id_].suspect and self.states[id_].token == token
 
     def _check_change(self, was: State, now: State) -> None:

@@ -1,4 +1,4 @@
-"""What is around the engine: PostgreSQL with the simulation's clock, and SQS as a list in memory."""
+"""Surround the engine with PostgreSQL on the simulation's clock, and SQS as a list in memory."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _READS = re.compile(r"\w+\.(list|find|read|show|next|pick|count|hold|note)(_\w+)
 
 @cache
 def _names() -> dict[str, str]:
-    """The engine's queries, by their text."""
+    """Return the names of the engine's queries, by text."""
     modules = [module for name, module in sys.modules.items() if name.startswith("signalbox.")]
     return {
         text: f"{module.__name__.rpartition('.')[2]}.{name}"
@@ -45,18 +45,18 @@ def _names() -> dict[str, str]:
 
 @cache
 def _older() -> dict[str, str]:
-    """The claim of a release before the newest, which does not say which lanes are the worker's, by today's text."""
+    """Map today's claim to that of an older release, which does not name the worker's lanes."""
     claim = lease.SQL["claim"]
     return {claim: claim.replace(",\n    %(lanes)s", "")}
 
 
 def short(text: str) -> str:
-    """The jobs that a text names, as j1 and so on."""
+    """Return the jobs that a text names, as j1 and so on."""
     return " ".join(dict.fromkeys(f"j{int(number)}" for number in _ID.findall(text)))
 
 
 class Statement(psycopg.Cursor[TupleRow]):
-    """Tells the trace what is executed."""
+    """Tell the trace what is executed."""
 
     def execute(self, query: Any, params: Any = None, **options: Any) -> Any:
         session = self.connection
@@ -74,7 +74,7 @@ class Statement(psycopg.Cursor[TupleRow]):
 
 
 class Session(psycopg.Connection[TupleRow]):
-    """The one connection, of all actors: they stop before each statement and after its commit."""
+    """Share one connection: actors stop before each statement and after its commit."""
 
     world: Any = None
     says = about = ""
@@ -107,7 +107,7 @@ class Session(psycopg.Connection[TupleRow]):
 
     @contextmanager
     def transaction(self, *args: Any, **options: Any) -> Iterator[psycopg.Transaction]:
-        """Not in the middle of its BEGIN, which the driver takes for begun."""
+        """Stop before BEGIN: in its middle the driver takes it for begun."""
         if self.world is not None and self._is_idle:
             self._stop_before()
         with super().transaction(*args, **options) as transaction:
@@ -130,7 +130,7 @@ class Session(psycopg.Connection[TupleRow]):
 
 
 def open_session(dsn: str) -> Session:
-    """On a database that becomes the simulation's."""
+    """Open the session; its database becomes the simulation's."""
     session = Session.connect(dsn, autocommit=True, prepare_threshold=10**9, cursor_factory=Statement)
     session.execute(Path(__file__).with_name("clock.sql").read_bytes(), prepare=False)
     # An actor that stops before its statement keeps nobody from theirs.
@@ -139,7 +139,7 @@ def open_session(dsn: str) -> Session:
 
 
 def enter(session: Session, world: Scheduler) -> None:
-    """Give it to the next seed."""
+    """Give the session to the next seed."""
     session.world = None
     session.execute("TRUNCATE " + ", ".join(TABLES) + " RESTART IDENTITY")
     session.world, session.told_time = world, None
@@ -148,8 +148,6 @@ def enter(session: Session, world: Scheduler) -> None:
 
 @dataclass
 class Message:
-    """One in a lane."""
-
     lane: str
     body: dict[str, str]
     visible_at: float
@@ -157,7 +155,7 @@ class Message:
 
 @dataclass
 class Queue:
-    """SQS, as the engine's lanes call it, and as Lambda receives from it."""
+    """Stand for SQS, as the lanes call it and Lambda receives from it."""
 
     world: Scheduler
     messages: list[Message] = field(default_factory=list)
@@ -203,7 +201,7 @@ class Queue:
         return any(lane in lanes for lanes in self.idle.values())
 
     def receive(self, lanes: tuple[str, ...], at_most: int, hidden_seconds: float) -> list[Message]:
-        """Wait for a batch of one of these lanes; it comes back after so long, unless it is deleted."""
+        """Wait for a batch of one of these lanes; unless deleted, it returns after `hidden_seconds`."""
         world = self.world
         while not (found := [one for one in self.messages if one.lane in lanes and one.visible_at <= world.now]):
             self.idle[world.current] = lanes
@@ -226,7 +224,7 @@ CLIENTS: Any = type("Clients", (SimpleNamespace,), {"__hash__": object.__hash__}
 
 
 class InlineExecutor:
-    """Calls at once what others would call in threads."""
+    """Call at once what others would call in threads."""
 
     def __init__(self, _: int) -> None: ...
 

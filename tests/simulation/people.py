@@ -1,4 +1,4 @@
-"""Who else acts on jobs: the sweeps of each minute, a submitter and an operator, by the engine's own functions."""
+"""Let sweeps, a submitter and an operator act on jobs through the engine's own functions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ BY = Actor("simulation")
 
 
 def sweep_each_minute(world: Any, name: str) -> None:
-    """A rule fires a little late, and by the faults not at all, or twice."""
+    """Fire a little late and, by the faults, not at all or twice."""
     faults = world.faults
     while True:
         late = world.chance.choice((0, 1, 20)) * world.chance.random()
@@ -57,7 +57,7 @@ def _sweep(world: Any, name: str) -> None:
 
 
 class Submitter:
-    """Submits jobs, alone and together, with parents and in groups."""
+    """Submit jobs, alone and together, with parents and in groups."""
 
     def __init__(self, world: Any) -> None:
         self.world, self.ids, self.groups = world, list[str](), list[str]()
@@ -113,7 +113,7 @@ class Submitter:
 
 
 class Operator:
-    """Gives orders, and in the end takes back what would hold jobs for ever."""
+    """Give orders, and in the end take back what would hold jobs for ever."""
 
     def __init__(self, world: Any, submitter: Submitter) -> None:
         self.world, self.submitter = world, submitter
@@ -160,7 +160,7 @@ class Operator:
         world.resources.publisher.send_due(world.session, done.due)
 
     def _redrive(self) -> None:
-        """All of a type that has failed, and what was redriven before, which is refused; twice where no answer came."""
+        """Redrive a type's failed jobs and, to be refused, those redriven before; retry a lost answer."""
         world, resources = self.world, self.world.resources
         letters = DeadLetterFilter(job_type=world.chance.choice(TYPES).name, status=["pending", "redriven"])
         for _ in range(2):

@@ -1,4 +1,4 @@
-"""The scheduler: which actor goes on next, what time it is, and what goes wrong. All of it follows from the seed.
+"""Choose by the seed which actor goes on next, what time it is, and what goes wrong.
 
 An actor is a thread, so that it can be stopped in the middle of the engine's own functions; but exactly one of them
 goes on at a time, until it pauses: nothing depends on the machine. Time stands still while anybody can go on.
@@ -22,16 +22,16 @@ TRACED_STEPS = 100
 
 
 class Violation(Exception):
-    """An invariant does not hold."""
+    """Say that an invariant does not hold."""
 
 
 class Stopped(BaseException):
-    """The actor's process was killed, or the simulation is over."""
+    """End an actor: its process was killed, or the simulation is over."""
 
 
 @dataclass(eq=False)
 class Process:
-    """What dies and freezes as a whole."""
+    """Die and freeze as a whole."""
 
     name: str
     mortal: bool = True
@@ -50,7 +50,7 @@ def _locked() -> threading.Lock:
 
 @dataclass(eq=False)
 class Actor:
-    """One thread of control."""
+    """Run one thread of control."""
 
     name: str
     process: Process
@@ -65,7 +65,7 @@ class Actor:
 
 @dataclass(frozen=True)
 class Faults:
-    """How often each happens, at each boundary of a statement."""
+    """Say how often each fault happens at a statement's boundary."""
 
     kill: float = 0.0
     freeze: float = 0.0
@@ -81,14 +81,14 @@ class Faults:
 
     @staticmethod
     def of(chance: Random) -> Faults:
-        """A few kinds at once: all of them together would hide each other."""
+        """Choose a few kinds: all of them together would hide each other."""
         rates = {"kill": 0.02, "freeze": 0.01, "break_off": 0.05, "outage": 0.005, "dawdle": 0.2}
         others = {name: 0.2 for name in Faults.__dataclass_fields__ if name not in rates}
         return Faults(**{name: most * chance.choice((0, 0, 0.3, 1)) for name, most in (rates | others).items()})
 
 
 class Scheduler:
-    """Owns the actors of one seed, and their time."""
+    """Own the actors of one seed, and their time."""
 
     def __init__(self, seed: int) -> None:
         self.chance = Random(seed)
@@ -106,7 +106,7 @@ class Scheduler:
         return BEGINNING + timedelta(seconds=self.now)
 
     def read_clock(self) -> float:
-        """Monotonic seconds. They move for one who asks on and on, or he would do so for ever."""
+        """Return monotonic seconds. They move for an actor that keeps asking, or it would never end."""
         self.reads += 1
         if self.reads > 100:
             self.now += 0.001
@@ -121,14 +121,14 @@ class Scheduler:
         self.trace.append((self.now, self.current.name, what))
 
     def spawn(self, name: str, act: Callable[[], object], process: Process | None = None) -> Actor:
-        """Add an actor, which goes on when it is chosen."""
+        """Add an actor that goes on when it is chosen."""
         actor = Actor(name, process or Process(name), self.now)
         self.actors.append(actor)
         threading.Thread(target=self._live, args=(actor, act), daemon=True).start()
         return actor
 
     def run(self) -> None:
-        """Let them go on until `over`; raise what one of them raised."""
+        """Let the actors go on until `over`; raise what one of them raised."""
         self._hand_on()
         self.over = True
         for actor in list(self.actors):
@@ -140,7 +140,7 @@ class Scheduler:
             raise self.failure
 
     def pause(self, seconds: float = 0.0) -> None:
-        """Let others go on, and come back so much later."""
+        """Let others go on, and come back after these seconds."""
         if self.current is self.main:
             return
         me = self.current
@@ -155,7 +155,7 @@ class Scheduler:
         self.pause(self.chance.expovariate(4) if self.happens(self.faults.dawdle) else 0)
 
     def endanger(self, when: str) -> None:
-        """Kill or freeze the process of whoever goes on."""
+        """Kill or freeze the current actor's process."""
         process = self.current.process
         if self.current is self.main or self.over:
             return
@@ -173,7 +173,7 @@ class Scheduler:
         raise Stopped
 
     def cut_off(self, when: str) -> None:
-        """Break the connection of whoever goes on: before a statement, or after its commit."""
+        """Break the current actor's connection before a statement or after its commit."""
         if self.current is self.main or self.over:
             return
         if self.happens(self.faults.outage):

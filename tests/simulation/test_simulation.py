@@ -1,4 +1,4 @@
-"""The simulation holds the engine's invariants, goes the same way each time, and sees a fault where there is one."""
+"""The simulation keeps the engine's invariants, repeats exactly, and detects faults."""
 
 from __future__ import annotations
 

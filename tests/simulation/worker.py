@@ -1,4 +1,4 @@
-"""A worker: the engine's own driver and core, with virtual job code in the place of threads.
+"""Run the engine's own driver and core, with virtual job code in the place of threads.
 
 What a job does is drawn by the seed, attempt by attempt; each start of its code is logged, for the invariants.
 """
@@ -47,7 +47,7 @@ TYPES = (
 
 
 class Short(JobPayload):
-    """Nothing: the seed says what becomes of the job."""
+    """Hold nothing: the seed says what becomes of the job."""
 
 
 Long = Alone = Large = Paid = Short
@@ -71,7 +71,7 @@ long = alone = large = short
 
 @dataclass
 class Log:
-    """What the virtual code has done, by job and token."""
+    """Log what the virtual code has done, by job and token."""
 
     started: dict[tuple[str, str], str] = field(default_factory=dict)  # how it will end
     suspects: set[tuple[str, str]] = field(default_factory=set)  # begun after a worker had died with them
@@ -80,7 +80,7 @@ class Log:
 
 @dataclass
 class VirtualThreads:
-    """Runs all attempts of a driver: each has its end before it, in virtual time. Both its runners, and its queue."""
+    """Run a driver's attempts in virtual time, as both its runners and its queue. Each end is drawn first."""
 
     world: Any
     driver: Driver
@@ -114,7 +114,7 @@ class VirtualThreads:
         heapq.heappush(self.ends, (world.now + seconds, next(self.numbers), attempt, word))
 
     def get(self, timeout: float = 0.0) -> AttemptResult:
-        """As the driver's queue does."""
+        """Act as the driver's queue."""
         world = self.world
         if self.ends and self.ends[0][0] <= world.now + timeout:
             world.pause(self.ends[0][0] - world.now)
@@ -133,7 +133,7 @@ class VirtualThreads:
     def close(self) -> None: ...
 
     def _perform(self, attempt: Attempt, word: str) -> AttemptResult:
-        """By the engine: the job's code, its end and the commit, at the instant at which it ends."""
+        """Let the engine run the code, end the job and commit, at the instant of its end."""
         timer = ThreadTimer()
         timer.rang, own, began = word == "time out", attempt.resources.database, attempt.claimed_at
         try:
@@ -173,7 +173,7 @@ ANSWERS: dict[str, Callable[[ClaimedJob], Any]] = {
 
 
 class VirtualDriver(Driver):
-    """Gives up at once what is at work in a process that was killed, and ends no process of ours."""
+    """Give up a killed process's work at once, and end no process of ours."""
 
     world: Any
 
@@ -187,7 +187,7 @@ class VirtualDriver(Driver):
 
 @dataclass
 class Worker:
-    """An execution environment that is invoked with one batch after the other."""
+    """Act as an execution environment, invoked with one batch after the other."""
 
     world: Any
     name: str
@@ -195,7 +195,7 @@ class Worker:
     is_older: bool = False
 
     def live(self) -> None:
-        """Until the simulation is over. A killed process has a successor."""
+        """Live until the simulation is over. A killed process has a successor."""
         world, groups = self.world, TypeGroups(self.world.job_types, 4)
         for number in count(1):
             me = world.current
@@ -222,7 +222,7 @@ class Worker:
             world.pause(world.chance.uniform(0, 10))
 
     def _fail(self, error: BaseException, batch: Sequence[Any]) -> None:
-        """A worker without its database brings the messages back; one that is killed does nothing more."""
+        """Return the messages if the database is away; do nothing more if killed."""
         if isinstance(error, psycopg.OperationalError):
             for one in batch:
                 one.visible_at = self.world.now + 1
@@ -242,7 +242,7 @@ class Worker:
 
 
 class VirtualThread:
-    """A thread of a worker's process: an actor beside the one that starts it."""
+    """Run a thread of a worker's process as another actor."""
 
     world: Any = None
 

@@ -1,4 +1,4 @@
-"""One seed: PostgreSQL, SQS, workers, sweeps, a submitter and an operator, in one order that follows from the seed."""
+"""Run PostgreSQL, SQS, workers, sweeps, a submitter and an operator in an order set by one seed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CATALOGUE = JobTypeRegistry(TYPES)
 
 
 class World(Scheduler):
-    """Everything of one seed."""
+    """Hold everything of one seed."""
 
     def __init__(self, seed: int, session: Session) -> None:
         super().__init__(seed)
@@ -39,7 +39,7 @@ class World(Scheduler):
         self.invariants = Invariants(self)
 
     def simulate(self) -> None:
-        """Raise a Violation where an invariant does not hold."""
+        """Run the seed; raise a Violation if an invariant fails."""
         CLIENTS.sqs = self.queue
         enter(self.session, self)
         submitter = Submitter(self)
@@ -90,7 +90,7 @@ class World(Scheduler):
 
     @contextmanager
     def _instead(self) -> Iterator[None]:
-        """The seed's time and chance in the place of the machine's."""
+        """Replace the machine's time and chance by the seed's."""
         time = SimpleNamespace(
             monotonic=self.read_clock, time=self.clock.timestamp, sleep=self.pause, thread_time=lambda: 0.0
         )
