@@ -57,7 +57,7 @@ def test_each_setting_is_there_with_its_default() -> None:
     assert told == {f"FORECASTS_{field.upper()}": default_of(field) for field in ForecastSettings.model_fields}
 
 
-def test_the_command_that_deploys_it_gives_settings_as_sam_and_the_pack_read_them() -> None:
+def test_deploy_command_gives_settings_as_sam_and_pack_read_them() -> None:
     found = re.search(r"sam deploy --parameter-overrides ((?:.+\\\n)*.+)", section("Deploy it"))
     assert found is not None
     given = CfnParameterOverridesType().convert(tuple(shlex.split(found[1].replace("\\\n", " "))), None, None)

@@ -58,7 +58,7 @@ def many(db: psycopg.Connection, number: int, start: datetime = TODAY - DAY) -> 
     )
 
 
-def test_a_period_that_has_ended_is_filed_by_source_and_a_new_one_begins(stage: Stage, db: psycopg.Connection) -> None:
+def test_ended_period_is_filed_by_source_and_a_new_one_begins(stage: Stage, db: psycopg.Connection) -> None:
     one = organization(db)
     period(db, one, "api", calls=40)
     period(db, one, "web", calls=2, watchpoints=1)
@@ -94,9 +94,7 @@ def test_usage_is_filed_under_the_day_its_period_belongs_to(stage: Stage, db: ps
     assert set(filed(db, one)) == {(date(2026, 3, 6), "old"), (YESTERDAY, "late"), (date(2026, 3, 8), "long")}
 
 
-def test_what_is_filed_twice_for_a_day_adds_counters_and_takes_the_larger_gauge(
-    stage: Stage, db: psycopg.Connection
-) -> None:
+def test_filing_a_day_twice_adds_counters_and_keeps_larger_gauge(stage: Stage, db: psycopg.Connection) -> None:
     one = organization(db)
     usage(db, one, YESTERDAY, "api", 100, 7, 2)
     usage(db, one, YESTERDAY, "web", 100, 1, 2)
@@ -139,7 +137,7 @@ def test_a_row_in_use_is_waited_for_without_holding_others(stage: Stage, db: psy
     assert filed(db, one) == {(YESTERDAY, "api"): (6, 3, 0)}
 
 
-def test_a_row_held_for_long_is_reported_and_left_to_the_next_run_and_its_day(
+def test_long_locked_row_is_reported_and_filed_later_under_its_day(
     stage: Stage, db: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     one, two = organization(db, overage_started_at=TODAY - 5 * DAY), organization(db)
@@ -200,7 +198,7 @@ def test_a_run_goes_on_in_a_continuation_when_its_budget_ends(stage: Stage, db: 
         ({"api": (1001, 0)}, False),
     ],
 )
-def test_an_overage_ends_when_the_day_before_was_within_the_plan_over_all_sources(
+def test_overage_ends_after_a_day_within_plan_over_all_sources(
     stage: Stage, db: psycopg.Connection, sources: dict[str, tuple[int, int]], ends: bool
 ) -> None:
     plan(db, "pro", api_calls_per_day=1000, watchpoints=10)

@@ -213,7 +213,7 @@ def mend(front: S3Front, dsn: str) -> None:
 
 @pytest.mark.usefixtures("small_objects")
 @pytest.mark.parametrize("crash", CRASHES)
-def test_after_a_crash_each_record_is_in_exactly_one_object_though_more_have_grown_old_meanwhile(
+def test_after_crash_each_record_is_in_one_object_despite_newly_due_ones(
     stage: Stage, dsn: str, aws: Aws, db: psycopg.Connection, front: S3Front, crash: Crash
 ) -> None:
     log(db, NOON - YEAR - 2 * DAY, 6)  # one object, and half of another
@@ -291,7 +291,7 @@ def test_something_else_under_the_name_is_not_overwritten(stage: Stage, aws: Aws
     assert stage.run(TASK)["items"] == 1
 
 
-def test_records_deleted_by_hand_after_a_plan_was_made_leave_it_empty_and_no_object(
+def test_records_deleted_by_hand_leave_their_plan_empty_and_no_object(
     stage: Stage, aws: Aws, db: psycopg.Connection, front: S3Front
 ) -> None:
     log(db, NOON - 2 * YEAR, 2)

@@ -79,7 +79,7 @@ def test_where_nothing_has_passed_nothing_is_told(stage: Stage, db: psycopg.Conn
     assert (answer["status"], answer["items"], queue.calls) == ("succeeded", 0, 0)
 
 
-def test_an_event_has_passed_once_its_end_is_more_than_an_hour_ago(
+def test_event_has_passed_more_than_an_hour_after_its_end(
     stage: Stage, db: psycopg.Connection, queue: AwsStandIn
 ) -> None:
     owner = organization(db)
@@ -100,7 +100,7 @@ def test_an_odd_tile_holds_up_nobody(stage: Stage, db: psycopg.Connection, aws: 
     assert {body["tile_id"] for body in aws.drain(aws.evaluations)} == {"tile-1", tile_id, "tile-2"}
 
 
-def test_a_queue_that_refuses_leaves_all_as_it_was_for_the_next_run(
+def test_refusing_queue_leaves_everything_unchanged_for_next_run(
     stage: Stage, db: psycopg.Connection, queue: AwsStandIn
 ) -> None:
     many(db, 25)

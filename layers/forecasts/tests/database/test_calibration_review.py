@@ -63,7 +63,7 @@ def test_a_candidate_is_listed_with_its_change_and_its_reason(
         ("1", "misfiled"),
     ],
 )
-def test_a_change_below_the_bound_was_misfiled_and_one_at_the_bound_was_not(
+def test_change_below_bound_was_misfiled_and_one_at_bound_was_not(
     stage: Stage, db: psycopg.Connection, proposed: str, verdict: str
 ) -> None:
     coefficients(db, "a")
@@ -99,7 +99,7 @@ def test_a_candidate_that_can_hardly_be_compared_waits(
     assert (told["verdict"], told["largest_change"]) == ("waits", change)
 
 
-def test_an_invalid_candidate_and_a_misfiled_one_keep_no_other_and_no_request(
+def test_invalid_or_misfiled_candidate_blocks_no_other_and_no_request(
     stage: Stage, db: psycopg.Connection, run: UUID, runpod: RunPodStandIn, capsys: pytest.CaptureFixture[str]
 ) -> None:
     coefficients(db, "a")
@@ -116,9 +116,7 @@ def test_an_invalid_candidate_and_a_misfiled_one_keep_no_other_and_no_request(
     assert (answer["items"], len(runpod.inputs)) == (1, 1)
 
 
-def test_a_candidate_that_somebody_looked_at_is_not_listed_nor_is_one_of_later(
-    stage: Stage, db: psycopg.Connection
-) -> None:
+def test_reviewed_candidates_and_later_ones_are_not_listed(stage: Stage, db: psycopg.Connection) -> None:
     candidate(db, "a", '{"gain": 1}', reviewed=True)
     candidate(db, "b", '{"gain": 1}', created_at=NOON + SECOND)
     made = candidate(db, "c", '{"gain": 1}', created_at=NOON)
@@ -174,9 +172,7 @@ def test_coefficients_that_a_worker_changed_by_the_bound_or_more_have_leapt(
     assert ('"CalibrationCoefficientsLeapt":[1.0]' in capsys.readouterr().out) == (expected is not None)
 
 
-def test_a_leap_is_seen_though_the_worker_did_not_say_when_it_wrote(
-    stage: Stage, db: psycopg.Connection, run: UUID
-) -> None:
+def test_leap_is_seen_without_the_workers_time_of_writing(stage: Stage, db: psycopg.Connection, run: UUID) -> None:
     coefficients(db, "a")
     leapt(stage, 0)
     db.execute("UPDATE forecasts.calibration_coefficients SET coefficients = '{\"gain\": 2}'")
@@ -197,9 +193,7 @@ def test_coefficients_have_not_leapt_if_somebody_looked_at_the_candidate_since(
     assert leapt(stage, 1) == ["b"]
 
 
-def test_the_small_steps_of_several_weeks_are_no_leap_not_even_to_a_run_for_a_past_week(
-    stage: Stage, db: psycopg.Connection, run: UUID
-) -> None:
+def test_small_weekly_steps_are_no_leap_even_for_a_past_week(stage: Stage, db: psycopg.Connection, run: UUID) -> None:
     for week, gain in enumerate(("1", "1.1", "1.2", "1.3")):
         coefficients(db, "a", f'{{"gain": {gain}}}')
         assert leapt(stage, week) is None

@@ -16,7 +16,7 @@ TASK = "verification"
 DAY, HOUR, SECOND = timedelta(days=1), timedelta(hours=1), timedelta(seconds=1)
 
 
-def test_a_canary_that_is_not_as_it_should_be_is_counted_and_noted(
+def test_wrong_canary_is_counted_and_noted(
     stage: Stage, db: psycopg.Connection, capsys: pytest.CaptureFixture[str]
 ) -> None:
     silent, loud = canary(db, expecting(True)), canary(db, expecting(False), is_triggered=True)

@@ -49,7 +49,7 @@ def names(db: psycopg.Connection) -> list[str]:
     return [name for (name,) in db.execute("SELECT name FROM forecasts.watchpoints ORDER BY name").fetchall()]
 
 
-def test_watchpoints_archived_longer_than_their_retention_go_to_the_second_with_their_notifications(
+def test_watchpoints_past_retention_go_exactly_on_time_with_their_notifications(
     stage: Stage, db: psycopg.Connection, organization: UUID
 ) -> None:
     for name, age in [("a season", 90 * DAY), ("longer", 90 * DAY + SECOND), ("shorter", 90 * DAY - SECOND)]:
@@ -67,7 +67,7 @@ def test_only_archived_ones_go(stage: Stage, db: psycopg.Connection, organizatio
     assert names(db) == ["active", "paused"]
 
 
-def test_more_than_a_page_goes_in_one_run_and_the_rest_in_a_continuation(
+def test_one_run_deletes_several_pages_and_a_continuation_the_rest(
     stage: Stage, db: psycopg.Connection, organization: UUID
 ) -> None:
     add_many(db, organization, 1200, 4800)
@@ -111,7 +111,7 @@ def test_one_whose_notification_somebody_holds_is_left_to_the_next_run(
     assert stage.run(TASK, NOON + DAY)["items"] == 1
 
 
-def test_a_crash_between_notifications_and_watchpoints_leaves_the_watchpoints_to_the_next_run(
+def test_crash_after_notifications_leaves_watchpoints_to_next_run(
     stage: Stage, db: psycopg.Connection, organization: UUID
 ) -> None:
     archived(db, organization, "gone", 100 * DAY, notifications=3)

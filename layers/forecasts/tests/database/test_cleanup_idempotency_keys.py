@@ -52,7 +52,7 @@ def test_with_nothing_expired_nothing_happens(stage: Stage, db: psycopg.Connecti
 
 
 @pytest.mark.parametrize(("late", "kept"), [(-SECOND, False), (timedelta(0), True), (SECOND, True)])
-def test_a_key_is_expired_a_second_after_its_end_and_not_at_it(
+def test_key_expires_a_second_after_its_end_and_not_at_it(
     stage: Stage, db: psycopg.Connection, late: timedelta, kept: bool
 ) -> None:
     add_key(db, "edge", NOON + late)
@@ -105,9 +105,7 @@ def test_a_run_without_time_leaves_the_rest_to_a_continuation(stage: Stage, db: 
     assert [answer["items"] for answer in stage.deliver()] == [6000]
 
 
-def test_what_a_run_deleted_before_it_crashed_stays_deleted_and_the_next_deletes_the_rest(
-    stage: Stage, db: psycopg.Connection
-) -> None:
+def test_crashed_runs_deletions_stay_and_next_run_deletes_the_rest(stage: Stage, db: psycopg.Connection) -> None:
     add_many(db, 30_000)
     db.execute("VACUUM ANALYZE forecasts.idempotency_keys")
     db.execute(

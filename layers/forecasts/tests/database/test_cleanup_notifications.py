@@ -78,9 +78,7 @@ def test_two_runs_at_once_delete_each_once(stage: Stage, db: psycopg.Connection)
     assert (count(db, NOTIFICATIONS), count(db, DELIVERIES)) == (25_000, 50_000)
 
 
-def test_what_a_run_deleted_before_it_crashed_stays_deleted_and_the_next_deletes_the_rest(
-    stage: Stage, db: psycopg.Connection
-) -> None:
+def test_crashed_runs_deletions_stay_and_next_run_deletes_the_rest(stage: Stage, db: psycopg.Connection) -> None:
     add_many(db, 2500, 10_000)
     db.execute(
         "CREATE FUNCTION crash() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'as the test wants it'; END $$; "

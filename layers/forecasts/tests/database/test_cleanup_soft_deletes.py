@@ -95,9 +95,7 @@ def test_a_month_after_the_deletion_counts_to_the_second(stage: Stage, db: psyco
     assert organizations(db) == ["a month", "shorter"]
 
 
-def test_a_run_deletes_fifty_and_the_next_goes_on_with_the_longest_deleted_first(
-    stage: Stage, db: psycopg.Connection
-) -> None:
+def test_run_deletes_fifty_longest_deleted_first_and_the_next_continues(stage: Stage, db: psycopg.Connection) -> None:
     plan = rows.plan(db)
     for number in range(60):
         rows.organization(db, name=f"{number:03}", plan=plan, deleted_at=LONG_AGO - number * DAY)
@@ -195,9 +193,7 @@ def test_one_that_is_being_restored_keeps_all_it_has(stage: Stage, dsn: str, db:
     assert (organizations(db), left(db), purged(db)) == (["restored"], {1}, [])
 
 
-def test_a_crash_before_the_last_half_leaves_no_trace_of_what_did_not_happen(
-    stage: Stage, db: psycopg.Connection
-) -> None:
+def test_crash_before_last_half_leaves_no_trace_of_undone_work(stage: Stage, db: psycopg.Connection) -> None:
     gone = furnished(db, "gone", times=3, deleted_at=LONG_AGO)
     db.execute("ALTER TABLE forecasts.audit_logs RENAME TO audit_logs_away")
     with pytest.raises(psycopg.errors.UndefinedTable):

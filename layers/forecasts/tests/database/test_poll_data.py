@@ -142,7 +142,7 @@ def test_a_cycle_that_is_not_complete_waits_for_a_later_poll(world: World) -> No
     assert world.counts("medium_range")["triggered"] == 1
 
 
-def test_an_older_cycle_that_came_late_is_not_hidden_by_a_newer_run(world: World) -> None:
+def test_late_older_cycle_is_not_hidden_by_a_newer_run(world: World) -> None:
     forecast_run(world.db, SIX, status="complete", external_id="x")
     world.files.add_cycle(SIX)
     world.files.add_cycle(SIX - 6 * HOUR)
@@ -197,7 +197,7 @@ def test_sources_five_minutes_apart_match_and_a_second_more_does_not(
     assert world.counts("nowcast")["triggered"] == triggered
 
 
-def test_a_radar_instant_serves_one_run_even_when_a_nearer_one_comes_late(world: World) -> None:
+def test_radar_instant_serves_one_run_even_if_a_nearer_comes_late(world: World) -> None:
     first, second = NOON - 20 * MINUTE, NOON - 13 * MINUTE
     world.files.add_goes(first)
     world.files.add_mrms(first + 3 * MINUTE)
@@ -222,7 +222,7 @@ def test_an_instant_whose_nearest_radar_is_used_takes_the_next_one(world: World)
     assert world.rows("run_timestamp, radar_timestamp")[1] == (second, second + 3 * MINUTE)
 
 
-def test_a_run_that_does_not_tell_its_radar_instant_keeps_its_nearest_from_others(world: World) -> None:
+def test_run_without_radar_instant_keeps_its_nearest_from_others(world: World) -> None:
     first, second = NOON - 20 * MINUTE, NOON - 16 * MINUTE
     forecast_run(world.db, first, model="nowcast", external_id="x")
     world.files.add_goes(first, second)
@@ -230,7 +230,7 @@ def test_a_run_that_does_not_tell_its_radar_instant_keeps_its_nearest_from_other
     assert world.counts("nowcast") == {"found": 1, "triggered": 0, "skipped": 1, "failed": 0, "left_over": 0}
 
 
-def test_files_without_data_and_instants_without_all_their_files_are_not_there_yet(world: World) -> None:
+def test_empty_files_and_incomplete_instants_are_not_there_yet(world: World) -> None:
     world.set(goes_files_per_instant="2")
     at = NOON - 20 * MINUTE
     world.files.add_goes(at, channels=[13])
@@ -254,7 +254,7 @@ def test_a_nowcast_waits_for_the_files_of_all_channels(world: World) -> None:
 # ---- The window.
 
 
-def test_a_poll_begins_behind_the_newest_run_and_earlier_where_it_is_asked_to_or_owes() -> None:
+def test_poll_begins_behind_newest_run_or_earlier_if_asked_or_owing() -> None:
     look, day, none = 2 * HOUR, 24 * HOUR, timedelta(0)
     assert since_of(NOON, None, None, look, none) == NOON - look
     assert since_of(NOON, NOON - HOUR, None, look, none) == NOON - 3 * HOUR
@@ -299,7 +299,7 @@ def test_the_limit_holds_over_both_models_oldest_first(world: World) -> None:
     assert world.poll()["items"] == 2
 
 
-def test_a_poll_stops_before_its_time_is_over_and_goes_on_in_a_next_one(world: World) -> None:
+def test_poll_stops_before_its_time_is_over_and_the_next_continues(world: World) -> None:
     world.files.add_cycle(SIX)
     answer = world.poll(seconds=10 + 12)
     assert (answer["items"], answer["detail"]["medium_range"]["left_over"], world.rows()) == (0, 1, [])
@@ -318,9 +318,7 @@ def test_a_months_backfill_lists_no_more_than_its_bound(world: World) -> None:
 
 
 @pytest.mark.parametrize("event", [{}, {"limit": 0}])
-def test_cycles_beyond_the_bound_are_left_over_and_found_by_the_next_of_the_same(
-    world: World, event: dict[str, Any]
-) -> None:
+def test_cycles_beyond_the_bound_are_found_by_the_next_poll(world: World, event: dict[str, Any]) -> None:
     at = NOON.replace(hour=0)
     cycles = [at - n * 6 * HOUR for n in range(MOST_LISTED + 2)][::-1]
     for cycle in cycles:
@@ -377,7 +375,7 @@ def test_a_mirror_that_fails_is_logged_and_the_next_one_serves(world: World, cap
         assert world.asked[0].input_config.references[0].startswith(pages.url)
 
 
-def test_when_all_mirrors_of_one_model_fail_each_is_named_and_the_other_model_has_its_runs(world: World) -> None:
+def test_all_failed_mirrors_are_named_and_other_model_has_its_runs(world: World) -> None:
     world.files.add_goes(NOON - 20 * MINUTE)
     world.files.add_mrms(NOON - 20 * MINUTE)
     with BucketListing(Files()) as refusing, IndexPages(Files()) as away:
@@ -437,7 +435,7 @@ def test_passing_trouble_is_waited_out(world: World) -> None:
     assert world.rows("status, external_id IS NULL") == [("running", False)]
 
 
-def test_a_run_that_runpod_did_not_take_is_taken_by_the_next_poll(world: World) -> None:
+def test_run_refused_by_runpod_is_triggered_by_the_next_poll(world: World) -> None:
     world.files.add_cycle(SIX)
     world.files.add_cycle(SIX - 6 * HOUR)
     world.runpod.faults.add(Fault(matching="/run", status=429, retry_after="600"))
@@ -475,7 +473,7 @@ def test_one_run_that_runpod_refuses_stops_no_other(world: World) -> None:
     assert world.rows("status") == ["running", "failed", "running"]
 
 
-def test_a_run_that_runpod_may_have_taken_is_left_alone_and_no_other_is_risked(world: World) -> None:
+def test_run_that_runpod_may_have_taken_is_left_alone_risking_no_other(world: World) -> None:
     world.files.add_cycle(SIX)
     world.files.add_cycle(SIX - 6 * HOUR)
     world.runpod.faults.add(Fault(matching="/run", times=1, lost=True))
@@ -586,7 +584,7 @@ def test_pollers_at_once_trigger_each_run_once(world: World) -> None:
     assert retried == (0,)
 
 
-def test_a_poller_who_saw_other_radar_files_can_not_take_an_instant_that_is_used(world: World) -> None:
+def test_poller_with_other_radar_files_cannot_take_a_used_instant(world: World) -> None:
     first, second = NOON - 20 * MINUTE, NOON - 15 * MINUTE
     forecast_run(world.db, first, model="nowcast", radar_timestamp=second, external_id="x")
     candidate = store.RunCandidate("nowcast", second, ("a",), second)

@@ -124,7 +124,7 @@ def test_a_lost_run_fails_after_three_retries(world: World) -> None:
     assert world.row(run)[:2] == ("failed", "LOST")
 
 
-def test_a_run_that_always_fails_is_tried_three_times_over_the_hours_and_then_fails(world: World) -> None:
+def test_always_failing_run_is_tried_three_times_over_hours_then_fails(world: World) -> None:
     run = world.run("FAILED")
     for hours in range(0, 24, 4):
         world.reconcile(NOON + hours * HOUR)
@@ -156,7 +156,7 @@ def test_nothing_overdue_is_nothing_to_do(world: World) -> None:
     assert not world.runpod.calls
 
 
-def test_a_row_that_does_not_tell_when_it_began_counts_from_its_making(world: World) -> None:
+def test_row_without_a_start_counts_from_its_creation(world: World) -> None:
     old = world.run("COMPLETED", started_at=None, created_at=NOON - 4 * HOUR)
     new = world.run("COMPLETED", started_at=None, created_at=NOON - HOUR)
     world.reconcile()
@@ -190,7 +190,7 @@ def test_the_times_are_settings(world: World) -> None:
 
 
 @pytest.mark.parametrize("hung", [True, False])
-def test_each_state_leads_to_one_step_and_the_count_never_passes_the_most(hung: bool) -> None:
+def test_each_state_leads_to_one_step_and_count_stays_within_limit(hung: bool) -> None:
     steps = {state: decide(state, 0, 3, hung=hung) for state in RunPodState}
     ended = NextStep.END if hung else NextStep.RETRY
     assert steps == {
@@ -220,7 +220,7 @@ def test_a_nowcasts_retry_takes_the_calibration_of_today(world: World) -> None:
     assert world.job(run)["input"]["input_config"] == {"references": ["s3://x"], "calibration": {"a": {"b": 1}}}
 
 
-def test_a_row_that_does_not_tell_its_references_is_tried_again_with_the_likely_ones(world: World) -> None:
+def test_row_without_references_is_retried_with_the_likely_ones(world: World) -> None:
     cycle = world.run("FAILED", run_timestamp=NOON - 6 * HOUR)
     nowcast = world.run("FAILED", model="nowcast", run_timestamp=NOON - 5 * HOUR)
     world.reconcile()
@@ -237,7 +237,7 @@ def test_a_row_that_does_not_tell_its_references_is_tried_again_with_the_likely_
 # ---- RunPod in trouble.
 
 
-def test_a_run_about_which_runpod_does_not_answer_is_left_alone_and_the_others_go_on(
+def test_run_without_runpods_answer_is_left_alone_and_others_continue(
     world: World, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dark = world.run("FAILED", age=6 * HOUR)
@@ -303,7 +303,7 @@ def test_a_hung_run_that_can_not_be_cancelled_is_tried_again_later(world: World)
 # ---- Crashes and doubles.
 
 
-def test_a_crash_after_the_cancelling_ends_as_a_time_out_and_not_in_a_retry(world: World) -> None:
+def test_crash_after_cancelling_ends_as_timeout_without_retry(world: World) -> None:
     run = world.run("IN_PROGRESS")
     world.runpod.faults.add(Fault(matching="/cancel", lost=True))
     world.reconcile()
@@ -322,7 +322,7 @@ def test_a_hung_run_that_completes_before_it_is_cancelled_is_complete(world: Wor
     assert world.row(run)[:2] == ("complete", None)
 
 
-def test_a_crash_between_a_retry_and_its_id_is_given_up_as_unconfirmed(world: World) -> None:
+def test_crash_between_retry_and_its_id_is_given_up_as_unconfirmed(world: World) -> None:
     run = world.run("FAILED")
 
     def crash(*_: object) -> None:
@@ -338,7 +338,7 @@ def test_a_crash_between_a_retry_and_its_id_is_given_up_as_unconfirmed(world: Wo
     assert (world.row(run)[:2], world.taken) == (("failed", "Unconfirmed"), 1)
 
 
-def test_a_worker_that_completes_its_run_while_it_is_asked_about_keeps_its_word(world: World) -> None:
+def test_run_completed_while_runpod_is_asked_stays_completed(world: World) -> None:
     run = world.run("FAILED")
     world.runpod.during = lambda: world.db.execute("UPDATE forecasts.forecast_runs SET status = 'complete'")
     assert world.reconcile()["detail"] == {"overtaken": 1}
@@ -416,7 +416,7 @@ def test_a_past_reference_time_ends_what_was_overdue_then(world: World) -> None:
     assert (world.row(then)[0], world.row(later)[0]) == ("complete", "running")
 
 
-def test_a_job_that_a_poll_of_a_past_slot_triggered_just_now_is_not_taken_for_hung(world: World) -> None:
+def test_job_just_triggered_for_a_past_slot_does_not_count_as_hung(world: World) -> None:
     now = datetime.now(UTC)
     fresh = world.run("IN_PROGRESS", triggered_at=now - HOUR)
     world.reconcile(now)

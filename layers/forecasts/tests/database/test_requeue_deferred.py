@@ -93,7 +93,7 @@ def test_all_that_is_due_goes_out_page_by_page(stage: Stage, db: psycopg.Connect
     assert sorted(body["payload"]["number"] for body in queue.bodies) == list(range(1, 351))
 
 
-def test_a_page_comes_in_the_order_of_its_index_however_much_is_due(db: psycopg.Connection) -> None:
+def test_page_follows_its_index_however_much_is_due(db: psycopg.Connection) -> None:
     many(db, 5000)
     db.execute(
         "WITH spread AS (UPDATE forecasts.notification_deliveries "
@@ -219,7 +219,7 @@ def test_a_late_run_sends_nothing_into_the_next_quiet_hours(
         (datetime(2026, 3, 29, 1, 0, 0, tzinfo=UTC), 1),  # 03:00:00
     ],
 )
-def test_quiet_hours_that_end_in_a_gap_end_when_the_clock_has_jumped_over_their_end(
+def test_quiet_hours_ending_in_a_gap_end_when_the_clock_jumps(
     stage: Stage, db: psycopg.Connection, queue: AwsStandIn, now: datetime, sent: int
 ) -> None:
     wishes = {"quiet_hours": {"start": "22:00", "end": "02:30"}}

@@ -94,7 +94,7 @@ def test_more_than_the_share_is_refused_whole_until_it_is_asked_for(
 
 
 @each_cleanup
-def test_a_few_rows_may_go_even_if_they_are_all_of_a_table(stage: Stage, db: psycopg.Connection, of: Cleanup) -> None:
+def test_few_rows_may_go_even_if_they_fill_the_table(stage: Stage, db: psycopg.Connection, of: Cleanup) -> None:
     of.fill(db, old=10, of=10 + (of.table == "forecasts.organizations"))
     assert stage.run(of.task)["items"] == 10
 

@@ -140,7 +140,7 @@ def test_a_stack_without_a_stripe_account_skips(stage: Stage, db: psycopg.Connec
 
 
 @pytest.mark.parametrize(("age", "stale"), [(DAY - SECOND, False), (DAY, True), (DAY + SECOND, True)])
-def test_who_was_compared_a_day_ago_to_the_second_is_compared_again_so_that_a_daily_run_does(
+def test_organisation_synced_exactly_24_hours_ago_is_due(
     stage: Stage, stripe: StripeStandIn, db: psycopg.Connection, age: timedelta, stale: bool
 ) -> None:
     one = subscriber(db, stripe, last_billing_sync_at=MIDNIGHT - age)
@@ -161,7 +161,7 @@ def test_the_longest_neglected_come_first_and_no_more_than_the_limit(
     assert synced(db, recent) == MIDNIGHT - 2 * DAY
 
 
-def test_one_that_fails_stops_nobody_else_is_reported_and_not_taken_for_compared(
+def test_failure_stops_no_other_is_reported_and_stays_unsynced(
     stage: Stage, stripe: StripeStandIn, db: psycopg.Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
     gone = subscriber(db, stripe, stripe_customer_id="cus_gone")
@@ -232,7 +232,7 @@ def test_stripe_itself_failing_ends_the_run_before_it_asks_for_all(
     assert len(set(asked(stripe))) == 5
 
 
-def test_a_key_that_stripe_does_not_take_fails_the_run_at_once_and_is_not_told(
+def test_refused_stripe_key_fails_the_run_at_once_and_stays_secret(
     stage: Stage, stripe: StripeStandIn, aws: Aws, db: psycopg.Connection
 ) -> None:
     for _ in range(3):
@@ -247,7 +247,7 @@ def test_a_key_that_stripe_does_not_take_fails_the_run_at_once_and_is_not_told(
     assert "yesterday" not in str(refused.value)
 
 
-def test_where_stripe_limits_the_rate_the_run_waits_as_long_as_it_is_told(
+def test_rate_limited_run_waits_as_long_as_stripe_says(
     stage: Stage, stripe: StripeStandIn, db: psycopg.Connection
 ) -> None:
     subscriber(db, stripe)
@@ -381,7 +381,7 @@ def test_the_clock_of_a_failed_payment_follows_what_stripe_says(
     assert organization(db, one)["payment_failed_at"] == after
 
 
-def test_a_clock_that_ends_without_a_change_of_status_is_counted_and_audited(
+def test_clock_ending_without_status_change_is_counted_and_audited(
     stage: Stage, stripe: StripeStandIn, db: psycopg.Connection, capsys: pytest.CaptureFixture[str]
 ) -> None:
     failed_at = MIDNIGHT - 3 * DAY
@@ -403,7 +403,7 @@ def test_a_payment_that_fails_while_stripe_is_asked_keeps_its_clock(
 
 
 @pytest.mark.parametrize("unsubscribed", ["", "starter"])
-def test_whose_subscription_has_ended_keeps_the_plan_unless_there_is_one_for_the_unsubscribed(
+def test_ended_subscription_keeps_plan_unless_there_is_one_for_the_unsubscribed(
     stage: Stage, stripe: StripeStandIn, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch, unsubscribed: str
 ) -> None:
     monkeypatch.setenv("FORECASTS_STRIPE_UNSUBSCRIBED_PLAN", unsubscribed)

@@ -168,7 +168,7 @@ def test_a_folder_ends_with_its_name(stage: Stage, aws: Aws, db: psycopg.Connect
 
 
 @pytest.mark.parametrize("others", ["runs/1", "runs/1/", "runs/1/part/", "runs/1//"])
-def test_a_folder_in_which_another_run_has_data_is_left_alone_and_reported(
+def test_folder_with_another_runs_data_is_left_alone_and_reported(
     stage: Stage, aws: Aws, db: psycopg.Connection, caplog: pytest.LogCaptureFixture, others: str
 ) -> None:
     run, other = complete(db, "runs/1/"), complete(db, others, DAY)
@@ -195,16 +195,14 @@ def test_a_folder_whose_other_run_is_deleted_is_its_own(stage: Stage, aws: Aws, 
     assert status(db, run) == "deleted"
 
 
-def test_a_run_whose_folder_lies_within_anothers_is_deleted_and_the_other_is_not(
-    stage: Stage, aws: Aws, db: psycopg.Connection
-) -> None:
+def test_run_in_anothers_folder_is_deleted_and_the_other_is_not(stage: Stage, aws: Aws, db: psycopg.Connection) -> None:
     outer, inner = complete(db, "runs"), complete(db, "runs/1", 99 * DAY)
     put(aws, "runs/a", "runs/1/a")
     stage.run(TASK)
     assert (status(db, outer), status(db, inner), keys(aws)) == ("complete", "deleted", ["runs/a"])
 
 
-def test_an_object_that_s3_does_not_delete_keeps_its_run_and_no_other(
+def test_object_that_s3_keeps_blocks_only_its_own_run(
     stage: Stage, aws: Aws, db: psycopg.Connection, front: S3Front, caplog: pytest.LogCaptureFixture
 ) -> None:
     held, other = complete(db, "runs/1/"), complete(db, "runs/2/", 99 * DAY)
@@ -215,7 +213,7 @@ def test_an_object_that_s3_does_not_delete_keeps_its_run_and_no_other(
     assert "'runs/1/held', for AccessDenied" in reasons(caplog)[0]
 
 
-def test_a_folder_that_s3_refuses_to_list_or_to_empty_keeps_its_run_and_no_other(
+def test_folder_that_s3_refuses_to_list_or_empty_blocks_only_its_run(
     stage: Stage, aws: Aws, db: psycopg.Connection, front: S3Front, caplog: pytest.LogCaptureFixture
 ) -> None:
     runs = [complete(db, f"runs/{number}/", (100 - number) * DAY) for number in range(4)]
@@ -230,7 +228,7 @@ def test_a_folder_that_s3_refuses_to_list_or_to_empty_keeps_its_run_and_no_other
     assert stage.run(TASK, NOON + DAY)["items"] == 2
 
 
-def test_an_outage_of_s3_fails_the_run_before_it_has_asked_for_all(
+def test_s3_outage_fails_the_run_before_it_asks_for_everything(
     stage: Stage, aws: Aws, db: psycopg.Connection, front: S3Front
 ) -> None:
     runs = [complete(db, f"runs/{number}/", (100 + number) * DAY) for number in range(8)]

@@ -44,9 +44,7 @@ def many(db: psycopg.Connection, number: int) -> None:
     )
 
 
-def test_a_digest_that_is_due_is_asked_for_and_the_next_one_planned(
-    stage: Stage, db: psycopg.Connection, aws: Aws
-) -> None:
+def test_due_digest_is_requested_and_the_next_one_planned(stage: Stage, db: psycopg.Connection, aws: Aws) -> None:
     tokyo = due(db, NOON - HOUR, daily("20:00"), timezone="Asia/Tokyo")
     later = due(db, NOON + HOUR)
     never = due(db, None)
@@ -152,7 +150,7 @@ def test_a_digest_comes_again_once_the_preferences_switch_it_on(
         {"wishes": {"digest": {"enabled": False}}, "timezone": "Mars/Olympus"},
     ],
 )
-def test_a_switched_off_digest_without_a_readable_time_is_looked_at_a_day_later(
+def test_switched_off_digest_with_unreadable_time_is_checked_a_day_later(
     stage: Stage, db: psycopg.Connection, queue: AwsStandIn, columns: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     off = due(db, **columns)
@@ -200,7 +198,7 @@ def test_wishes_that_cannot_be_read_skip_their_organisation_and_nobody_else(
     assert '"DigestsSkipped":[1.0]' in capsys.readouterr().out
 
 
-def test_many_who_cannot_be_helped_at_the_head_of_the_queue_hold_up_nobody(
+def test_many_hopeless_rows_at_the_queues_head_hold_up_nobody(
     stage: Stage, db: psycopg.Connection, queue: AwsStandIn
 ) -> None:
     many(db, 250)
@@ -250,7 +248,7 @@ def test_two_runs_at_once_ask_for_each_digest_once(stage: Stage, db: psycopg.Con
     assert len({body["organization_id"] for body in queue.bodies}) == 450
 
 
-def test_a_past_run_asks_for_what_was_due_then_and_plans_from_then(
+def test_past_run_requests_what_was_due_then_and_plans_from_then(
     stage: Stage, db: psycopg.Connection, queue: AwsStandIn
 ) -> None:
     then = datetime(2026, 3, 3, 8, tzinfo=UTC)

@@ -86,7 +86,7 @@ def test_a_tile_needs_the_least_number_of_samples(
     assert stage.run(TASK)["items"] == enough
 
 
-def test_samples_of_several_results_add_up_and_those_of_several_metrics_are_the_same(
+def test_samples_add_up_over_results_but_not_over_metrics(
     stage: Stage, db: psycopg.Connection, runpod: RunPodStandIn, run: UUID
 ) -> None:
     for metric in ("rmse", "bias"):
@@ -136,7 +136,7 @@ def test_the_period_has_its_first_second_and_not_its_last(
     assert stage.run(TASK)["items"] == counts
 
 
-def test_a_run_for_a_past_week_asks_for_what_that_week_would_have(
+def test_run_for_a_past_week_asks_as_that_week_would_have(
     stage: Stage, db: psycopg.Connection, runpod: RunPodStandIn, run: UUID
 ) -> None:
     then = NOON - 5 * WEEK
@@ -150,7 +150,7 @@ def test_a_run_for_a_past_week_asks_for_what_that_week_would_have(
     assert payload.calibration_time_range.end == then
 
 
-def test_runpod_is_asked_once_a_slot_however_often_it_is_run_and_again_the_next_week(
+def test_runpod_is_asked_once_a_slot_and_again_next_week(
     stage: Stage, db: psycopg.Connection, runpod: RunPodStandIn, run: UUID
 ) -> None:
     samples(db, run, "a")
@@ -181,7 +181,7 @@ def test_what_runpod_surely_did_not_take_is_asked_for_again(
     assert tiles_asked(runpod) == [("a",)]
 
 
-def test_what_runpod_may_have_taken_is_not_asked_for_again_that_week_and_reported(
+def test_unconfirmed_request_is_reported_and_not_repeated_that_week(
     stage: Stage, db: psycopg.Connection, runpod: RunPodStandIn, run: UUID, capsys: pytest.CaptureFixture[str]
 ) -> None:
     samples(db, run, "a")
@@ -260,7 +260,7 @@ def test_two_workers_in_one_slot_ask_once(
     assert requests(db) == [(NOON, next(iter(runpod.jobs)))]
 
 
-def test_a_run_without_time_for_an_answer_leaves_the_asking_to_a_continuation(
+def test_run_without_time_for_an_answer_leaves_asking_to_a_continuation(
     stage: Stage, db: psycopg.Connection, runpod: RunPodStandIn, run: UUID
 ) -> None:
     samples(db, run, "a")

@@ -126,7 +126,7 @@ def test_with_nothing_due_neither_the_source_nor_runpod_is_asked(
         (DAY - SECOND, False),
     ],
 )
-def test_due_is_what_is_between_one_day_old_and_two_to_the_second(
+def test_runs_exactly_between_one_and_two_days_old_are_due(
     stage: Stage, aws: Aws, db: psycopg.Connection, age: timedelta, due: bool
 ) -> None:
     observe(aws)
@@ -141,7 +141,7 @@ def test_only_complete_runs_are_verified(stage: Stage, aws: Aws, db: psycopg.Con
     assert stage.run(TASK)["items"] == 0
 
 
-def test_a_run_is_verified_once_however_often_and_for_whatever_slot_it_is_asked_for(
+def test_run_is_verified_once_over_all_repetitions_and_slots(
     stage: Stage, aws: Aws, db: psycopg.Connection, runpod: RunPodStandIn
 ) -> None:
     observe(aws)
@@ -183,7 +183,7 @@ def test_a_run_that_nobody_looked_at_in_time_does_not_wait(stage: Stage, aws: Aw
 
 
 @pytest.mark.parametrize(("late", "patient"), [(-SECOND, True), (timedelta(0), True), (SECOND, False)])
-def test_a_run_is_given_up_once_it_has_waited_for_three_days_more(
+def test_run_is_given_up_after_waiting_three_days_more(
     stage: Stage, aws: Aws, db: psycopg.Connection, late: timedelta, patient: bool
 ) -> None:
     run = complete(db, 2 * DAY)
@@ -226,7 +226,7 @@ def test_a_source_of_web_pages_is_asked_by_head(
 
 
 @pytest.mark.parametrize("status", [403, 500])
-def test_a_source_that_fails_fails_the_run_and_the_canaries_are_checked_all_the_same(
+def test_failed_source_fails_the_run_but_canaries_are_still_checked(
     stage: Stage, aws: Aws, db: psycopg.Connection, source: S3Front, status: int
 ) -> None:
     observe(aws)
@@ -250,7 +250,7 @@ def test_a_source_that_fails_fails_the_run_and_the_canaries_are_checked_all_the_
         ("RUNPOD_ENDPOINT_ID", "", "FORECASTS_RUNPOD_ENDPOINT_ID"),
     ],
 )
-def test_a_wrong_setting_is_named_and_the_canaries_are_checked_all_the_same(
+def test_wrong_setting_is_named_and_canaries_are_still_checked(
     stage: Stage, aws: Aws, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch, name: str, value: str, words: str
 ) -> None:
     observe(aws)
@@ -289,7 +289,7 @@ def test_what_runpod_surely_did_not_take_is_asked_for_again(
     assert asked(runpod) == [str(run)]
 
 
-def test_what_runpod_may_have_taken_is_never_asked_for_again_and_reported_until_results_come(
+def test_unconfirmed_request_is_never_repeated_and_reported_until_results_come(
     stage: Stage, aws: Aws, db: psycopg.Connection, runpod: RunPodStandIn, capsys: pytest.CaptureFixture[str]
 ) -> None:
     observe(aws)
@@ -309,7 +309,7 @@ def test_what_runpod_may_have_taken_is_never_asked_for_again_and_reported_until_
 
 
 @pytest.mark.parametrize("state", ["COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT", "LOST"])
-def test_a_verification_that_ended_without_a_result_is_reported_and_asked_for_again(
+def test_verification_ended_without_result_is_reported_and_requested_again(
     stage: Stage,
     aws: Aws,
     db: psycopg.Connection,
@@ -371,7 +371,7 @@ def test_a_verification_is_asked_for_again_for_three_days_and_no_longer(
     assert (unanswered, asked(runpod)) == ([0, 1, 1, 1, 0, 0], [str(run)] * 4)
 
 
-def test_a_verification_of_a_run_whose_data_is_gone_is_not_asked_for_again(
+def test_verification_of_a_run_without_data_is_not_requested_again(
     stage: Stage, aws: Aws, db: psycopg.Connection, runpod: RunPodStandIn
 ) -> None:
     observe(aws)
@@ -382,7 +382,7 @@ def test_a_verification_of_a_run_whose_data_is_gone_is_not_asked_for_again(
     assert stage.run(TASK, NOON + DAY)["detail"]["unanswered"] == 0
 
 
-def test_a_job_that_runpod_does_not_tell_of_keeps_no_other_from_its_verification(
+def test_job_unknown_to_runpod_blocks_no_other_verification(
     stage: Stage, aws: Aws, db: psycopg.Connection, runpod: RunPodStandIn
 ) -> None:
     observe(aws, until=NOON + DAY)

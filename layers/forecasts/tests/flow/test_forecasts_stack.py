@@ -105,7 +105,7 @@ def invoke(state: StackState, function: str, payload: object) -> tuple[str | Non
     return answer.get("FunctionError"), json.loads(answer["Payload"].read())
 
 
-def test_every_rule_fires_and_each_of_the_packs_tasks_succeeds_in_one_run(told: Told, db: psycopg.Connection) -> None:
+def test_every_rule_fires_and_each_pack_task_succeeds_in_one_run(told: Told, db: psycopg.Connection) -> None:
     assert {rule["rule"] for rule in told.fired} == {f"signalbox.{task}" for task in REGISTRY.names()}
     assert [rule["rule"] for rule in told.fired if rule["failed"]] == []
     for task in PACKS_TASKS:
@@ -123,7 +123,7 @@ def test_each_task_found_something_to_do(told: Told, db: psycopg.Connection, tas
     assert run["items"] > 0
 
 
-def test_the_complete_cycle_is_triggered_although_one_mirror_is_gone_and_the_one_begun_is_not(
+def test_complete_cycle_is_triggered_despite_a_lost_mirror_and_incomplete_is_not(
     told: Told, db: psycopg.Connection
 ) -> None:
     statement = """
@@ -164,7 +164,7 @@ def test_deferred_notifications_go_out_but_for_whom_it_is_quiet(told: Told, db: 
     assert db.execute(statement).fetchall() == [(AT.replace(hour=12, minute=0),)]
 
 
-def test_digests_come_at_each_ones_own_time_and_three_missed_ones_are_one(told: Told, db: psycopg.Connection) -> None:
+def test_digests_come_at_their_own_times_and_three_missed_are_one(told: Told, db: psycopg.Connection) -> None:
     digests = [message for message in told.notifications if message["type"] == "generate_digest"]
     assert len(digests) == len({message["organization_id"] for message in digests}) == 3
     next_due = {

@@ -74,7 +74,7 @@ def check(due: datetime, day: date, clock: time, zone: ZoneInfo) -> None:
     assert timedelta(0) < moved <= DAY
 
 
-def test_for_two_years_every_zone_gets_one_digest_a_day_at_its_time() -> None:
+def test_every_zone_gets_one_punctual_digest_a_day_for_two_years() -> None:
     chance = Random(2026)
     for name in ZONES:
         zone, clock = ZoneInfo(name), time(chance.randrange(24), chance.randrange(60))
@@ -86,7 +86,7 @@ def test_for_two_years_every_zone_gets_one_digest_a_day_at_its_time() -> None:
             check(moment, first + number * DAY, clock, zone)
 
 
-def test_around_each_change_of_the_clocks_in_two_years_each_time_that_it_touches_comes_once_a_day() -> None:
+def test_times_touched_by_any_clock_change_come_once_a_day() -> None:
     touched = 0
     for name in ZONES:
         zone = ZoneInfo(name)

@@ -33,7 +33,7 @@ def test_a_cycle_is_complete_only_with_every_file_there_and_none_empty(
 
 
 @given(templates, instants)
-def test_all_keys_of_a_cycle_and_of_no_other_begin_with_its_prefix(template: KeyTemplate, instant: datetime) -> None:
+def test_only_a_cycles_own_keys_begin_with_its_prefix(template: KeyTemplate, instant: datetime) -> None:
     [cycle] = cycles_between(instant - CYCLE, instant)
     prefix = template.prefix(cycle)
 
@@ -42,9 +42,7 @@ def test_all_keys_of_a_cycle_and_of_no_other_begin_with_its_prefix(template: Key
 
 
 @given(instants, instants)
-def test_the_cycles_between_two_instants_are_those_that_a_walk_through_each_hour_finds(
-    one: datetime, other: datetime
-) -> None:
+def test_cycles_between_instants_are_those_an_hourly_walk_finds(one: datetime, other: datetime) -> None:
     since, until = sorted((one, other))
     first = since.replace(minute=0, second=0)
     hours = (first + timedelta(hours=n) for n in range(int((until - first) / timedelta(hours=1)) + 1))

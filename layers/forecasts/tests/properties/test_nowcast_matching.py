@@ -34,7 +34,7 @@ def test_matching_takes_the_nearest_pair_again_and_again(
 
 
 @given(instants, instants, tolerances)
-def test_no_instant_is_used_twice_and_none_is_left_that_could_be_paired(
+def test_no_instant_is_used_twice_and_no_possible_pair_remains(
     satellite: set[datetime], radar: set[datetime], tolerance: timedelta
 ) -> None:
     pairs = match(satellite, radar, tolerance)

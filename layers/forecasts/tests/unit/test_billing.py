@@ -19,7 +19,7 @@ def standing(*subscriptions: Subscription, unsubscribed: str | None = None) -> S
 
 
 @pytest.mark.parametrize("status", ["active", "trialing", "past_due"])
-def test_who_is_in_good_standing_or_still_in_time_to_pay_has_the_plan_of_the_price(status: str) -> None:
+def test_customer_in_good_standing_or_grace_has_the_prices_plan(status: str) -> None:
     assert standing(subscription(status, PRO)) == Standing(status, "pro")
 
 
@@ -39,7 +39,7 @@ def test_without_any_subscription_there_is_no_status(unsubscribed: str | None) -
     assert standing(unsubscribed=unsubscribed) == Standing(None, unsubscribed)
 
 
-def test_a_price_is_known_by_its_lookup_key_too_and_by_its_id_first() -> None:
+def test_price_is_found_by_id_first_then_by_lookup_key() -> None:
     assert standing(subscription("active", STARTER)).plan == "starter"
     assert standing(subscription("active", Price("price_pro", "starter_monthly"))).plan == "pro"
 
@@ -55,21 +55,21 @@ def test_one_that_grants_counts_before_a_newer_one_that_does_not(lesser: str) ->
     assert standing(newer, subscription("trialing", PRO)).status == "trialing"
 
 
-def test_of_two_that_run_the_newer_counts_and_of_twins_always_the_same() -> None:
+def test_newer_running_subscription_counts_and_twins_resolve_alike() -> None:
     older, newer = subscription("active", PRO, created=1), subscription("active", STARTER, created=2, id_="sub_2")
     twin = subscription("past_due", PRO, created=2, id_="sub_1")
     assert standing(older, newer).plan == standing(newer, older).plan == "starter"
     assert standing(twin, newer) == standing(newer, twin) == Standing("active", "starter")
 
 
-def test_a_price_that_stands_for_no_plan_is_told_and_an_add_on_beside_a_known_one_is_not() -> None:
+def test_price_without_plan_is_reported_unless_beside_a_known_one() -> None:
     unknown = standing(subscription("active", Price("price_odd")))
     assert (unknown.status, unknown.plan) == ("active", None)
     assert "price_odd" in (unknown.doubt or "")
     assert standing(subscription("active", Price("price_odd"), PRO)) == Standing("active", "pro")
 
 
-def test_two_prices_of_one_plan_are_that_plan_and_of_two_plans_are_doubtful() -> None:
+def test_two_prices_give_their_common_plan_and_else_are_doubtful() -> None:
     assert standing(subscription("active", PRO, Price("price_pro_yearly"))).plan == "pro"
     several = standing(subscription("active", PRO, STARTER))
     assert several.plan is None

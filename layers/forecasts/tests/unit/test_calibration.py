@@ -94,7 +94,7 @@ def test_the_largest_relative_change_of_any_coefficient_counts(before: str, afte
         ('{"a": 1, "b": 1}', '{"a": 1}'),
     ],
 )
-def test_a_coefficient_that_comes_or_goes_or_leaves_zero_is_beyond_any_bound(before: str, after: str) -> None:
+def test_coefficient_that_appears_vanishes_or_leaves_zero_exceeds_any_bound(before: str, after: str) -> None:
     assert change(before, after) == INFINITE
     assert judge(given(after), change(before, after), Decimal(1)) is CalibrationVerdict.WAITS
 
@@ -110,9 +110,7 @@ def test_a_coefficient_that_comes_or_goes_or_leaves_zero_is_beyond_any_bound(bef
         ("0.8499999999999999999", CalibrationVerdict.WAITS),
     ],
 )
-def test_a_change_of_the_bound_itself_waits_and_the_least_bit_less_was_misfiled(
-    after: str, verdict: CalibrationVerdict
-) -> None:
+def test_change_at_bound_waits_and_slightly_less_was_misfiled(after: str, verdict: CalibrationVerdict) -> None:
     proposed = given(f'{{"a": {after}}}')
     assert judge(proposed, largest_change(given('{"a": 1}'), proposed), BOUND) is verdict
 
@@ -125,5 +123,5 @@ def test_no_coefficients_are_invalid_whatever_there_was_before() -> None:
     assert judge(None, None, BOUND) is CalibrationVerdict.INVALID
 
 
-def test_a_change_from_next_to_nothing_to_the_largest_number_can_be_compared() -> None:
+def test_change_from_smallest_to_largest_number_can_be_compared() -> None:
     assert change('{"a": 1e-16000}', '{"a": 1e308}') > 1

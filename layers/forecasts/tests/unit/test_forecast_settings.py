@@ -27,7 +27,7 @@ def test_each_setting_can_be_given_what_it_is_by_default(field: str) -> None:
     assert ForecastSettings.read(given) == AS_IT_IS
 
 
-def test_several_settings_fit_into_one_variable_and_a_variable_of_its_own_goes_before_it() -> None:
+def test_settings_share_a_variable_and_a_settings_own_comes_first() -> None:
     together = json.dumps({"stripe_limit": 7, "cleanup_batch": 8, "stripe_prices": {"p": "pro"}})
     read = ForecastSettings.read({"FORECASTS_SETTINGS": together, "FORECASTS_CLEANUP_BATCH": "9"})
     assert (read.stripe_limit, read.cleanup_batch, read.stripe_prices) == (7, 9, {"p": "pro"})

@@ -71,17 +71,13 @@ def test_both_kinds_tell_a_whole_cycle_from_one_that_is_not(mirror: Mirror, file
     assert [(cycle.instant.hour, cycle.complete) for cycle in found.listed] == [(0, True), (6, False), (12, False)]
 
 
-def test_a_bucket_is_listed_in_pages_without_a_signature_and_no_further_than_asked(
-    bucket: BucketListing, files: Files
-) -> None:
+def test_bucket_is_listed_unsigned_in_pages_only_as_far_as_asked(bucket: BucketListing, files: Files) -> None:
     files.sizes.update({f"a/{number:04}": 1 for number in range(3500)})
     entries = s3(bucket).list_keys(Span("a/", last="a/1499"))
     assert (len(entries), len(bucket.calls), bucket.signed) == (1500, 2, False)
 
 
-def test_index_pages_without_sizes_are_asked_for_each_file_only_where_all_are_there(
-    pages: IndexPages, files: Files
-) -> None:
+def test_sizeless_index_asks_for_each_file_only_when_all_are_there(pages: IndexPages, files: Files) -> None:
     pages.sizes = False
     files.add_cycle(MIDNIGHT, empty=["f003"])
     files.add_cycle(MIDNIGHT.replace(hour=6), without=["f384"])
@@ -115,7 +111,7 @@ def test_a_mirror_that_nobody_serves_has_failed(bucket: BucketListing, pages: In
             mirror.list_keys(Span("a/"))
 
 
-def test_a_folder_that_has_not_come_is_empty_and_a_wrong_root_is_a_failure(pages: IndexPages, files: Files) -> None:
+def test_missing_folder_is_empty_and_a_wrong_root_is_a_failure(pages: IndexPages, files: Files) -> None:
     files.sizes["gfs.20260310/00/x"] = 1
     assert index(pages).list_keys(Span("gfs.20260311/")) == []
     with pytest.raises(MirrorFailed, match="status 404"):
@@ -129,7 +125,7 @@ def test_the_first_listing_that_fails_ends_the_others(bucket: BucketListing) -> 
     assert len(bucket.calls) < 50
 
 
-def test_the_worker_is_told_a_bucket_at_aws_by_its_name_and_others_by_their_address() -> None:
+def test_worker_gets_aws_buckets_by_name_and_others_by_address() -> None:
     client = connect("http://127.0.0.1:9", 1)
     assert S3Mirror(client, "noaa").reference("a/b") == "s3://noaa/a/b"
     assert S3Mirror(client, "noaa", "https://storage.example/").reference("a") == "https://storage.example/noaa/a"

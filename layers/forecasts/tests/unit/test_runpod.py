@@ -51,7 +51,7 @@ def runs(stand_in: RunPodStandIn) -> int:
     return sum(name == "run" for name, _ in stand_in.calls)
 
 
-def test_a_job_is_run_with_the_payload_and_a_life_longer_than_its_time_out(stand_in: RunPodStandIn) -> None:
+def test_job_runs_with_payload_and_a_ttl_longer_than_its_timeout(stand_in: RunPodStandIn) -> None:
     external_id = asked(stand_in).runpod.trigger(PAYLOAD, TIME_OUT)
     job = stand_in.jobs[external_id]
     assert InferencePayload.model_validate_json(json.dumps(job["input"])) == PAYLOAD
@@ -207,7 +207,7 @@ def test_a_wrong_key_is_named_by_its_setting_and_never_shown(stand_in: RunPodSta
     assert "rpa_secret" not in str(caught.value)
 
 
-def test_the_stand_in_forgets_a_job_when_its_time_to_live_is_over() -> None:
+def test_stand_in_forgets_a_job_when_its_ttl_is_over() -> None:
     now = [0.0]
     stand_in = RunPodStandIn(clock=lambda: now[0])
     stand_in.start()
