@@ -62,7 +62,7 @@ def test_an_index_that_does_not_say_is_not_taken_for_good_news(index: str, name:
     assert ask(index, (name, "1.0")) is None
 
 
-def test_an_index_that_can_not_be_reached_is_said_to_have_checked_nothing(
+def test_unreachable_index_is_reported_as_having_checked_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:1/simple/")

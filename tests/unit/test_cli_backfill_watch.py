@@ -28,9 +28,7 @@ def slots(**counts: int) -> dict[str, int]:
         (slots(succeeded=4, failed=1), 6, True),
     ],
 )
-def test_the_driver_is_asked_for_only_when_it_would_find_something_to_do(
-    counts: dict[str, int], quiet: float, nudges: bool
-) -> None:
+def test_driver_is_invoked_only_if_it_would_find_work(counts: dict[str, int], quiet: float, nudges: bool) -> None:
     assert wants_nudge(counts, quiet) is nudges
 
 

@@ -130,7 +130,7 @@ def test_what_is_mistyped_is_refused_in_one_line_that_says_what_next(line: str, 
     assert "\n" not in refusal(line)
 
 
-def test_a_mistake_is_an_error_for_programs_too_where_they_ask_for_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistake_is_a_json_error_where_json_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["history", "--limmit", "3", "--json"]) == 2
     told = capsys.readouterr()
     message = "unrecognized arguments: --limmit 3; `signalbox history --help` shows examples"
@@ -153,6 +153,6 @@ def test_a_tick_far_ahead_is_refused_before_anything_is_asked(
     assert f"--at {ahead:%Y-%m-%dT%H:%MZ} lies more than 5 minutes ahead, so each run would be refused" in said
 
 
-def test_waiting_for_a_stack_on_aws_is_refused_with_what_to_do_instead(capsys: pytest.CaptureFixture[str]) -> None:
+def test_waiting_for_an_aws_stack_is_refused_with_an_alternative(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tick", "--wait", "--stack", "prod"]) == 2
     assert "`signalbox history --stack prod` shows the runs" in capsys.readouterr().err

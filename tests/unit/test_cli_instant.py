@@ -39,7 +39,7 @@ def test_a_time_is_read_in_utc(text: str, instant: datetime) -> None:
     assert read_instant(text, CLOCK).tzinfo is UTC
 
 
-def test_a_time_without_a_zone_is_refused_and_what_was_meant_is_shown() -> None:
+def test_time_without_zone_is_refused_with_a_suggestion() -> None:
     with pytest.raises(TimeRefused, match="has no time zone; in UTC it is 2026-01-31T06:00:00Z"):
         read_instant("2026-01-31T06:00", CLOCK)
     with pytest.raises(TimeRefused, match="in UTC it is 2026-01-31T00:00:00Z"):

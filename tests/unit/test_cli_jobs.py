@@ -115,7 +115,7 @@ def test_a_column_that_says_nothing_is_left_out() -> None:
     assert "tenant" in job_table([ROW | {"tenant": "acme"}], 120, CLOCK)[0].plain
 
 
-def test_a_page_of_a_job_that_has_ended_well_tells_its_result_and_not_how_far_its_last_piece_had_been() -> None:
+def test_completed_jobs_page_shows_its_result_and_no_progress() -> None:
     told = {"progress_percent": 100, "progress_message": "3738 rows"}
     assert "3738 rows" not in page(job=JOB | told | {"status": "completed", "result": {"rows": 5000}})
     assert "3738 rows" in page(job=JOB | told | {"status": "failed"})
@@ -140,7 +140,7 @@ def test_a_timeline_goes_by_time_whatever_the_lists_order() -> None:
     assert events[2].note == "by jo: wait"
 
 
-def test_an_attempt_that_went_well_says_how_long_it_waited_and_where_it_ran() -> None:
+def test_successful_attempt_says_how_long_it_waited_and_where_it_ran() -> None:
     well = ATTEMPT | {"status": "completed", "error_code": None}
     assert timeline(found(executions=[well]))[1].note == "waited 1.5 s, on request-1/ab"
 

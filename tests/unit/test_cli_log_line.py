@@ -66,11 +66,11 @@ def shown(fields: Any) -> str:
     return show_record(record(fields)).plain
 
 
-def test_an_event_of_the_engine_shows_its_name_and_its_ids_and_no_noise() -> None:
+def test_engine_event_shows_its_name_and_ids_without_noise() -> None:
     assert shown(EVENT) == "archiver INFO    slot.caught_up  task=sweep_runs  slot=2026-11-18T12:02Z  run_id=1"
 
 
-def test_the_end_of_a_run_shows_what_it_did_and_not_how_it_was_counted() -> None:
+def test_end_of_a_run_shows_what_it_did_without_metrics() -> None:
     ids = "task=sweep_runs  slot=2026-11-18T12:02Z  run_id=1  trigger=schedule  items=3  took=12ms"
     assert shown(RAN) == f"archiver INFO    run.succeeded  {ids}"
 

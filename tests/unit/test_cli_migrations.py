@@ -17,7 +17,7 @@ from signalbox_cli.doctor.database import judge_migrations
         ({"pending": [], "fault": "the database is newer"}, "warn", "signalbox at 5; the database is newer"),
     ],
 )
-def test_a_schema_is_judged_by_what_it_lacks_and_what_the_code_does_not_know(
+def test_schema_is_judged_by_missing_and_by_unknown_migrations(
     report: dict[str, Any], verdict: str, detail: str
 ) -> None:
     finding = judge_migrations({"versions": {"signalbox": 5}, **report})

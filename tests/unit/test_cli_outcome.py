@@ -58,7 +58,7 @@ def test_a_failed_run_is_a_failure() -> None:
     ]
 
 
-def test_a_run_that_nothing_ended_is_a_failure_even_if_it_was_planted() -> None:
+def test_run_that_nothing_ended_fails_even_if_it_was_planted() -> None:
     (failure,) = replace(GOOD, runs=[lost("running")]).failures()
     assert "reconcile_slots for 2026-01-05T02:27Z is still at work" in failure
 
@@ -82,7 +82,7 @@ def test_errors_of_functions_and_their_events_are_failures() -> None:
     ]
 
 
-def test_of_the_ledger_only_what_was_caused_or_changed_is_shown_what_was_fired_first() -> None:
+def test_only_caused_or_changed_runs_are_shown_fired_ones_first() -> None:
     ledger = [run(13, trigger="backfill"), run(12), run(11, job_type="poll_data"), run(9), lost("failed")]
     assert [one["id"] for one in caused(ledger, BEFORE, AT)] == [4, 11, 12, 13]
 

@@ -15,7 +15,7 @@ def plain(rows: list[Row], width: int = 100) -> list[str]:
     return [line.plain for line in table(COLUMNS, rows, width)]
 
 
-def test_columns_are_as_wide_as_what_is_in_them_and_numbers_are_flush_right() -> None:
+def test_columns_fit_their_content_and_numbers_are_flush_right() -> None:
     assert plain([Row(["sweep_runs", "7"]), Row(["poll", "1,250"])]) == [
         "task        items",
         "sweep_runs      7",

@@ -13,7 +13,7 @@ def test_timeouts_that_are_set_are_well() -> None:
     assert finding.detail == "statement_timeout is 310s, idle_in_transaction_session_timeout is 5min"
 
 
-def test_a_timeout_that_is_off_is_warned_of_with_the_statement_that_sets_it() -> None:
+def test_disabled_timeout_is_warned_of_with_the_statement_to_set_it() -> None:
     (finding,) = check_timeouts({**BOTH, "idle_in_transaction_session_timeout": "0"})
     assert finding.verdict == "warn"
     assert finding.advice == (

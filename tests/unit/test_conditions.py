@@ -50,7 +50,7 @@ def test_a_resource_whose_condition_fails_is_not_made() -> None:
     assert set(decided(resources, Pack="on").resources()) == {"Always", "Sometimes"}
 
 
-def test_a_choice_becomes_its_branch_however_deep_and_no_value_leaves_nothing_behind() -> None:
+def test_nested_choice_becomes_its_branch_and_no_value_removes_it() -> None:
     choice = {"Fn::If": ["On", {"Fn::If": ["Named", "both", "one"]}, NO_VALUE]}
     resources = {"R": {"Type": "T", "Properties": {"A": choice, "L": ["x", choice], "V": {"Ref": "Other"}}}}
     assert decided(resources).resources()["R"]["Properties"] == {"L": ["x"], "V": {"Ref": "Other"}}

@@ -48,7 +48,7 @@ def test_what_was_given_back_or_waits_is_no_failure() -> None:
         (8 * DAY + SECOND, "day"),
     ],
 )
-def test_a_window_has_the_finest_period_that_is_kept_and_not_too_many_points(window: timedelta, period: str) -> None:
+def test_window_has_the_finest_kept_period_within_the_points_limit(window: timedelta, period: str) -> None:
     assert period_of(window) == period
 
 

@@ -22,7 +22,7 @@ def turn(rows: list[int], asked: list[tuple[int, int]]) -> Callable[[int, int], 
     return take
 
 
-def test_each_page_begins_behind_the_one_before_and_a_short_one_is_the_last() -> None:
+def test_pages_follow_each_other_and_a_short_one_is_last() -> None:
     asked: list[tuple[int, int]] = []
     assert walk(Budget.of(60), 0, turn(list(range(1, 1001)), asked)) == Done(500)
     assert asked == [(0, 100), (100, 200), (300, 400), (700, 800)]
@@ -53,5 +53,5 @@ def test_without_time_no_page_is_turned_and_work_is_left() -> None:
         (LEAST, 5.0, LEAST),
     ],
 )
-def test_a_page_grows_while_it_is_quick_and_shrinks_once_it_is_slow(size: int, seconds: float, following: int) -> None:
+def test_page_grows_while_quick_and_shrinks_when_slow(size: int, seconds: float, following: int) -> None:
     assert next_size(size, seconds) == following

@@ -74,7 +74,7 @@ def test_no_address_of_a_private_network_is_public(data: st.DataObject, network:
 
 
 @given(st.ip_addresses(), st.data())
-def test_a_network_is_allowed_by_name_alone_and_refused_in_spite_of_it(
+def test_network_is_allowed_only_by_name_and_refused_despite_it(
     address: IPv4Address | IPv6Address, data: st.DataObject
 ) -> None:
     length = data.draw(st.integers(0, address.max_prefixlen))
