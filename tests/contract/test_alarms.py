@@ -43,7 +43,7 @@ def test_each_alarm_looks_at_metrics_that_are_measured(combination: str) -> None
 
 
 @each_combination
-def test_the_dashboards_show_what_is_measured_and_are_few_and_small_enough_to_be_free(combination: str) -> None:
+def test_dashboards_show_the_metrics_and_stay_within_the_free_tier(combination: str) -> None:
     found = [list(shown(widgets)) for widgets in dashboards(combination).values()]
     assert [metric for metrics in found for metric in metrics if not is_measured(metric, combination)] == []
     assert len(found) <= 3
@@ -89,7 +89,7 @@ def test_an_alarm_has_the_limit_of_its_alert(name: str, reading: str, per_unit: 
     assert rule.alert(readings(limit + 1)) is not None
 
 
-def test_each_alarm_has_its_section_in_the_runbook_and_each_such_section_its_alarm() -> None:
+def test_alarms_and_sections_of_the_runbook_match_one_to_one() -> None:
     runbook = (ROOT / "docs/runbook.md").read_text("utf-8")
     found = re.findall(r"^## (.+)\n\nAlarm `([a-z-]+)`, (\w+)\.", runbook, re.MULTILINE)
     of_the_database = {"database-capacity": "warning", "database-proxy-waits": "warning"}  # of stacks/aurora.yaml
@@ -113,7 +113,7 @@ def test_an_alarm_links_the_dashboard_where_no_runbook_is_given() -> None:
 
 
 @each_combination
-def test_an_alarm_tells_the_topic_of_its_severity_when_it_begins_and_ends(combination: str) -> None:
+def test_alarm_tells_its_severitys_topic_when_it_begins_and_ends(combination: str) -> None:
     topics = {"critical": [{"Ref": "CriticalTopic"}], "warning": [{"Ref": "OperatorsTopic"}]}
     told = {alarm.name: alarm.properties for alarm in alarms(combination).values()}
     wrong = [

@@ -116,7 +116,7 @@ def test_a_cluster_pauses_only_where_it_may_come_down_to_nothing() -> None:
 # ---- Hard to get at
 
 
-def test_connections_without_tls_are_refused_and_errors_tell_the_log_nothing_of_the_rows(template: Template) -> None:
+def test_connections_need_tls_and_errors_log_nothing_of_the_rows(template: Template) -> None:
     parameters = only(template, "AWS::RDS::DBClusterParameterGroup")["Parameters"]
     assert parameters["rds.force_ssl"] == "1"
     assert parameters["log_error_verbosity"] == "terse"
@@ -131,7 +131,7 @@ def test_no_password_is_written_down(template: Template) -> None:
     assert len({secret["GenerateSecretString"]["SecretStringTemplate"] for secret in secrets}) == len(secrets) == 2
 
 
-def test_a_proxy_lets_each_of_the_three_log_ins_through_and_may_read_their_secrets() -> None:
+def test_proxy_admits_all_three_logins_and_may_read_their_secrets() -> None:
     template = database(DatabaseProxy="on")
     [policy] = only(template, ROLE)["Policies"]
     [readable, _] = policy["PolicyDocument"]["Statement"]
@@ -150,7 +150,7 @@ def test_only_the_functions_and_the_proxy_reach_the_database(template: Template)
     assert set(ways(template)) == database_ways | endpoints
 
 
-def test_a_group_says_where_it_leads_and_none_leads_everywhere_but_by_https(template: Template) -> None:
+def test_groups_name_their_targets_and_only_https_leads_everywhere(template: Template) -> None:
     for name, group in template.of(GROUP).items():
         assert group["SecurityGroupEgress"], f"{name} would lead everywhere"
         for rule in group["SecurityGroupEgress"]:
@@ -162,7 +162,7 @@ def test_a_network_that_is_made_has_no_way_out(template: Template) -> None:
     assert not kinds & {"InternetGateway", "NatGateway", "EIP", "Route"}
 
 
-def test_endpoints_are_for_this_account_and_for_all_that_the_code_calls_but_mail() -> None:
+def test_endpoints_serve_this_account_and_all_calls_but_mail() -> None:
     endpoints = database().of("AWS::EC2::VPCEndpoint").values()
     services = {text(endpoint["ServiceName"]).rpartition(".")[2] for endpoint in endpoints}
     called = {name.strip("_") for name in vars(Clients) if not name.startswith("__")}

@@ -68,7 +68,7 @@ def test_the_certificates_are_the_layers_unless_others_are_named(given: dict[str
         assert function["Environment"]["Variables"]["SIGNALBOX_CA_BUNDLE"] == bundle
 
 
-def test_the_migrator_is_told_of_the_log_ins_that_it_is_to_make_and_of_no_others() -> None:
+def test_migrator_is_told_only_the_logins_it_is_to_make() -> None:
     names = {"SIGNALBOX_WRITER_LOGIN_SECRET_ARN", "SIGNALBOX_READER_LOGIN_SECRET_ARN"}
     given = dict(VARIANTS["everything"])
     for asked, told in (("on", names), ("off", set())):
@@ -94,7 +94,7 @@ def test_the_logs_may_use_the_key_for_every_group_of_the_stack(variant: str) -> 
 
 
 @each_variant
-def test_rules_may_use_the_key_for_the_queue_that_they_give_up_to(variant: str) -> None:
+def test_rules_may_use_the_key_of_their_dead_letter_queue(variant: str) -> None:
     (statement,) = [one for one in key_policy(variant) if one["Principal"] == {"Service": "events.amazonaws.com"}]
     (queue,) = statement["Condition"]["ArnEquals"].values()
     given_up_to = {
@@ -160,8 +160,6 @@ def test_the_rules_of_the_template_take_each_variant(variant: str) -> None:
         ),
     ],
 )
-def test_what_does_not_fit_together_is_refused_before_anything_is_made_with_what_to_give(
-    given: dict[str, str], said: str
-) -> None:
+def test_conflicting_parameters_are_refused_first_with_what_to_give(given: dict[str, str], said: str) -> None:
     (refusal,) = refusals(**given)
     assert said in refusal

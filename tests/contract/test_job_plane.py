@@ -72,7 +72,7 @@ def actions(function: str, variant: str = "everything") -> set[str]:
 
 
 @each_lane
-def test_a_lane_is_a_standard_queue_with_a_dead_letter_queue_of_its_own(lane: Lane) -> None:
+def test_lane_is_a_standard_queue_with_its_own_dead_letter_queue(lane: Lane) -> None:
     dead_id, dead = queue_of(f"{lane}-dlq")
     _, queue = queue_of(lane)
     assert queue["RedrivePolicy"] == {"deadLetterTargetArn": {"Fn::GetAtt": [dead_id, "Arn"]}, "maxReceiveCount": 10}
@@ -130,7 +130,7 @@ def test_the_stack_publishes_on_a_bus_of_its_own(variant: str) -> None:
 
 
 @pytest.mark.parametrize("name", LOOPING)
-def test_who_sends_to_what_invokes_it_may_do_so_more_often_than_lambda_likes(name: str) -> None:
+def test_sender_to_its_own_queue_may_exceed_lambdas_loop_limit(name: str) -> None:
     assert function_named(name).get("RecursiveLoop") == "Allow"
 
 
@@ -161,7 +161,7 @@ def test_mail_and_messages_go_only_where_a_parameter_says() -> None:
 
 
 @pytest.mark.parametrize("function", ["ArchiverFunction", "WorkerFunction", "WorkerHeavyFunction"])
-def test_without_such_a_parameter_only_the_operators_are_told_by_the_stacks_own_topic(function: str) -> None:
+def test_without_parameter_only_operators_are_told_by_the_stacks_topic(function: str) -> None:
     template = deployed("engine")
     told = {"Ref": "OperatorsTopic"}
     assert [statement["Resource"] for statement in _sending(template, function)] == [told]
@@ -196,7 +196,7 @@ def test_each_of_those_permissions_comes_with_its_own_parameter(parameter: str, 
 
 @pytest.mark.parametrize("worker", ["WorkerFunction", "WorkerHeavyFunction"])
 @each_variant
-def test_a_task_that_runs_as_a_job_has_all_that_it_has_in_the_archiver(worker: str, variant: str) -> None:
+def test_task_run_as_job_has_all_it_has_in_the_archiver(worker: str, variant: str) -> None:
     template = deployed(variant)
     archiver, function = function_named("archiver", template), template.of(FUNCTION)[worker]
     assert archiver["Environment"]["Variables"].items() <= function["Environment"]["Variables"].items()

@@ -87,9 +87,7 @@ def test_naming_a_pack_loads_none_of_its_tasks() -> None:
         ("dead_letter", "signalbox.dead_letters.consumer", {"signalbox.ledger.run", "signalbox.worker.worker"}),
     ],
 )
-def test_a_start_loads_what_the_function_is_for_and_nothing_that_few_invocations_need(
-    function: str, own: str, others: set[str]
-) -> None:
+def test_start_loads_only_what_most_invocations_need(function: str, own: str, others: set[str]) -> None:
     costly = {"boto3", "botocore.session", "cronsim", "difflib", "signalbox.operations", "signalbox.ledger.backfill"}
     code = "import sys, handler; handler.App; print(*sys.modules)"
     loaded = subprocess.run(

@@ -39,7 +39,7 @@ def test_a_pack_imports_no_other_and_no_laptop(pack: str) -> None:
 
 
 @each_pack
-def test_the_root_names_a_pack_in_few_lines_and_gives_each_the_same(pack: str) -> None:
+def test_root_names_each_pack_in_few_and_equal_lines(pack: str) -> None:
     text = (ROOT / "template.yaml").read_text("utf-8")
     naming = [line for line in text.splitlines() if pack in line.lower() and "Outputs." not in line]
     assert len(naming) <= 15

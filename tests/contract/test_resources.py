@@ -116,7 +116,7 @@ def test_a_rule_fires_on_the_clock(template: Template) -> None:
     assert [task for task, rule, _ in targets(template) if not rule["ScheduleExpression"].startswith("cron(")] == []
 
 
-def test_what_a_rule_can_not_deliver_goes_to_a_queue_that_lets_it_in(template: Template) -> None:
+def test_undeliverable_rule_events_go_to_a_queue_that_admits_them(template: Template) -> None:
     """EventBridge's own retry policy is a day of attempts, each of which would come as a surprise."""
     writable = {
         referred(queue)
@@ -184,7 +184,7 @@ def test_a_layer_is_for_its_functions_runtime_and_processor(template: Template) 
             assert layer["CompatibleArchitectures"] == function["Architectures"]
 
 
-def test_each_function_has_a_role_of_its_own_and_none_of_awss_policies(template: Template) -> None:
+def test_each_function_has_its_own_role_without_aws_managed_policies(template: Template) -> None:
     """A shared role is the sum of what all need, and AWS's policies are for all resources of an account."""
     roles = [referred(function["Role"]) for function in template.of(FUNCTION).values()]
     assert sorted(map(str, roles)) == sorted(template.of(ROLE))
@@ -227,7 +227,7 @@ def test_a_queue_with_a_dead_letter_queue_bears_throttling_and_leaves_time(templ
             assert name not in read or queues[dead]["MessageRetentionPeriod"] > queue["MessageRetentionPeriod"], name
 
 
-def test_what_a_function_reads_has_a_dead_letter_queue_or_is_where_failures_end(template: Template) -> None:
+def test_functions_sources_have_dead_letter_queues_or_hold_failures_themselves(template: Template) -> None:
     queues = template.of(QUEUE)
     ends = {dead_letter_queue(queue) for queue in queues.values()} | {"FailedInvocationsQueue"}
     for name, mapping, queue, _ in mappings(template):
@@ -293,7 +293,7 @@ def test_a_bucket_outlives_the_stack_and_forgets_half_uploads(template: Template
         assert any("AbortIncompleteMultipartUpload" in rule for rule in rules if rule["Status"] == "Enabled"), name
 
 
-def test_all_that_the_stack_keeps_is_encrypted_by_its_key_which_outlives_it(template: Template) -> None:
+def test_stored_data_is_encrypted_by_a_key_that_outlives_the_stack(template: Template) -> None:
     key = template.resources[STACK_KEY]
     assert (key["DeletionPolicy"], key["UpdateReplacePolicy"]) == ("RetainExceptOnCreate", "Retain")
     named_by = {FUNCTION: "KmsKeyArn", LOG_GROUP: "KmsKeyId", QUEUE: "KmsMasterKeyId", TOPIC_KIND: "KmsMasterKeyId"}

@@ -85,7 +85,7 @@ def differences(template: Template, parameters: Mapping[str, str]) -> Iterator[s
         yield from (f"{short} needs no {right.action} on {right.resource}" for right in sorted(has - needs))
 
 
-def test_each_function_may_do_what_its_code_does_and_nothing_else_whatever_the_parameters() -> None:
+def test_functions_may_do_only_what_their_code_does_with_any_parameters() -> None:
     found = {
         f"{line} (with {names or 'nothing'})"
         for names, given in combinations()

@@ -50,7 +50,7 @@ OF_PACKS = {"SIGNALBOX_ACCOUNT", "FORECASTS_SETTINGS"}
 each_variant = pytest.mark.parametrize("variant", VARIANTS)
 
 
-def test_without_the_pack_the_stack_is_what_it_would_be_if_there_were_none() -> None:
+def test_stack_without_the_pack_shows_no_trace_of_it() -> None:
     left = deployed("engine").resources
     named = [name for name, resource in left.items() if "forecasts" in json.dumps(resource).lower()]
     assert named == []
@@ -110,7 +110,7 @@ def test_the_engine_its_dependencies_and_all_packs_together_are_a_layer_each() -
     assert _sources("AWS::Serverless::LayerVersion", "ContentUri") == {"layers/engine", "layers/dependencies", "layers"}
 
 
-def test_a_function_that_waits_for_a_database_to_wake_up_has_time_left_to_work() -> None:
+def test_function_has_time_left_after_waiting_for_a_waking_database() -> None:
     timeouts = {name: function["Timeout"] for name, function in deployed().of(FUNCTION).items()}
 
     assert timeouts
@@ -126,7 +126,7 @@ def test_the_settings_read_each_variable_that_a_function_is_given(variant: str) 
 
 
 @each_variant
-def test_each_function_is_told_which_packs_to_run_but_for_the_one_that_runs_nothing(variant: str) -> None:
+def test_each_function_that_runs_anything_is_told_its_packs(variant: str) -> None:
     for name, function in deployed(variant).of(FUNCTION).items():
         told = [pack for pack in function["Environment"]["Variables"]["SIGNALBOX_PACKS"].split(",") if pack]
         assert sorted(told) == ([] if name in WITHOUT_PACKS else packs_of(variant)), name
