@@ -67,12 +67,12 @@ def test_tick_fires_every_rule_and_waits(signalbox: Signalbox) -> None:
     assert {run["job_type"] for run in runs if run["trigger"] == "schedule"} == TASKS
 
 
-def test_tick_takes_a_rule_by_the_name_of_its_task_and_names_those_there_are(signalbox: Signalbox) -> None:
+def test_tick_finds_rules_by_task_name_and_lists_existing_ones(signalbox: Signalbox) -> None:
     assert len(signalbox("tick", "--rule", "sweep_runs", "--json").json["fired"]) == 1
     assert "no rule is named signalbox.nope; this stack has signalbox." in refusal(signalbox, "tick", "--rule", "nope")
 
 
-def test_a_tick_that_is_waited_for_gives_the_runs_that_it_led_to_and_no_others(signalbox: Signalbox) -> None:
+def test_awaited_tick_returns_only_the_runs_it_caused(signalbox: Signalbox) -> None:
     signalbox("invoke", "prune_history", "--reference-time", "2026-02-06T02:30:00Z")
     at = "2026-02-06T00:02:00Z"
     answer = signalbox("tick", "--at", at, "--rule", "sweep_runs", "--wait", "--json").json

@@ -135,7 +135,7 @@ def test_tick_names_the_rules_that_there_are(on_aws: Signalbox) -> None:
     assert "no rule is named signalbox.nope; this stack has signalbox.advance_backfills, " in said
 
 
-def test_a_target_that_can_not_be_reached_is_told_and_the_others_are_reached(
+def test_unreachable_target_is_reported_and_the_others_are_reached(
     on_aws: Signalbox, signalbox: Signalbox, announced: dict[str, Any]
 ) -> None:
     events = client("events", announced["endpoint"])
@@ -158,9 +158,7 @@ def test_a_target_that_can_not_be_reached_is_told_and_the_others_are_reached(
 # ---- doctor
 
 
-def test_doctor_warns_of_a_database_that_never_gives_up_on_a_vanished_worker(
-    on_aws: Signalbox, signalbox: Signalbox
-) -> None:
+def test_doctor_warns_if_the_database_never_drops_vanished_workers(on_aws: Signalbox, signalbox: Signalbox) -> None:
     (found,) = [
         finding for finding in on_aws("doctor", *STACK, "--json").json["findings"] if finding["check"] == "timeouts"
     ]

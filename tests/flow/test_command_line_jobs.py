@@ -59,7 +59,7 @@ def status(signalbox: Signalbox, job_id: str) -> str:
 # ---- submit
 
 
-def test_a_submitted_job_is_worked_on_and_its_page_tells_how_it_went(signalbox: Signalbox) -> None:
+def test_submitted_job_runs_and_its_page_tells_how_it_went(signalbox: Signalbox) -> None:
     ran = signalbox("submit", "run_task", "--payload", SWEEP, "--name", "by hand", "--wait")
     assert ran.code == 0, ran.err
     lines = ran.out.splitlines()

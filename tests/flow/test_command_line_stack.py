@@ -33,7 +33,7 @@ def up(home: Path, *words: str) -> tuple[str, ...]:
     return ("up", "--home", str(home), "--port", "0", *words)
 
 
-def test_a_stack_that_is_let_go_of_stays_until_it_is_taken_down(home: Path) -> None:
+def test_detached_stack_stays_until_it_is_taken_down(home: Path) -> None:
     signalbox = Signalbox({"SIGNALBOX_HOME": str(home)})
     ran = signalbox(*up(home, "--detach", "--json"))
     assert list(ran.json) == ANNOUNCED
@@ -58,7 +58,7 @@ def test_a_stack_in_the_foreground_ends_with_ctrl_c(home: Path) -> None:
     assert belonging_to(home) == []
 
 
-def test_a_database_that_was_killed_is_told_while_the_stack_is_let_be(home: Path) -> None:
+def test_killed_database_is_reported_while_the_stack_is_detached(home: Path) -> None:
     signalbox = Signalbox({"SIGNALBOX_HOME": str(home)})
     announced = signalbox(*up(home, "--detach", "--json", "--no-clock")).json
     server = running_on(home / "postgres")

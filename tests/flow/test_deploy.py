@@ -100,7 +100,7 @@ def test_the_same_files_give_the_same_bytes(tmp_path: Path) -> None:
     assert package_layer(once / "layers/greetings") == package_layer(again / "layers/greetings")
 
 
-def test_a_rule_whose_task_does_not_exist_is_refused_by_name_and_nothing_is_made(tmp_path: Path, endpoint: str) -> None:
+def test_rule_with_unknown_task_is_refused_by_name_before_any_creation(tmp_path: Path, endpoint: str) -> None:
     template = text_of("template.yaml").replace('"task": "poll_data"', '"task": "pol_data"')
     path = write_small_project(tmp_path, **{"template.yaml": template})
     with pytest.raises(DeployFailed, match=r"rule PollRule .* 'pol_data' .* did you mean 'poll_data'"):
@@ -112,7 +112,7 @@ def test_a_rule_whose_task_does_not_exist_is_refused_by_name_and_nothing_is_made
     ("rule", "function", "refused"),
     [("on", "on", False), ("off", "off", False), ("off", "on", False), ("on", "off", True)],
 )
-def test_a_rule_counts_where_its_condition_makes_it_and_a_pack_where_a_function_runs_it(
+def test_rules_count_if_their_condition_holds_and_packs_if_run(
     tmp_path: Path, rule: str, function: str, refused: bool
 ) -> None:
     packs = {"Fn::If": ["Function", "forecasts", {"Ref": "AWS::NoValue"}]}

@@ -41,7 +41,7 @@ def incomplete(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
         yield deploy_to(endpoint, project, GIVEN)
 
 
-def test_each_resource_of_the_template_is_made_by_moto_or_on_the_list(completed: Deployed, variant: str) -> None:
+def test_moto_makes_each_resource_that_is_not_on_the_list(completed: Deployed, variant: str) -> None:
     cloudformation = completed.client("cloudformation")
     made = {
         resource.get("LogicalResourceId")
@@ -67,9 +67,7 @@ def test_each_function_has_its_settings_and_those_that_rules_invoke_a_destinatio
         assert config["MaximumRetryAttempts"] == 2
 
 
-def test_the_dashboard_is_made_and_the_operators_topic_is_what_tasks_are_told(
-    completed: Deployed, variant: str
-) -> None:
+def test_dashboard_is_made_and_tasks_are_told_the_operators_topic(completed: Deployed, variant: str) -> None:
     body = completed.client("cloudwatch").get_dashboard(DashboardName="signalbox")["DashboardBody"]
     widgets = json.loads(body)["widgets"]
     assert len(widgets) == len(dashboards("least")["${AWS::StackName}"])

@@ -105,7 +105,7 @@ def test_a_task_runs_as_a_job_in_the_worker(laptop: JobsLaptop) -> None:
     assert runs.fetchall() == [("succeeded",)]
 
 
-def test_a_job_that_is_to_be_tried_again_comes_back_by_its_messages_delay(laptop: JobsLaptop) -> None:
+def test_retried_job_comes_back_after_its_messages_delay(laptop: JobsLaptop) -> None:
     with WebhookReceiver(answer(503), answer(200)) as receiver:
         (job,) = laptop.work_off(call(receiver))
         assert laptop.column("status", [job]) == ["pending"]
@@ -139,14 +139,14 @@ def test_a_job_whose_message_got_lost_is_sent_again_by_dispatch_jobs(laptop: Job
     assert laptop.column("status", [job]) == ["completed"]
 
 
-def test_a_job_waits_for_its_time_and_is_then_sent_by_dispatch_jobs(laptop: JobsLaptop) -> None:
+def test_job_waits_until_due_and_dispatch_jobs_then_sends_it(laptop: JobsLaptop) -> None:
     hour = timedelta(hours=1)
     jobs = [laptop.submit(note(delay=hour), ago=ago)[0] for ago in (hour / 2, hour)]
     dispatch(laptop)
     assert laptop.column("status", jobs) == ["pending", "completed"]
 
 
-def test_a_message_that_nobody_can_read_ends_among_the_dead_letters_and_takes_none_along(laptop: JobsLaptop) -> None:
+def test_unreadable_message_is_dead_lettered_alone(laptop: JobsLaptop) -> None:
     sqs, url = client("sqs", laptop.state.endpoint), laptop.url_of("low")
     policy = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["RedrivePolicy"])["Attributes"]["RedrivePolicy"]
     twice = json.dumps({**json.loads(policy), "maxReceiveCount": "2"})

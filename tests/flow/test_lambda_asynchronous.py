@@ -47,7 +47,7 @@ def test_an_event_is_accepted_before_it_runs(stand: Stand) -> None:
     assert stand.service.idle(20)
 
 
-def test_an_event_that_fails_is_tried_twice_more_under_the_same_request_id(stand: Stand) -> None:
+def test_failed_event_is_retried_twice_under_the_same_request_id(stand: Stand) -> None:
     name = stand.deploy("puppet")
     request_id = enqueue(stand, name)
     for attempt in range(3):

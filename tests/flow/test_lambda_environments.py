@@ -174,9 +174,7 @@ def test_a_warm_process_is_used_again(stand: Stand) -> None:
     assert len({stand.call(name)["pid"] for _ in range(5)}) == 1
 
 
-def test_five_invocations_at_once_take_five_processes_and_the_last_to_end_is_used_first(
-    stand: Stand, calls: Calls
-) -> None:
+def test_five_parallel_invocations_take_five_processes_and_reuse_the_last_ended(stand: Stand, calls: Calls) -> None:
     name = stand.deploy("puppet")
     under_way = [calls.one(name, number) for number in range(5)]
     told = {one.event: one for one in (stand.puppeteer.next() for _ in range(5))}
@@ -187,9 +185,7 @@ def test_five_invocations_at_once_take_five_processes_and_the_last_to_end_is_use
     assert run(stand, calls, name).pid == told[4].pid
 
 
-def test_a_process_is_killed_at_the_time_out_and_the_next_invocation_gets_a_fresh_one(
-    stand: Stand, calls: Calls
-) -> None:
+def test_timed_out_process_is_killed_and_next_invocation_gets_another(stand: Stand, calls: Calls) -> None:
     name = stand.deploy("puppet", Timeout=1)
     call = calls.one(name)
     told = stand.puppeteer.next()
@@ -301,9 +297,7 @@ def test_changed_code_is_run_at_once(stand: Stand) -> None:
     assert stand.call(name) == "changed"
 
 
-def test_a_change_behind_the_fronts_back_is_seen_when_what_was_read_is_stale(
-    own_stand: OwnStand, stand_moto: str
-) -> None:
+def test_change_that_bypassed_the_front_shows_once_its_cache_is_stale(own_stand: OwnStand, stand_moto: str) -> None:
     from tests.support.lambda_stand import client
 
     stand = own_stand(refresh_seconds=0)

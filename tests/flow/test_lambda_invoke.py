@@ -156,7 +156,7 @@ def test_an_asynchronous_payload_holds_one_megabyte(stand: Stand) -> None:
     assert stand.service.idle(10)
 
 
-def test_an_answer_over_six_megabytes_is_an_error_and_the_next_one_is_well(stand: Stand) -> None:
+def test_answer_over_six_megabytes_is_an_error_and_next_one_succeeds(stand: Stand) -> None:
     name = stand.deploy("writer", handler="writer.big", Timeout=10)
     error = stand.fail(name, {"bytes": 6_300_000})
     assert error["errorType"] == "Function.ResponseSizeTooLarge"

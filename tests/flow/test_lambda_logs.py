@@ -83,7 +83,7 @@ def test_a_message_of_several_lines_is_one_event(stand: Stand) -> None:
     assert json.loads(stand.log(name)[2])["message"] == "first\nsecond"
 
 
-def test_a_line_without_an_end_is_in_the_log_and_the_tail_of_its_invocation(stand: Stand) -> None:
+def test_unended_line_is_in_the_log_and_its_invocations_tail(stand: Stand) -> None:
     name = stand.deploy("writer")
     answer = stand.invoke(name, {"unended": "no newline"}, LogType="Tail")
     assert base64.b64decode(answer["LogResult"]).decode().splitlines()[1] == "no newline"

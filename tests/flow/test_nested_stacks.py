@@ -40,9 +40,7 @@ def write(folder: Path, resources: dict[str, Any], **root: Any) -> Path:
     return write_resources(folder, {"Pack": {"Type": NESTED, "Properties": given, **root}})
 
 
-def test_what_it_puts_out_is_the_outer_ones_to_tell_and_what_moto_leaves_out_is_made(
-    tmp_path: Path, endpoint: str
-) -> None:
+def test_nested_outputs_reach_the_outer_stack_and_motos_gaps_are_filled(tmp_path: Path, endpoint: str) -> None:
     template = write(tmp_path, QUEUES)
     template.write_text(
         template.read_text() + "Outputs: {JobsUrl: {Value: !GetAtt Pack.Outputs.JobsUrl}}\n", encoding="utf-8"

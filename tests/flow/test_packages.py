@@ -121,7 +121,7 @@ def test_a_function_serves_each_of_its_events_from_its_package_alone(world: Worl
     assert {name: fault for name, fault in faults.items() if fault} == {}
 
 
-def test_whatever_is_ever_imported_lies_in_the_layers_or_comes_with_the_runtime(world: World) -> None:
+def test_every_import_comes_from_the_layers_or_the_runtime(world: World) -> None:
     artefact = world.lay_out("ArchiverFunction")
     (opt,), late = artefact.layers, sorted(set().union(*ENGINE.values(), *FORECASTS.values()))
     done = subprocess.run(

@@ -98,7 +98,7 @@ def test_a_rule_reaches_its_queue_with_the_event_that_eventbridge_makes(stage: S
     }
 
 
-def test_a_rule_that_its_function_does_not_let_in_ends_in_its_dead_letter_queue_untried(stage: Stage) -> None:
+def test_rule_without_permission_goes_to_its_dead_letter_queue_untried(stage: Stage) -> None:
     assert stage.fire(FORBIDDEN) == [Fired(FORBIDDEN, "2026-03-29T00:45:00Z", targets=1, failed=1)]
     event, said = stage.dead_letter()
     assert stage.lambda_.taken == []
@@ -210,7 +210,7 @@ def test_the_clock_fires_at_the_whole_minute_what_is_due(stage: Stage) -> None:
     assert stage.lambda_.taken[0][1]["scheduled_time"] == "2026-03-29T00:45:00Z"
 
 
-def test_a_machine_that_slept_fires_the_current_minute_and_none_that_it_slept_through(stage: Stage) -> None:
+def test_machine_that_slept_fires_only_the_current_minute(stage: Stage) -> None:
     clock = Clock(AT - timedelta(hours=3, milliseconds=20))
     firing = Firing(stage.deployed.endpoint, stage.deliveries, clock)
     firing.start_clock()

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("effects")
 
 
 @pytest.mark.parametrize("task", ["note_run", "wait_for_crowd"])  # one is done when the others come, one at work
-def test_of_fifty_deliveries_at_once_one_has_an_effect_and_the_rest_are_skipped(
+def test_one_of_fifty_parallel_deliveries_takes_effect_and_others_skip(
     stage: Stage, dsn: str, db: psycopg.Connection, task: str
 ) -> None:
     answers = deliver_at_once(dsn, task, NOON, times=50)
@@ -35,7 +35,7 @@ def test_of_fifty_deliveries_at_once_one_has_an_effect_and_the_rest_are_skipped(
 
 
 @pytest.mark.parametrize(("task", "expected"), [("stop_halfway", "succeeded"), ("stop_alone", "missed")])
-def test_of_two_slots_at_once_the_second_runs_where_the_task_allows_overlap(
+def test_second_of_two_parallel_slots_runs_if_overlap_is_allowed(
     stage: Stage, dsn: str, db: psycopg.Connection, task: str, expected: str
 ) -> None:
     db.execute("INSERT INTO troubles VALUES (1)")
@@ -46,9 +46,7 @@ def test_of_two_slots_at_once_the_second_runs_where_the_task_allows_overlap(
         assert stage.run(task, later, scheduled_time=later.isoformat())["status"] == expected
 
 
-def test_a_slot_whose_worker_was_killed_runs_again_once_the_lease_has_passed(
-    stage: Stage, dsn: str, db: psycopg.Connection
-) -> None:
+def test_slot_of_a_killed_worker_runs_again_after_its_lease(stage: Stage, dsn: str, db: psycopg.Connection) -> None:
     db.execute("INSERT INTO troubles VALUES (1)")
     with one_worker(dsn, "stop_halfway", NOON) as worker:
         wait_until(db, HALF_WAY)

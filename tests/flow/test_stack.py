@@ -47,7 +47,7 @@ def options(project: Path, tmp_path: Path) -> Iterator[StackOptions]:
     down(options.home, lambda _: None)
 
 
-def test_a_stack_is_announced_when_it_is_ready_and_says_on_the_way_what_it_does(running: Running) -> None:
+def test_stack_reports_its_progress_and_announces_when_it_is_ready(running: Running) -> None:
     assert running.said[0] == "starting PostgreSQL and the stand-in for AWS"
     assert running.said[1:3] == ["deploying template.yaml", "Migrations: asking signalbox-migrator"]
     assert sorted(running.state.announcement()) == ["api", "database", "endpoint", "region", "stack"]
@@ -63,7 +63,7 @@ def test_what_is_announced_is_written_down(running: Running) -> None:
     }
 
 
-def test_a_tick_runs_the_function_on_the_database_and_idle_waits_for_it(running: Running) -> None:
+def test_tick_runs_the_function_on_the_database_and_idle_waits(running: Running) -> None:
     before = len(seen(running.state))
     assert tick(running.state, "signalbox.poll_data") == [
         {"rule": "signalbox.poll_data", "time": AT, "targets": 1, "failed": 0}

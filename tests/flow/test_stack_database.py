@@ -188,9 +188,7 @@ input()
     return left
 
 
-def test_where_no_path_is_short_enough_for_a_socket_the_error_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_error_says_if_no_path_is_short_enough_for_a_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     long = tmp_path / ("x" * 90)
     monkeypatch.setattr("tempfile.tempdir", str(long))
     with pytest.raises(LaptopError, match="name a shorter --home, or set TMPDIR"):

@@ -66,9 +66,7 @@ def control(stack: StackState, path: str, body: dict[str, Any] | None = None) ->
         return json.loads(answered.read())
 
 
-def test_functions_log_in_as_the_writer_and_only_the_migrator_as_the_owner(
-    stack: StackState, ledger: psycopg.Connection
-) -> None:
+def test_only_the_migrator_logs_in_as_owner_and_others_as_writer(stack: StackState, ledger: psycopg.Connection) -> None:
     assert invoke(stack, "api", {"operation": "examine"})[0] is None
     assert invoke(stack, "migrator", {"action": "report"})[0] is None
     sessions = "SELECT DISTINCT application_name, usename::text FROM pg_stat_activity WHERE application_name = ANY (%s)"
@@ -116,9 +114,7 @@ def test_a_bad_payload_is_a_function_error_that_says_what_is_wrong(
     assert words in answer["errorMessage"]
 
 
-def test_what_fails_for_good_is_filed_with_all_that_is_known_of_it(
-    stack: StackState, ledger: psycopg.Connection
-) -> None:
+def test_final_failure_is_filed_with_all_that_is_known(stack: StackState, ledger: psycopg.Connection) -> None:
     payload = {"task": "reconcile_slots", "params": {"lookback_hours": 0}}
     arn = client(stack, "lambda").get_function(FunctionName=f"{stack.stack}-archiver")["Configuration"]["FunctionArn"]
     live = {"FunctionName": arn, "InvocationType": "Event"}
@@ -131,9 +127,7 @@ def test_what_fails_for_good_is_filed_with_all_that_is_known_of_it(
     assert ledger.execute(statement).fetchall() == [(payload, 3, "ParamsRefused")]
 
 
-def test_one_failed_row_stands_for_a_refused_event_that_lambda_tried_three_times(
-    stack: StackState, ledger: psycopg.Connection
-) -> None:
+def test_refused_event_tried_three_times_leaves_one_failed_row(stack: StackState, ledger: psycopg.Connection) -> None:
     payload = {"task": "prune_history", "reference_time": "2025-06-09T02:30:00Z", "params": {"days": 1}}
     client(stack, "lambda").invoke(
         FunctionName=f"{stack.stack}-archiver", InvocationType="Event", Payload=json.dumps(payload).encode()
@@ -143,9 +137,7 @@ def test_one_failed_row_stands_for_a_refused_event_that_lambda_tried_three_times
     assert [row["status"] for row in runs_of(ledger, "prune_history") if row["slot"] == slot] == ["failed"]
 
 
-def test_a_run_that_was_lost_runs_again_in_an_invocation_of_its_own(
-    stack: StackState, ledger: psycopg.Connection
-) -> None:
+def test_lost_run_runs_again_in_its_own_invocation(stack: StackState, ledger: psycopg.Connection) -> None:
     slot = datetime(2025, 6, 7, 2, 30, tzinfo=UTC)
     abandoned_run(ledger, "prune_history", slot, lease=timedelta(seconds=-1))
     error, answer = invoke(stack, "archiver", {"task": "sweep_runs", "force": True})
