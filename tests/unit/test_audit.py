@@ -1,4 +1,4 @@
-"""The check of pinned requirements against what a package index knows: what it finds, and what it did not see."""
+"""The audit checks pinned requirements against a package index, and tells what it found and could not check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The breaker: opens after failures in a row, lets one probe, and closes with the first success."""
+"""The breaker opens after failures in a row, lets one probe through, and closes with the first success."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from signalbox.job_types.webhooks.breaker import FAILURES_IN_A_ROW, WAIT_SECONDS
 
 
 class Clock:
-    """Moved by hand."""
+    """Move only by hand."""
 
     def __init__(self) -> None:
         self.now = 100.0

@@ -1,4 +1,4 @@
-"""When whoever watches a backfill asks for its driver, and what they see."""
+"""Watching a backfill invokes its driver when needed, and shows the progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What doctor says of the jobs, by their health and statistics."""
+"""Doctor judges the jobs by their health and statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands as a whole: their help, their examples, what they refuse."""
+"""The commands have help and examples, and refuse what they should."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_laptops_own_commands_know_no_other_stack(monkeypatch: pytest.MonkeyPatc
 
 
 def test_help_loads_nothing_that_takes_long() -> None:
-    """Measured in milliseconds this would hold on some machines only."""
+    """A limit in milliseconds would hold on some machines only."""
     code = (
         "import sys\nfrom signalbox_cli.__main__ import main\n"
         "try:\n    main(['--help'])\nexcept SystemExit:\n    print(' '.join(sys.modules))"

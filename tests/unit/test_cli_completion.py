@@ -1,4 +1,4 @@
-"""`signalbox completion`: the script is read by a real bash, which completes with it."""
+"""A real bash reads the script of `signalbox completion` and completes with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every foreseeable error of AWS's is a line that says what to do next."""
+"""Every foreseeable AWS error becomes a line that says what to do next."""
 
 from __future__ import annotations
 

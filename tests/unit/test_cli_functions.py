@@ -1,4 +1,4 @@
-"""What doctor says of a function, by what Lambda says of it."""
+"""Doctor judges a function by what Lambda reports."""
 
 from __future__ import annotations
 

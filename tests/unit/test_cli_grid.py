@@ -1,4 +1,4 @@
-"""The grid of slots: folding, and drawing."""
+"""The grid of slots folds and draws its rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HOUR = timedelta(hours=1)
 
 
 def answer(since: datetime, until: datetime, **tasks: dict[datetime, str]) -> dict[str, Any]:
-    """As show_slots answers."""
+    """Answer as show_slots does."""
     return {
         "since": since.isoformat(),
         "until": until.isoformat(),

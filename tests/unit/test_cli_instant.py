@@ -1,4 +1,4 @@
-"""Times as they are typed and shown."""
+"""The command line reads and shows times."""
 
 from __future__ import annotations
 

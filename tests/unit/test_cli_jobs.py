@@ -1,4 +1,4 @@
-"""How jobs, dead letters and figures look as text, and how a file of jobs is cut into calls: all of it pure."""
+"""Jobs, dead letters and figures become text, and a file of jobs is cut into calls: all of it pure."""
 
 from __future__ import annotations
 
@@ -310,7 +310,7 @@ def test_jobs_that_name_each_other_are_not_torn_apart(monkeypatch: pytest.Monkey
 
 
 class Answers:
-    """A stack that answers one after the other what it was told to."""
+    """Stand for a stack that gives prepared answers in order."""
 
     def __init__(self, *answers: dict[str, Any]) -> None:
         self.answers, self.asked = list(answers), list[dict[str, Any]]()

@@ -1,4 +1,4 @@
-"""What functions log, as a line for a person."""
+"""Log lines of functions become readable lines."""
 
 from __future__ import annotations
 

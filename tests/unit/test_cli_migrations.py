@@ -1,4 +1,4 @@
-"""What doctor says of the schema, by what the migrator reports."""
+"""Doctor judges the schema by the migrator's report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is a failure of fired rules, and what the table of their runs says."""
+"""Failures of fired rules are recognised, and a table shows their runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of the command line."""
+"""The command line draws its tables right."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_cell_of_several_lines_never_tears_the_table() -> None:
 
 
 def test_what_others_have_named_does_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    """A job's name may hold what clears the screen, or writes to the clipboard."""
+    """A job's name may hold codes that clear the screen or write to the clipboard."""
     print_lines(console(), table(COLUMNS, [Row(["\x1b[2Jpoll\x9b", "7"], "\x1b]52;c;eA==\x07")], 80))
     say("\x1b[31mred")
     told = capsys.readouterr()

@@ -1,4 +1,4 @@
-"""What doctor makes of the database's own time-outs."""
+"""Doctor judges the database's own timeouts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--watch`: a command is run again and again until somebody stops it."""
+"""`--watch` repeats a command until somebody stops it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A template's conditions, as CloudFormation decides them."""
+"""A template's conditions are decided as CloudFormation decides them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests to stop: raised once, and never between a beginning and its being written down."""
+"""A request to stop is raised once, and never between a start and its record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each of the six rules calls at its threshold and not before, and says what to do."""
+"""Each of the six rules fires at its threshold and not before, and says what to do."""
 
 from __future__ import annotations
 

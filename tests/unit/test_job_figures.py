@@ -1,4 +1,4 @@
-"""Figures add up, and say nothing where there is nothing to say."""
+"""Figures add up, and stay empty where there is no data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The health of the plane, one job either side of each threshold."""
+"""The plane's health changes exactly at each threshold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Percentiles out of histograms that were added up are about those of the values themselves."""
+"""Percentiles of summed histograms come close to those of the values themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of transitions, the database's trigger and its CHECK constraint say the same."""
+"""The table of transitions, the database's trigger and its CHECK constraint agree."""
 
 from __future__ import annotations
 

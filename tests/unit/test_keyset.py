@@ -1,4 +1,4 @@
-"""Pages: where the next one begins, and how large it is."""
+"""Pages follow each other and adapt their size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from signalbox.ledger.context import Done
 
 
 def turn(rows: list[int], asked: list[tuple[int, int]]) -> Callable[[int, int], Page[int]]:
-    """Pages of these rows, of which only the even ones can be worked on."""
+    """Turn pages of these rows, of which only the even ones can be worked on."""
 
     def take(after: int, size: int) -> Page[int]:
         asked.append((after, size))

@@ -1,4 +1,4 @@
-"""The log's level: the stack's own, whatever Lambda's is."""
+"""The log has the stack's own level, whatever Lambda's is."""
 
 from __future__ import annotations
 

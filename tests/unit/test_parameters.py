@@ -1,4 +1,4 @@
-"""What a template's parameters take, as CloudFormation would check it."""
+"""A template's parameters are checked as CloudFormation checks them."""
 
 from __future__ import annotations
 

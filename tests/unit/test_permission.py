@@ -1,4 +1,4 @@
-"""Whether a resource's policy lets a rule in."""
+"""A resource's policy admits a rule or refuses it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`import signalbox`: the names that applications and packs import, and what that costs them."""
+"""`import signalbox` gives the names that applications and packs import, at little cost."""
 
 from __future__ import annotations
 

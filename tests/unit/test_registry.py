@@ -1,4 +1,4 @@
-"""The registry: names are found or explained, and no task is imported before it runs."""
+"""The registry finds or explains names, and imports no task before it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of a job whose worker vanished, by its attempts, its type, and whether anybody still wants it."""
+"""A lost job's fate follows from its attempts, its type and any request to cancel it."""
 
 from __future__ import annotations
 

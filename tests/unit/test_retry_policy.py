@@ -1,4 +1,4 @@
-"""Waiting before the next attempt: within its bounds, whatever the policy and chance."""
+"""The wait before the next attempt stays within its bounds for every policy and chance."""
 
 from __future__ import annotations
 

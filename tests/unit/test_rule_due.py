@@ -1,4 +1,4 @@
-"""When a rule of the laptop is due, and how long the clock waits."""
+"""The laptop's clock knows when a rule is due and how long to wait."""
 
 from __future__ import annotations
 

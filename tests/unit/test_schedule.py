@@ -1,4 +1,4 @@
-"""Schedules that have an end, or that EventBridge reads in a way of its own."""
+"""Schedules may end, and follow EventBridge's own reading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings: read once, checked together."""
+"""Settings are read once and checked together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rule's target is sent: the examples of EventBridge's documentation, and the edges."""
+"""A rule's target gets its input as in the examples of EventBridge's documentation, and at the edges."""
 
 from __future__ import annotations
 

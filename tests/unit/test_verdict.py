@@ -1,4 +1,4 @@
-"""What becomes of a job is decided by the type of what it answered or raised, and never by words."""
+"""The type of what a job returned or raised decides its fate, never the words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which addresses and URLs a webhook may go to, decided without a network."""
+"""Webhooks may go only to allowed addresses and URLs, decided without a network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signatures of webhooks, against what the Standard Webhooks specification and its libraries record."""
+"""Webhook signatures equal those that the Standard Webhooks specification and its libraries record."""
 
 from __future__ import annotations
 
