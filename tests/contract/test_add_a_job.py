@@ -1,4 +1,4 @@
-"""docs/add-a-job.md, followed to the letter in a copy of the engine."""
+"""docs/add-a-job.md works when followed to the letter in a copy of the engine."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ engine.work({"Records": records}, Invocation.of("request", now, 300))
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """The engine with the guide followed."""
+    """Copy the engine and follow the guide."""
     shutil.copytree(ROOT / "layers", tmp_path / "layers", ignore=shutil.ignore_patterns("__pycache__"))
     for file, text in re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", GUIDE, re.DOTALL):
         (tmp_path / file).write_text(text, "utf-8")

@@ -1,4 +1,4 @@
-"""docs/add-a-task.md, followed to the letter in a copy of the repository; and what is found when a step is left out."""
+"""docs/add-a-task.md works when followed to the letter, and a test notices each step that is left out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PROOF = ["tests/contract/test_registry.py", "tests/contract/test_resources.py", 
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """The repository with the guide followed."""
+    """Copy the repository and follow the guide."""
     for folder in FOLDERS:
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=ignored)

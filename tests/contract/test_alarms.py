@@ -1,4 +1,4 @@
-"""What is watched is what is measured, by the limits that the code has, and each alarm says what to do about it."""
+"""Alarms watch what is measured, use the code's limits, and say what to do."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_dashboards_show_the_metrics_and_stay_within_the_free_tier(combination: 
 
 
 def test_metrics_have_the_stack_for_their_one_dimension() -> None:
-    """Each set of dimensions is paid for as a metric of its own."""
+    """AWS charges each set of dimensions as a metric of its own."""
     assert {metric.dimensions for metric in emitted()} == {frozenset({("service", "${AWS::StackName}")})}
 
 

@@ -1,4 +1,4 @@
-"""stacks/aurora.yaml: a database that is hard to lose and hard to get at, and what it tells the application's stack."""
+"""stacks/aurora.yaml makes a database that is hard to lose and hard to reach, and names what the application needs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def only(template: Template, kind: str) -> dict[str, Any]:
 
 
 def ways(template: Template) -> Iterator[tuple[str | None, str | None, Any]]:
-    """From which group to which other a connection gets in, and by which port."""
+    """Yield each allowed connection: its source group, its target group and its port."""
     for rule in template.of("AWS::EC2::SecurityGroupIngress").values():
         assert rule["FromPort"] == rule["ToPort"]
         yield referred(rule["SourceSecurityGroupId"]), referred(rule["GroupId"]), rule["FromPort"]
@@ -178,7 +178,7 @@ def test_endpoints_serve_this_account_and_all_calls_but_mail() -> None:
 
 
 def told(template: Template) -> dict[str, str]:
-    """The parameters in the output, with something in the place of each value."""
+    """Return the parameters in the output, with a stand-in for each value."""
     outputs = read_template(ROOT / "stacks" / "aurora.yaml")["Outputs"]
     [written, _] = outputs["Parameters"]["Value"]["Fn::Sub"]
     assert {*re.findall(r"(\w+)=", written)} - {"MakeLogIns"} <= set(outputs), "each by itself, too"
@@ -204,7 +204,7 @@ def test_the_output_is_what_the_application_takes(template: Template) -> None:
 
 
 def test_an_application_of_the_name_before_takes_its_alarms(template: Template) -> None:
-    """Its topics let in alarms whose names begin with its own, and a hyphen."""
+    """The application's topics admit alarms whose names begin with its own and a hyphen."""
     names = [alarm["AlarmName"]["Fn::Sub"] for alarm in template.of(ALARM).values()]
     assert all(name.startswith("${AWS::StackName}-") for name in names)
     runbook = (ROOT / "docs" / "runbook.md").read_text("utf-8")

@@ -1,4 +1,4 @@
-"""`sam build` needs no Docker and no Python of Lambda's version, and what it makes is fit for Lambda."""
+"""`sam build` needs neither Docker nor Lambda's Python version, and its result is fit for Lambda."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OWN = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """A PATH that holds what the build needs and this very Python, wherever else there are others."""
+    """Return a PATH with what the build needs and this very Python only."""
     folder.mkdir()
     here = Path(sys.executable).parent
     (folder / "uv").symlink_to(here / "uv")
@@ -156,14 +156,14 @@ def elf_machine(path: Path) -> int:
 
 
 def files_of(folder: Path) -> set[str]:
-    """Their paths but for bytecode, without the names of processor and Python and the versions that wheels give to
+    """Return the files' paths but for bytecode, without processor, Python version and the versions of wheels'
     libraries."""
     paths = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"}
     return {re.sub(r"x86_64|aarch64|arm64|cp(ython-)?3\d+|(-[0-9a-f]{8})?\.so[.\d]*$", "", path) for path in paths}
 
 
 def build_layer(folder: Path, runtime: str) -> tuple[str, Path]:
-    """Builds the engine's layer alone, as SAM would; what it printed, and where the layer is."""
+    """Build the engine's layer alone, as SAM would; return what it printed, and where the layer is."""
     layer = folder / "layer"
     done = subprocess.run(
         ["make", "-f", ROOT / "layers/Makefile", "build-EngineLayer", f"RUNTIME={runtime}", f"ARTIFACTS_DIR={layer}"],

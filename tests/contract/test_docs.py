@@ -1,4 +1,4 @@
-"""What the documents say is so: every name is in them, every command is one, and what is generated is current."""
+"""The documents name everything, show only real commands, and hold current generated parts."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _refusal(parser: CommandLine, words: list[str]) -> str:
 
 
 def _commands(path: Path, start: str) -> list[str]:
-    """Commands in console blocks, and in backticks where they are whole."""
+    """Yield commands in console blocks, and in backticks where they are whole."""
     text = path.read_text("utf-8")
     lines = [
         line.strip()

@@ -1,4 +1,4 @@
-"""events/ has a payload for each task and each entry point, and each is one that its function accepts."""
+"""events/ has a payload for each task and each entry point, and its function accepts it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REGISTRY = registry_of(PACKS)
 
 
 def refusal_of(event: dict[str, Any]) -> str | None:
-    """What its function would say against it."""
+    """Return why its function would refuse it."""
     try:
         accept(event)
     except Refused as error:
@@ -33,7 +33,7 @@ def refusal_of(event: dict[str, Any]) -> str | None:
 
 
 def accept(event: dict[str, Any]) -> None:
-    """As its function does, short of doing anything."""
+    """Accept it as its function does, without doing anything."""
     if "Records" in event:
         read_messages(event, make_logger("events"))
     elif "action" in event:
@@ -46,7 +46,7 @@ def accept(event: dict[str, Any]) -> None:
 
 
 def accept_task(event: dict[str, Any]) -> None:
-    """The poller's params stand beside the payload's own fields; elsewhere these have no place."""
+    """Check the task's payload; only the poller takes params beside the payload's own fields."""
     polls = REGISTRY.find(event["task"]).function == "poller"
     beside = {name: value for name, value in event.items() if polls and name not in TaskPayload.model_fields}
     payload = read_payload(TaskPayload, {name: value for name, value in event.items() if name not in beside})

@@ -1,4 +1,4 @@
-"""A function's folder holds a handler that decodes, calls the engine and encodes, and nothing that grows."""
+"""A function's folder holds a handler that decodes, calls the engine and encodes, and stays small."""
 
 from __future__ import annotations
 

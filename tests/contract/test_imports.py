@@ -1,4 +1,4 @@
-"""Imports go one way: functions and laptop → packs → engine. .importlinter says so, and here it is seen to bite."""
+"""Imports go one way: functions and laptop → packs → engine. The rules of .importlinter are seen to bite."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_every_package_of_a_layer_is_under_contract() -> None:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project of the same shape with two packs, which have joined as .importlinter says."""
+    """Make a project of the same shape with two packs that joined as .importlinter says."""
     roots = "".join(f"    {package}\n" for package in ("signalbox_laptop", *PACKS))
     config = (ROOT / ".importlinter").read_text().replace("    signalbox_laptop\n", roots, 1)
     write(tmp_path, ".importlinter", config)

@@ -1,4 +1,4 @@
-"""The network, the log-ins, the key and the roles, with each combination of parameters."""
+"""The network, the logins, the key and the roles hold with each combination of parameters."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_the_key_knows_every_service_that_a_function_asks_it_through(variant: st
 
 
 def keys_of(template: Template, function: str) -> Iterator[str]:
-    """The services through which it may use the stack's key."""
+    """Yield the services through which it may use the stack's key."""
     for statement in granted(function, template):
         if "kms:Decrypt" in listed(statement["Action"]) and statement["Resource"] == {
             "Fn::GetAtt": ["StackKey", "Arn"]

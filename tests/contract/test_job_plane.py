@@ -1,4 +1,4 @@
-"""The job plane as the template deploys it: what the engine counts on is there, by the names that it uses."""
+"""The template deploys the job plane that the engine counts on, under the names that it uses."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ each_variant = pytest.mark.parametrize("variant", VARIANTS)
 
 
 def queue_of(name: str, template: Template | None = None) -> tuple[str, dict[str, Any]]:
-    """The queue of such a name in each stack, with its logical id."""
+    """Return the queue of this name in each stack, with its logical id."""
     found = (template or deployed()).of(QUEUE)
     (one,) = [(id_, queue) for id_, queue in found.items() if text(queue["QueueName"]) == f"${{AWS::StackName}}-{name}"]
     return one
 
 
 def mapping_of(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The one mapping that reads a queue, and the function that it invokes."""
+    """Return the one mapping that reads a queue, and the function that it invokes."""
     id_, _ = queue_of(name)
     (mapping,) = [one for one in deployed().of(MAPPING).values() if referred(one["EventSourceArn"]) == id_]
     return mapping, deployed().of(FUNCTION)[referred(mapping["FunctionName"]) or ""]
@@ -57,7 +57,7 @@ def function_named(name: str, template: Template | None = None) -> dict[str, Any
 
 
 def granted(function: str, template: Template) -> Iterator[dict[str, Any]]:
-    """What a function may do: its role's own statements, and those of this template's managed policies in it."""
+    """Yield what a function may do: its role's own statements, and those of this template's managed policies."""
     role = template.of("AWS::IAM::Role")[f"{function}Role"]
     for policy in role.get("Policies", []):
         yield from statements(policy["PolicyDocument"])

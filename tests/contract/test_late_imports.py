@@ -1,4 +1,4 @@
-"""What a function loads is paid at each cold start: what few invocations need is imported where it is used.
+"""Each cold start pays for what it loads, so what few invocations need is imported where it is used.
 
 The lists are exact, so that a late import without need, or an early one that costs, is seen in review.
 """

@@ -1,4 +1,4 @@
-"""docs/moving.md, followed: the job type as it stands there, submitted and grouped as it stands there."""
+"""The job type of docs/moving.md works, submitted and grouped as written there."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def work():
 
 
 def blocks(mark: str) -> dict[str, str]:
-    """The page's code, by what stands behind the mark."""
+    """Return the page's code by the name after the mark."""
     return dict(re.findall(rf"<!-- {mark}: (\S+) -->\n```\w+\n(.*?)```", GUIDE, re.DOTALL))
 
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """The engine with the page's job type."""
+    """Copy the engine and add the page's job type."""
     shutil.copytree(ROOT / "layers", tmp_path / "layers", ignore=shutil.ignore_patterns("__pycache__"))
     for file, text in blocks("file").items():
         (tmp_path / file).write_text(text, "utf-8")

@@ -1,4 +1,4 @@
-"""How large each function is with its layers: docs/packages.md says it, with a ceiling for each, and both hold."""
+"""docs/packages.md says how large each function is with its layers, and a ceiling; both hold."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROW = re.compile(r"^\| `(\w+)` \| ([\d.]+) \| (\d+) \| ([\d.]+) \| (\d+) \|$", r
 
 @dataclass(frozen=True)
 class Row:
-    """In MB, and the most that each may come to."""
+    """Hold sizes in MB, each with its maximum."""
 
     unzipped: float
     most_unzipped: int
@@ -39,7 +39,7 @@ def rows() -> dict[str, Row]:
 
 @cache
 def sizes(folder: Path) -> tuple[float, float]:
-    """Of what was built there, unzipped and zipped, in MB."""
+    """Return the built folder's size, unzipped and zipped, in MB."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     archive = folder.with_suffix(".zip")
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as zipped:

@@ -1,4 +1,4 @@
-"""A pack is one folder, and what names it beside that is a line here and there."""
+"""A pack is one folder, and few lines elsewhere name it."""
 
 from __future__ import annotations
 

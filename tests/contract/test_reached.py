@@ -1,4 +1,4 @@
-"""What is deployed or installed is reached by something: a name that nothing else says is code that nobody needs."""
+"""Something reaches everything that is deployed or installed: a name without other mention is unused code."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _defined(path: Path) -> Iterator[str]:
 
 
 def _named(path: Path) -> Iterator[str]:
-    """Each name that the code says beside its definition, and each word of its strings but docstrings."""
+    """Yield each name outside its definition, and each word of strings but docstrings."""
     nodes = list(ast.walk(_tree(path)))
     docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     for node in nodes:

@@ -1,4 +1,4 @@
-"""A task is a module on the registry's list, no more and no less, and so is its event."""
+"""Each task is a module on the registry's list, no more and no less, and so is its event."""
 
 from __future__ import annotations
 

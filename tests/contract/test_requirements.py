@@ -1,4 +1,4 @@
-"""What is installed, here and in Lambda, is pinned with hashes, alike in both, and tied to no host."""
+"""Requirements here and in Lambda are pinned with hashes, alike in both, and tied to no host."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOCK_FILES = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pylock.toml
 
 
 def requirements(text: str) -> list[str]:
-    """Each requirement, in one line with its hashes."""
+    """Return each requirement in one line with its hashes."""
     joined = re.sub(r"\s*\\\n\s*", " ", text)
     return [line for line in joined.splitlines() if line.strip() and not line.strip().startswith("#")]
 
@@ -33,7 +33,7 @@ def unpinned(text: str) -> list[str]:
 
 
 def pins(path: Path) -> set[str]:
-    """Each name==version; a name may have two, for two versions of Python."""
+    """Return each name==version; a name may have two, for two versions of Python."""
     return {line.split()[0] for line in requirements(path.read_text())}
 
 

@@ -1,4 +1,4 @@
-"""What the resources of the template keep, with any parameters, beyond what cfn-lint and checkov look at."""
+"""The template's resources keep rules, with any parameters, that cfn-lint and checkov do not check."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def template(variant: str) -> Template:
 
 
 def targets(template: Template) -> list[tuple[str, Any, Any]]:
-    """Each rule with a schedule and its only target, by the task that it fires."""
+    """Return each rule with a schedule and its only target, by the task that it fires."""
     found = []
     for rule in template.of(RULE).values():
         [target] = rule["Targets"]
@@ -63,7 +63,7 @@ def payload_of(target: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def mappings(template: Template) -> list[tuple[str, Any, Any, Any]]:
-    """Each mapping with its queue and its function."""
+    """Return each mapping with its queue and its function."""
     queues, functions = template.of(QUEUE), template.of(FUNCTION)
     return [
         (name, one, queues[referred(one["EventSourceArn"]) or ""], functions[referred(one["FunctionName"]) or ""])
@@ -76,7 +76,7 @@ def dead_letter_queue(queue: Mapping[str, Any]) -> str | None:
 
 
 def policies(template: Template, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each statement of the policies of one kind."""
+    """Yield each statement of the policies of one kind."""
     for name, policy in template.of(kind).items():
         yield from ((name, statement) for statement in statements(policy["PolicyDocument"]))
 
@@ -85,7 +85,7 @@ def policies(template: Template, kind: str) -> Iterator[tuple[str, dict[str, Any
 
 
 def test_a_rule_gives_its_task_the_instant_it_was_due(template: Template) -> None:
-    """With a constant input a late delivery would run the wrong slot."""
+    """A late delivery with a constant input would run the wrong slot."""
     assert targets(template)
     for task, _, target in targets(template):
         assert target["InputTransformer"]["InputPathsMap"] == {"time": "$.time"}, task
@@ -142,7 +142,7 @@ def test_a_rule_may_invoke_its_function(template: Template) -> None:
 
 
 def test_nothing_but_direct_invocation_reaches_the_api(template: Template) -> None:
-    """Whoever may put a rule, a message or a topic's subscription would be an operator."""
+    """Anyone who may add a rule, a message or a topic's subscription would be an operator."""
     invoked = [one["FunctionName"] for one in template.of("AWS::Lambda::Permission").values()]
     invoked += [one["FunctionName"] for one in template.of(MAPPING).values()]
     invoked += [target["Arn"] for _, _, target in targets(template)]
@@ -163,13 +163,13 @@ def test_a_function_logs_json_into_a_group_of_its_own_that_ends(template: Templa
 
 @pytest.mark.parametrize("level", source()["Parameters"]["LogLevel"]["AllowedValues"])
 def test_at_any_level_of_its_log_a_function_measures(level: str) -> None:
-    """To Lambda a line without a level is INFO, and lines of metrics have none: above INFO it drops them."""
+    """Lambda takes a line without a level for INFO; metrics have none, and a level above INFO drops them."""
     for name, function in deployed_with({**VARIANTS["engine"], "LogLevel": level}).of(FUNCTION).items():
         assert function["LoggingConfig"]["ApplicationLogLevel"] in ("DEBUG", "INFO"), name
 
 
 def test_what_rules_invoke_and_fails_goes_to_a_queue(template: Template) -> None:
-    """The handler's own errors, which a rule's retry policy never sees."""
+    """A rule's retry policy never sees the handler's own errors."""
     configs = {referred(one["FunctionName"]): one for one in template.of("AWS::Lambda::EventInvokeConfig").values()}
     for function in {referred(target["Arn"]) for _, _, target in targets(template)}:
         assert referred(configs[function]["DestinationConfig"]["OnFailure"]["Destination"]) in template.of(QUEUE)
@@ -217,7 +217,7 @@ def test_a_message_is_hidden_for_six_of_its_functions_time_outs(template: Templa
 
 
 def test_a_queue_with_a_dead_letter_queue_bears_throttling_and_leaves_time(template: Template) -> None:
-    """Throttled polls count as receives: below five, healthy messages die unseen. What is moved keeps its age."""
+    """Throttled polls count as receives: below five, healthy messages die unseen. Moved messages keep their age."""
     queues = template.of(QUEUE)
     read = {referred(one["EventSourceArn"]) for one in template.of(MAPPING).values()}
     for name, queue in queues.items():
@@ -321,6 +321,6 @@ def test_a_deploy_migrates_before_any_other_function_has_its_code(template: Temp
 
 
 def test_an_event_that_the_migrator_failed_at_is_kept_nowhere(template: Template) -> None:
-    """It has a signed address in it."""
+    """It holds a signed address."""
     configs = template.of("AWS::Lambda::EventInvokeConfig").values()
     assert "MigratorFunction" not in {referred(one["FunctionName"]) for one in configs}

@@ -1,4 +1,4 @@
-"""Each function may do what its code does, and nothing else: the calls that tests lead to, against the policies.
+"""Each function's policies allow exactly the calls that tests recorded.
 
 In both directions, for each function, and with every combination of the parameters by which rights come and go.
 """
@@ -41,7 +41,7 @@ CHOICES: Sequence[Mapping[str, Sequence[str]]] = (
 
 
 def combinations() -> Iterator[tuple[str, dict[str, str]]]:
-    """What is chosen, and the parameters that say so."""
+    """Yield what is chosen, and the parameters that say so."""
     for line, is_on in product(CHOICES, [False, True]):
         others = [choice for other in CHOICES if other is not line for choice in other] if is_on else []
         for chosen in product([False, True], repeat=len(line)):
@@ -52,7 +52,7 @@ def combinations() -> Iterator[tuple[str, dict[str, str]]]:
 
 @cache
 def work_of(function: str, packs: tuple[str, ...]) -> Work:
-    """What a function is given: the archiver's tasks run in the workers too, as jobs."""
+    """Return what a function runs: workers run the archiver's tasks too, as jobs."""
     if function not in ("archiver", "poller", "worker", "worker-heavy"):
         return Work(function)
     own = "poller" if function == "poller" else "archiver"
@@ -75,7 +75,7 @@ def deployed_with(given: Mapping[str, str]) -> tuple[Template, dict[str, str]]:
 
 
 def differences(template: Template, parameters: Mapping[str, str]) -> Iterator[str]:
-    """A line for each right that is missing or spare."""
+    """Yield a line for each right that is missing or spare."""
     packs = tuple(PACKS if all(parameters[switch] == "on" for switch in SWITCHES) else [])
     for name, function in template.of(FUNCTION).items():
         short = text(function["FunctionName"]).removeprefix("${AWS::StackName}-")

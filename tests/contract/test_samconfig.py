@@ -1,4 +1,4 @@
-"""samconfig.toml has each environment whole, since SAM inherits nothing, and sets only parameters that exist."""
+"""samconfig.toml has each environment whole, since SAM inherits nothing, and sets only existing parameters."""
 
 from __future__ import annotations
 

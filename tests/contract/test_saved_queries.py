@@ -1,4 +1,4 @@
-"""Saved queries ask for what the logs have, and the documents name those that there are."""
+"""Saved queries ask for fields that the logs have, and the documents name the queries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FUNCTIONS = {"count", "sum", "avg", "max", "min", "pct", "latest", "bin", "coale
 
 
 def logged() -> set[str]:
-    """Fields that the code gives to lines of the log."""
+    """Return the fields that the code gives to lines of the log."""
     code = "".join(path.read_text("utf-8") for path in ROOT.glob("layers/*/*/**/*.py"))
     metrics = {f"{metric.name}.0" for metric in emitted()}
     return metrics | set(re.findall(r'"([a-z_]+)":', code)) | set(re.findall(r"\b([a-z_]+)=", code))

@@ -1,4 +1,4 @@
-"""The words of the schema are the words of the code."""
+"""The schema uses the code's words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SECURITY.md promises what is tested, by tests that there are; and nothing is passed over without a reason."""
+"""Existing tests prove SECURITY.md's promises, and each ignored finding has a reason."""
 
 from __future__ import annotations
 

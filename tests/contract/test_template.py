@@ -1,4 +1,4 @@
-"""The template that deploys keeps every invariant, and agrees with the engine's registry and settings."""
+"""The deployed template keeps every invariant, and agrees with the engine's registry and settings."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_two_stacks_of_one_account_never_share_a_name(kind: str, key: str) -> No
 
 
 def test_the_documents_say_how_long_a_stacks_name_may_be() -> None:
-    """By the resource that leaves it the least; AWS says so only when it has made half of the stack."""
+    """The strictest resource decides; AWS complains only after half of the stack is made."""
     left = [
         longest - len(text(properties[key]).removeprefix("${AWS::StackName}"))
         for kind, key, longest in LONGEST_NAMES
@@ -150,7 +150,7 @@ def test_with_everything_switched_on_there_is_room_for_more_packs() -> None:
 
 
 def test_nothing_waits_for_itself_in_whichever_stack_it_stands() -> None:
-    """Each thing of a pack waits for what the pack's stack waits for, and is there only with the whole of it."""
+    """Each resource of a pack waits for what the pack's stack waits for, and exists only with all of it."""
     resources = source()["Resources"]
     needs = {name: set(_needs(resource)) & resources.keys() for name, resource in resources.items()}
     for pack, stack in [(name, one) for name, one in resources.items() if one["Type"] == NESTED]:
@@ -188,7 +188,7 @@ def test_a_function_whose_continuations_outnumber_lambdas_limit_may_loop() -> No
 
 
 def _needs(value: Any) -> Iterator[str]:
-    """The logical ids that it names, parameters among them."""
+    """Return the logical ids that it names, parameters among them."""
     match value:
         case {"Ref": str(name)} | {"Fn::GetAtt": [str(name), *_]}:
             yield name

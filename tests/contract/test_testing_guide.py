@@ -1,4 +1,4 @@
-"""docs/testing.md, followed to the letter in a folder of its own."""
+"""docs/testing.md works when followed to the letter in a folder of its own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GUIDE = (ROOT / "docs" / "testing.md").read_text("utf-8")
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project with the guide followed."""
+    """Make a project by the guide."""
     for file, text in re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", GUIDE, re.DOTALL):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_text(text, "utf-8")
