@@ -1,4 +1,4 @@
-"""The fixtures of `signalbox.testing`, by short names, and what our own tests need beside them."""
+"""Give short names to the fixtures of `signalbox.testing`, and add what our own tests need."""
 
 from __future__ import annotations
 
@@ -31,69 +31,69 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 @pytest.fixture(scope="session")
 def signalbox_server_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The server's files lie in memory where there is room."""
+    """Keep the server's files in memory where there is room."""
     with server_home(tmp_path_factory) as home:
         yield home
 
 
 @pytest.fixture(scope="session")
 def server(signalbox_server: str) -> str:
-    """A DSN of the server that this process tests against."""
+    """Return the DSN of the server that this process tests against."""
     return signalbox_server
 
 
 @pytest.fixture
 def dsn(signalbox_dsn: str) -> str:
-    """A fresh, migrated database."""
+    """Make a fresh, migrated database."""
     return signalbox_dsn
 
 
 @pytest.fixture
 def empty_dsn(server: str) -> Iterator[str]:
-    """A fresh database without any schema of ours."""
+    """Make a fresh database without any schema of ours."""
     with new_database(server) as fresh:
         yield fresh
 
 
 @pytest.fixture
 def writer(dsn: str) -> str:
-    """The test's database for a member of signalbox_writer, as which the functions log in."""
+    """Open the test's database as a member of signalbox_writer, as the functions do."""
     return log_in(dsn, "writer")
 
 
 @pytest.fixture
 def reader(dsn: str) -> str:
-    """The same for what only reads."""
+    """Open the test's database as a reader."""
     return log_in(dsn, "reader")
 
 
 @pytest.fixture
 def db(signalbox_db: psycopg.Connection) -> psycopg.Connection:
-    """A second pair of eyes on the test's database."""
+    """Open a second connection to the test's database."""
     return signalbox_db
 
 
 @pytest.fixture
 def invokes(signalbox_aws: AwsStandIn) -> AwsStandIn:
-    """What Lambda, and the rest of AWS as far as the engine calls it, was asked."""
+    """Start a stand-in that notes what Lambda and the rest of AWS were asked."""
     return signalbox_aws
 
 
 @pytest.fixture
 def stage(signalbox_stage: Stage) -> Stage:
-    """A stage on the test's database with the tests' tasks."""
+    """Make a stage on the test's database with the tests' tasks."""
     return signalbox_stage.with_tasks(*TEST_TASKS)
 
 
 @pytest.fixture
 def effects(db: psycopg.Connection) -> None:
-    """The tables that the tests' tasks write, and the one whose rows make some of them fail."""
+    """Make the tables that the tests' tasks write, and the one whose rows make some tasks fail."""
     db.execute("CREATE TABLE effects (task text, slot timestamptz, now timestamptz, worker_id text)")
     db.execute("CREATE TABLE troubles (id int)")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """What the packages ran on: a machine without the runtime's Python tries them with its own, and should say so."""
+    """Say which Python the packages ran on: without the runtime's own, a machine tries them with another."""
     reports = terminalreporter.getreports("passed") + terminalreporter.getreports("failed")
     if any("test_packages.py" in report.nodeid for report in reports):
         interpreter, wanted = Interpreter.like_lambdas(), runtime_version()
@@ -105,5 +105,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def root() -> Path:
-    """The top of the repository."""
+    """Return the top of the repository."""
     return Path(__file__).parents[1]

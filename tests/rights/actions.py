@@ -1,4 +1,4 @@
-"""Which of IAM's actions a client's method needs: the operation's own name by botocore's models, but where it differs.
+"""Map a client's methods to IAM's actions: the operation's name by botocore's models, but for exceptions.
 
 Actions are told apart by what they are allowed on: a queue or a topic, a bucket or the objects in it.
 """
@@ -34,13 +34,13 @@ IN_PARTS = {"create_multipart_upload", "upload_part"}  # S3 puts them together, 
 
 
 def actions_of(service: str, method: str) -> tuple[str, ...]:
-    """Of one method; raises KeyError for what is no operation of the service: a paginator, a waiter, a transfer."""
+    """Return a method's actions; raise KeyError for a paginator, a waiter or a transfer."""
     operation = f"{service}:{_operations(service)[method]}"
     return DIFFERENT.get(operation, (f"{PREFIXES.get(service, service)}:{operation.partition(':')[2]}",))
 
 
 def keys_for(action: str, method: str) -> set[str]:
-    """The actions of KMS that go with an action."""
+    """Return the actions of KMS that go with an action."""
     found = {"kms:GenerateDataKey"} if action in ENCRYPTS else set()
     return found | ({"kms:Decrypt"} if action in DECRYPTS or method in IN_PARTS else set())
 

@@ -1,4 +1,4 @@
-"""The hooks of pytest that hold the calls of each run against the list; tests/fixtures.py takes them up."""
+"""Hook into pytest to compare each run's calls with the list; tests/fixtures.py takes the hooks up."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def only_listed_calls() -> Iterator[None]:
-    """Fail a test that led to a call of AWS that nobody has listed."""
+    """Fail a test that led to an unlisted call of AWS."""
     yield
     new = _recorder.seen - _told
     _told.update(new)
@@ -30,7 +30,7 @@ def only_listed_calls() -> Iterator[None]:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A worker of xdist tells its calls; where all tests have run, each line of the list must have been seen."""
+    """Pass on the calls of a worker of xdist; after all tests, require that each line of the list was seen."""
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["calls"] = sorted(_recorder.seen)
         return
@@ -45,7 +45,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """From a worker."""
+    """Take the calls of a worker."""
     _seen_by_workers.update(getattr(node, "workeroutput", {}).get("calls", ()))
 
 

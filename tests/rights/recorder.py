@@ -1,4 +1,4 @@
-"""Which calls of AWS the code makes while it is tested, and for whom: `tests/rights/calls.txt` lists them all.
+"""Record which calls of AWS the tested code makes, and who asks; `tests/rights/calls.txt` lists them all.
 
 A line names who asks (a task, a job type, a function of the stack), the operation of a client, and the definition that
 decides on what. A call that is not listed fails the test that led to it; a line that no test leads to fails a run of
@@ -39,7 +39,7 @@ _submitted = threading.local()
 
 
 class Call(NamedTuple):
-    """A line of the list."""
+    """Hold a line of the list."""
 
     asker: str
     service: str
@@ -57,19 +57,19 @@ class Call(NamedTuple):
 
 
 def listed() -> set[Call]:
-    """All calls that there are."""
+    """Return all listed calls."""
     lines = LIST.read_text("utf-8").splitlines()
     return {Call.read(line) for line in lines if line and not line.startswith("#")}
 
 
 class Recorder:
-    """The calls that this process has seen."""
+    """Keep the calls that this process has seen."""
 
     def __init__(self) -> None:
         self.seen: set[str] = set()
 
     def start(self) -> None:
-        """From here on, each call of a client leads by here."""
+        """Lead each later call of a client by here."""
         original: Callable[..., Any] = BaseClient._make_api_call  # type: ignore[attr-defined]
 
         def make_api_call(client: Any, operation: str, params: Any) -> Any:
@@ -89,7 +89,7 @@ class Recorder:
 
 
 def _names(frame: FrameType | None) -> Iterator[str]:
-    """Our definitions on the way to here, the nearest first."""
+    """Yield our definitions on the stack, the nearest first."""
     while frame is not None:
         module = str(frame.f_globals.get("__name__", ""))
         if module.startswith(_OURS):
@@ -102,7 +102,7 @@ def _search(what: re.Pattern[str], stack: list[str]) -> re.Match[str] | None:
 
 
 def _decider(name: str, service: str) -> str | None:
-    """A definition's own entry, or that of its module."""
+    """Return a definition's own entry, or that of its module."""
     while name:
         if (name, service) in WHERE:
             return name

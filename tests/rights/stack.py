@@ -1,4 +1,4 @@
-"""One function of a deployed template: what its role allows, and what it is told of by its environment.
+"""Read one function of a deployed template: what its role allows, and what its environment names.
 
 A right is an action on one resource, written as text whatever way the template has written it: `HighLane.Arn`,
 `JobsBucket.Arn/*`, an ARN. Of a key it says by way of which service.
@@ -19,7 +19,7 @@ ARN_IS_APART = {QUEUE, BUCKET, BUS, FUNCTION, "AWS::KMS::Key"}  # of these a Ref
 
 
 class Right(NamedTuple):
-    """One action on one resource."""
+    """Allow one action on one resource."""
 
     action: str
     resource: str
@@ -27,7 +27,7 @@ class Right(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A function where it is deployed."""
+    """Find a function where it is deployed."""
 
     template: Template
     parameters: Mapping[str, str]
@@ -47,7 +47,7 @@ class Place:
         return referred(self.properties["Role"]) or "?"
 
     def told(self, variable: str) -> str | None:
-        """The ARN of what a variable names."""
+        """Return the ARN of what a variable names."""
         value = self.environment.get(variable)
         return (self.arn(value) or None) if value is not None else None
 
@@ -55,20 +55,20 @@ class Place:
         return self.parameters.get(parameter) or None
 
     def granted(self) -> Iterator[Right]:
-        """All that its role allows."""
+        """Yield all that its role allows."""
         for document in self._documents():
             for statement in document["Statement"]:
                 if statement["Effect"] == "Allow":
                     yield from self._rights(statement)
 
     def arn(self, value: Any) -> str:
-        """What a reference says, as the ARN of what is referred to."""
+        """Return the ARN of what a reference names."""
         named = referred(value)
         resource = self.template.resources.get(named or "", {})
         return f"{named}.Arn" if resource.get("Type") in ARN_IS_APART else self.spelled(value)
 
     def spelled(self, value: Any) -> str:
-        """A value as text, with parameters filled in."""
+        """Return a value as text, with parameters filled in."""
         match value:
             case {"Ref": name}:
                 return self.parameters.get(name, name)

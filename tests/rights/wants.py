@@ -1,4 +1,4 @@
-"""The rights that a function needs, by the calls that its code makes and by what the template makes of it.
+"""Work out the rights that a function needs, from its code's calls and from the template.
 
 Which calls there are says `calls.txt`; of which queue, bucket or secret, `WHERE`: the nearest definition on the way to
 the call that is listed there decides.
@@ -38,14 +38,14 @@ IN_A_NETWORK = {
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one function of the stack is given to run."""
+    """List what one function of the stack runs."""
 
     function: str
     tasks: tuple[Task, ...] = ()
     jobs: tuple[JobType, ...] = ()
 
     def makes(self, call: Call) -> bool:
-        """Whether what asks is a part of it."""
+        """Say whether the asker is a part of this work."""
         asks = {"any function", self.function.removesuffix("-heavy")} | ({"run"} if self.tasks else set())
         return call.asker in asks | {f"task {one.name}" for one in self.tasks} | {
             f"job {one.name}" for one in self.jobs
@@ -56,12 +56,12 @@ Where = Callable[[Place, Work], Iterable[str | None]]
 
 
 def told(*variables: str) -> Where:
-    """What the function's own environment names: without it, the code has nothing to ask."""
+    """Find what the function's own environment names: without it, the code has nothing to ask."""
     return lambda place, _: [place.told(variable) for variable in variables]
 
 
 def named(kind: str, field: str, *names: str) -> Where:
-    """What the code finds by its name, or by a pattern of it."""
+    """Find what the code knows by its name, or by a pattern of it."""
 
     def find(place: Place, _: Work) -> list[str]:
         has = {id_: place.spelled(one.get(field, "")) for id_, one in place.template.of(kind).items()}
@@ -73,7 +73,7 @@ def named(kind: str, field: str, *names: str) -> Where:
 
 
 def secret_of_the_pack(pack: str, secret: str) -> Where:
-    """The poller, which needs but one, may read but this one."""
+    """Find the pack's secrets; the poller may read only the one it needs."""
 
     def find(place: Place, work: Work) -> list[str | None]:
         arn = f"{SECRETS}{pack}/{secret}-*" if work.function == "poller" else f"{SECRETS}{pack}/*"
@@ -83,18 +83,18 @@ def secret_of_the_pack(pack: str, secret: str) -> Where:
 
 
 def queues_of_its_own(place: Place) -> list[str]:
-    """Those that it gets its messages from."""
+    """Return the queues that it reads."""
     mappings = place.template.of(MAPPING).values()
     return [place.arn(one["EventSourceArn"]) for one in mappings if _invoked(place, one["FunctionName"])]
 
 
 def functions_of_its_tasks(_: Place, work: Work) -> list[str]:
-    """A run goes on in its task's own function."""
+    """Return its tasks' own functions, where their runs continue."""
     return sorted({f"{FUNCTIONS}{task.function}" for task in work.tasks})
 
 
 def functions_of_tasks(_: Place, __: Work) -> list[str]:
-    """Runs of any task are handed over."""
+    """Return the functions that runs of any task are handed to."""
     return [f"{FUNCTIONS}archiver", f"{FUNCTIONS}poller"]
 
 
@@ -145,7 +145,7 @@ WHERE: Mapping[tuple[str, str], Where] = {
 
 
 def wanted(place: Place, work: Work, calls: Iterable[Call]) -> Iterator[Right]:
-    """By its code, and because it is a function of that shape."""
+    """Yield the rights for its code's calls, and those that every function of its shape needs."""
     for call in filter(work.makes, calls):
         for resource in filter(None, WHERE[call.decider, call.service](place, work)):
             yield from _rights(place, call.service, call.method, resource)
@@ -161,7 +161,7 @@ def _rights(place: Place, service: str, method: str, resource: str) -> Iterator[
 
 
 def _keys(place: Place, resource: str) -> Iterator[tuple[str, str]]:
-    """The key that a thing is encrypted with, if it is one that has to be asked for, and the service that asks."""
+    """Yield each key that encrypts the resource and needs a right, and the service that asks for it."""
     properties = place.template.resources.get(resource.partition(".")[0], {}).get("Properties", {})
     if "KmsMasterKeyId" in properties:
         way = "sns" if "TopicName" in properties else "sqs"
@@ -190,5 +190,5 @@ def _of_its_shape(place: Place) -> Iterator[Right]:
 
 
 def _invoked(place: Place, target: object) -> bool:
-    """Whether a mapping is of this function."""
+    """Say whether a mapping is of this function."""
     return referred(target) == place.function
