@@ -1,6 +1,4 @@
-"""`signalbox` as a person runs it, against a real stack on this laptop: each command once, with what it prints for
-people and for programs, and what it says to a mistake.
-"""
+"""`signalbox` works against a real stack on this laptop, for people and for programs, and explains mistakes."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ RUN = {"id", "job_type", "slot", "reference_time", "trigger", "status", "items",
 
 @pytest.fixture(scope="session")
 def announced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """A stack that `up` left running, and what it printed."""
+    """Leave a stack running as `up` does; yield what it printed."""
     with detached_stack(tmp_path_factory) as announced:
         yield announced
 
@@ -107,7 +105,7 @@ def test_a_tick_that_is_waited_for_fails_when_a_run_did(signalbox: Signalbox, db
 def test_a_tick_that_is_waited_for_fails_when_a_payload_was_refused(
     signalbox: Signalbox, announced: dict[str, Any]
 ) -> None:
-    """Of such an invocation the ledger has no run."""
+    """The ledger has no run of such an invocation."""
     events = client("events", announced["endpoint"])
     (target,) = events.list_targets_by_rule(Rule="signalbox.sweep_runs")["Targets"]
     refused = {"Id": target["Id"], "Arn": target["Arn"], "Input": '{"task": "swep_runs"}'}
@@ -188,7 +186,7 @@ def test_invoke_says_in_a_line_what_is_wrong(signalbox: Signalbox, words: list[s
 
 @pytest.fixture
 def many(db: psycopg.Connection) -> Iterator[int]:
-    """More runs than one page of the operation holds."""
+    """Insert more runs than one page of the operation holds."""
     db.execute(
         "INSERT INTO signalbox.job_history (job_type, slot, trigger, status, worker_id, started_at, finished_at) "
         "SELECT 'poll_data', slot, 'manual', 'succeeded', 'many', slot, slot + interval '61 seconds' "
@@ -276,7 +274,7 @@ def test_backfill_runs_to_its_end_and_leaves_done_slots_alone(signalbox: Signalb
 
 @contextmanager
 def poison(db: psycopg.Connection) -> Iterator[None]:
-    """A row that prune_history would delete, and can't."""
+    """Insert a row that prune_history would delete, and can't."""
     db.execute(
         "INSERT INTO signalbox.job_history (job_type, slot, trigger, status, worker_id, started_at, finished_at) "
         "VALUES ('poll_data', '2020-01-01Z', 'manual', 'succeeded', 'poison', '2020-01-01Z', '2020-01-01Z')"

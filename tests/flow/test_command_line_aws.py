@@ -1,6 +1,4 @@
-"""`signalbox --stack`: a shell whose AWS configuration happens to lead to the laptop, and commands that know only AWS's
-own APIs.
-"""
+"""`signalbox --stack` works with an AWS configuration that leads to the laptop, by AWS's own APIs alone."""
 
 from __future__ import annotations
 
@@ -91,7 +89,7 @@ def test_status_of_a_stack_that_is_not_there_is_refused(on_aws: Signalbox) -> No
 
 
 def runs_at(signalbox: Signalbox, instant: str) -> list[dict[str, Any]]:
-    """Of those slots, all runs that are not yet to come."""
+    """Return all finished and current runs of that instant's slots."""
     endpoint = signalbox("status", "--json").json["endpoint"]
     assert LaptopControl(endpoint).idle(60)["idle"] is True
     runs: list[dict[str, Any]] = signalbox("history", "--since", instant, "--until", instant, "--json").json["runs"]

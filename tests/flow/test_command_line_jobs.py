@@ -1,6 +1,4 @@
-"""`signalbox`'s commands about jobs, as a person runs them against a real stack on this laptop: from the submit to what
-a worker made of it, with what they print for people and for programs, and what they say to a mistake.
-"""
+"""`signalbox`'s commands about jobs work on a real stack, from the submit to the result, and explain mistakes."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ UNFIT = '{"task": "sweep_runs", "params": {"no": 1}}'  # it takes no params: suc
 
 @pytest.fixture(scope="session")
 def announced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """A stack whose clock stands, so that nothing is dispatched but what a command sends."""
+    """Run a stack with a stopped clock, so that only commands dispatch."""
     with detached_stack(tmp_path_factory, "--parameter", "ForecastsPack=off") as announced:
         yield announced
 
@@ -41,12 +39,12 @@ def db(announced: dict[str, Any]) -> Iterator[psycopg.Connection]:
 
 @pytest.fixture
 def tag() -> str:
-    """The test's own, since tests share a stack."""
+    """Make a tag of the test's own, since tests share a stack."""
     return f"tag-{uuid4().hex[:8]}"
 
 
 def submit(signalbox: Signalbox, *words: str) -> str:
-    """The id of a job that waits an hour."""
+    """Submit a job that waits an hour; return its id."""
     ran = signalbox("submit", "run_task", "--payload", SWEEP, "--delay", "1h", "--json", *words)
     job_id: str = ran.json["jobs"][0]["id"]
     return job_id

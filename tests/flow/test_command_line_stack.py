@@ -1,4 +1,4 @@
-"""`signalbox up`, `down`, `status` and `demo`: what starts ends, whoever ends it, and leaves nothing behind."""
+"""`signalbox up`, `down`, `status` and `demo` end what they start in every case, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_what_can_not_be_deployed_is_said_and_nothing_stays(home: Path, words: l
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Where temporary folders can be counted; its path is short, as a socket's has to be."""
+    """Make a folder to count temporary folders in; its path is short, as a socket's has to be."""
     with TemporaryDirectory(prefix="sb-") as folder:
         yield Path(folder)
 

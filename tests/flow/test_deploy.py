@@ -1,4 +1,4 @@
-"""A template on its way to AWS's stand-in: packaged, transformed, created, and read back through the API."""
+"""A template is packaged, transformed and created in AWS's stand-in, and read back through the API."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def endpoint(stand_in: str) -> str:
-    """A stand-in that holds nothing."""
+    """Start an empty stand-in."""
     reset(stand_in)
     return stand_in
 

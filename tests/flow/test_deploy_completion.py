@@ -1,4 +1,4 @@
-"""The list of what moto's CloudFormation leaves out: nothing is missing from it, and nothing is on it needlessly."""
+"""The list of what moto's CloudFormation leaves out misses nothing, and names nothing needlessly."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def variant(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def completed(variant: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
-    """The template that deploys."""
+    """Deploy the project's template."""
     with moto(tmp_path_factory.mktemp("home")) as endpoint:
         yield deploy_to(endpoint, ROOT / "template.yaml", VARIANTS[variant])
 
 
 @pytest.fixture(scope="module")
 def incomplete(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
-    """A project with something of each kind on the list, deployed without the list."""
+    """Deploy a project with something of each kind on the list, but without the list."""
     project = write_small_project(tmp_path_factory.mktemp("project"))
     with moto(tmp_path_factory.mktemp("home")) as endpoint, pytest.MonkeyPatch.context() as patch:
         patch.setattr(moto_gaps, "complete", lambda *_: None)
@@ -133,7 +133,7 @@ def _alarms(deployed: Deployed) -> set[str]:
 
 
 def _query_definitions(deployed: Deployed) -> set[str]:
-    """moto does not even know the question."""
+    """Report a gap if moto refuses the question."""
     logs = deployed.client("logs")
     try:
         found = logs.describe_query_definitions()["queryDefinitions"]
@@ -154,7 +154,7 @@ def _subscription(deployed: Deployed) -> set[str]:
 
 
 def _custom_resource(deployed: Deployed) -> set[str]:
-    """Whoever had asked the migrator would have it in the log."""
+    """Look in the log: it exists once somebody invoked the migrator."""
     groups = deployed.client("logs").describe_log_groups(logGroupNamePrefix="/aws/lambda/signalbox-migrator")[
         "logGroups"
     ]

@@ -1,5 +1,5 @@
-"""Ten workers, jobs side by side with one attempt each, and everything goes wrong that can: no job is lost, no effect
-is doubled, and no attempt is charged whose code did not begin.
+"""No job is lost, no effect doubled and no unstarted attempt charged while everything goes wrong that can. Ten
+workers run jobs side by side, with one attempt each.
 
 Workers are killed and frozen at work, answers to claims and ends get lost, each message comes up to three times,
 PostgreSQL restarts twice, and the lanes are away for a while.
@@ -43,7 +43,7 @@ AT_ONCE = {"endure": 10, "endure_async": 20, "endure_within": 3}
 
 @pytest.fixture
 def postgres(tmp_path: Path) -> Iterator[EmbeddedPostgres]:
-    """One of its own, since it is restarted."""
+    """Start a server for this test alone, since it is restarted."""
     postgres = EmbeddedPostgres(tmp_path / "postgres", durable=True)
     postgres.start()
     try:
@@ -63,7 +63,7 @@ def lanes(monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsStandIn]:
 
 
 class Load:
-    """Submits jobs as long as few of them wait."""
+    """Submit jobs as long as few of them wait."""
 
     def __init__(self, dsn: str, crowd: JobCrowd) -> None:
         self._dsn, self._crowd, self._chance = dsn, crowd, random.Random(11)
@@ -88,7 +88,7 @@ class Load:
 
 
 class Sweeps:
-    """dispatch_jobs and rescue_jobs, every second where they run each minute."""
+    """Run dispatch_jobs and rescue_jobs every second instead of each minute."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage, self._at = stage.with_job_types(*ENDURE_TYPES), 0.0
@@ -104,7 +104,7 @@ class Sweeps:
 
 
 class Trouble:
-    """What goes wrong, as time goes on."""
+    """Make things go wrong as time goes on."""
 
     def __init__(self, crowd: JobCrowd, cutter: AnswerCutter, planned: dict[float, Callable[[], object]]) -> None:
         self._crowd, self._cutter, self._planned = crowd, cutter, planned
@@ -116,7 +116,7 @@ class Trouble:
 
     @property
     def is_on(self) -> bool:
-        """Whether there is more to come: on a slow machine it takes longer until enough has gone wrong."""
+        """Say whether more is to come: a slow machine takes longer until enough has gone wrong."""
         hurt = min(len(self._crowd.killed), len(self._crowd.frozen))
         return self.seconds < TROUBLE_SECONDS or bool(self._planned) or hurt < LEAST_HURT or not self._has_cut_all
 
@@ -142,7 +142,7 @@ class Trouble:
 
 
 def open_jobs(dsn: str, at_work: list[str]) -> int | None:
-    """How many there are. Leases run out at once where nobody renews them any more, and nobody waits for a delay."""
+    """Count open jobs. End leases that nobody renews any more, and skip all delays."""
     with suppress(psycopg.Error), psycopg.connect(dsn, autocommit=True) as db:
         db.execute(
             "UPDATE signalbox.jobs SET scheduled_for = now(), send_at = now() "
@@ -160,7 +160,7 @@ def open_jobs(dsn: str, at_work: list[str]) -> int | None:
 
 
 def unstarted(rows: list[Any], starts: set[tuple[str, str]], hurt: set[str]) -> list[Any]:
-    """Attempts that were charged and whose code did not begin, but for what one claim of each type had in hand when its
+    """Return charged attempts whose code did not begin. Leave out those that one claim of each type held when its
     worker was killed or frozen."""
     charged = [row for row in rows if row[:2] not in starts]
     gap = Counter((request_id, job_type) for _, _, job_type, request_id, status in charged if status == "lost")

@@ -1,4 +1,4 @@
-"""Jobs on the deployment as it stands on the laptop: over the real lanes, mappings and workers, to their end."""
+"""Jobs run to their end on the laptop's deployment, over the real lanes, mappings and workers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def laptop(stack: StackState) -> Iterator[JobsLaptop]:
 
 
 def note(number: int = 0, **fields: Any) -> NewJob:
-    """A job whose effect is a row that nothing doubles."""
+    """Return a job whose effect is a row that nothing doubles."""
     payload = {"channel": "in_app", "recipients": [f"reader-{number}"], "body": "all is well"}
     return NewJob(job_type="deliver_notification", payload=payload, **fields)
 
@@ -196,7 +196,7 @@ def test_an_urgent_job_is_begun_while_a_long_one_is_at_work(laptop: JobsLaptop) 
 
 
 def dispatch(laptop: JobsLaptop) -> None:
-    """The task, once more for this minute, and all that follows."""
+    """Run the task once more for this minute, and all that follows."""
     assert laptop.archive(task="dispatch_jobs", force=True)["status"] == "succeeded"
     laptop.wait_until_idle()
 

@@ -1,4 +1,4 @@
-"""Asynchronous invocation: retries, throttles, age, and where the outcome goes."""
+"""Asynchronous invocations are retried, throttled and aged as in Lambda, and their outcomes sent on."""
 
 from __future__ import annotations
 

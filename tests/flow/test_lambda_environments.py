@@ -1,4 +1,4 @@
-"""Processes of the Lambda service: what they start with, when they are reused, and how they end."""
+"""The Lambda service starts, reuses and ends its processes as Lambda does."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PATIENCE = 20
 
 
 def ended(pid: int) -> bool:
-    """Whether a process ends soon."""
+    """Say whether a process ends soon."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         try:
@@ -50,7 +50,7 @@ def throttled(stand: Stand, name: str) -> dict[str, Any]:
 
 
 class Calls:
-    """Synchronous invocations under way in threads."""
+    """Run synchronous invocations in threads."""
 
     def __init__(self, stand: Stand) -> None:
         self._stand = stand
@@ -70,7 +70,7 @@ def calls(stand: Stand) -> Calls:
 
 
 def run(stand: Stand, calls: Calls, name: str) -> Told:
-    """One invocation of the puppet from its start to its answer."""
+    """Run one invocation of the puppet from its start to its answer."""
     call = calls.one(name)
     told = stand.puppeteer.next()
     told.reply(**{"return": None})

@@ -1,4 +1,4 @@
-"""The endpoint: what it answers itself, and that all else goes through to moto and back unchanged."""
+"""The endpoint answers what is its own, and passes all else to moto and back unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Invoke API, as boto3 calls it."""
+"""The Invoke API works as boto3 calls it."""
 
 from __future__ import annotations
 

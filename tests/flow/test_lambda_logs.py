@@ -1,4 +1,4 @@
-"""What functions log: in CloudWatch Logs, whole, and never in an invocation's way."""
+"""Functions' logs reach CloudWatch Logs whole, and never delay an invocation."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class FakeExceptions:
 
 
 class Recorder:
-    """CloudWatch Logs, as far as its limits go."""
+    """Stand for CloudWatch Logs, as far as its limits go."""
 
     exceptions = FakeExceptions
 

@@ -1,4 +1,4 @@
-"""SQS event source mappings: what the function is given, and what becomes of the messages."""
+"""SQS event source mappings give functions their batches, and delete or return the messages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def bodies(told: Told) -> list[str]:
 
 
 def left(stand: Stand, url: str) -> tuple[int, int]:
-    """Visible and invisible messages."""
+    """Count visible and invisible messages."""
     counts = stand.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
     return int(counts["ApproximateNumberOfMessages"]), int(counts["ApproximateNumberOfMessagesNotVisible"])
 
@@ -249,7 +249,7 @@ def test_idle_waits_for_what_lies_in_a_mapped_queue(stand: Stand) -> None:
 
 
 def test_moto_itself_never_invokes_for_a_mapping(stand: Stand, stand_moto: str) -> None:
-    """Sent past the front to moto, which without our switch would try Docker and make the message wait."""
+    """Without our switch, moto would try Docker and keep the message waiting."""
     from contextlib import closing
 
     from tests.support.lambda_stand import client

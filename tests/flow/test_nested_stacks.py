@@ -1,4 +1,4 @@
-"""A stack in the stack, as a pack is one: made and completed with it, and refused with it before anything is made."""
+"""A stack in the stack, like a pack, is made and completed with it, or refused with it before anything is made."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def write(folder: Path, resources: dict[str, Any], **root: Any) -> Path:
-    """A template with a nested one."""
+    """Write a template with a nested one."""
     (folder / "pack").mkdir()
     parameters = {"Stack": {"Type": "String", "AllowedPattern": "[a-z]+", "ConstraintDescription": "is in lower case"}}
     write_resources(folder / "pack", resources, Parameters=parameters, Outputs=OUTPUTS)

@@ -1,4 +1,4 @@
-"""`signalbox new`: what it writes passes its own tests, and runs in a stack on the laptop."""
+"""`signalbox new` writes a pack that passes its own tests and runs in a stack on the laptop."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FOLDERS = ("cli", "laptop", "layers/engine", "layers/forecasts", "layers/bakery"
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of this repository with a new pack, to which a task and a job type were added."""
+    """Copy this repository and add a new pack with a task and a job type."""
     project = tmp_path_factory.mktemp("a project") / "copy"
     listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     for name in filter(None, subprocess.check_output(listed, cwd=ROOT, text=True).split("\0")):

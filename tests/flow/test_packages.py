@@ -1,4 +1,4 @@
-"""Each function runs from what was built and from nothing else: no site-packages, no repository, the runtime's boto3.
+"""Each function runs from its build and nothing else: no site-packages, no repository, the runtime's boto3.
 
 The interpreter is of the runtime's version where this machine has one; the tests' summary names it. The database is
 empty at first: the migrator migrates it, from its own package.
@@ -64,7 +64,7 @@ print(json.dumps({name: module.__file__ for name, module in sys.modules.items() 
 
 @dataclass(frozen=True)
 class World:
-    """What is around the functions: AWS's stand-in with the template deployed, the outside services, a database."""
+    """Hold what is around the functions: AWS's stand-in with the deployed template, outside services, a database."""
 
     built: Built
     home: Path

@@ -1,4 +1,5 @@
-"""Rules that fire on the laptop: what arrives where, what is tried again, and where it ends when it can't arrive."""
+"""Rules that fire on the laptop reach their targets, are retried, and end in a dead-letter queue if they can't
+arrive."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ ACCOUNT = "us-east-1:123456789012"
 
 @dataclass
 class Lambda:
-    """Where the Lambda service's queue is: takes what it is told to take, and refuses first what it is told to."""
+    """Stand for the Lambda service's queue: give the prepared refusals first, then take everything."""
 
     refusals: list[LambdaFault] = field(default_factory=list)
     taken: list[tuple[str, Any]] = field(default_factory=list)
@@ -50,7 +51,7 @@ class Stage:
         return self.firing().fire(at, rules)
 
     def dead_letter(self) -> tuple[dict[str, Any], dict[str, str]]:
-        """The event that could not be delivered, and what EventBridge says of it."""
+        """Return the undelivered event, and what EventBridge says of it."""
         assert self.deliveries.wait_until_idle(10)
         message = self.deployed.receive("FailuresUrl")
         attributes = message["MessageAttributes"].items()
@@ -224,7 +225,7 @@ def test_machine_that_slept_fires_only_the_current_minute(stage: Stage) -> None:
 
 
 class Clock:
-    """Stands at one instant until it is put on; near a whole minute, so that the one who asks asks often."""
+    """Stand still until a test moves the clock; stay near a whole minute, so that the asker asks often."""
 
     def __init__(self, instant: datetime) -> None:
         self.instant = instant
@@ -235,7 +236,7 @@ class Clock:
         return self.instant
 
     def ask_twice(self) -> None:
-        """Wait until it was asked anew, and what came of the answer before that is done."""
+        """Wait until it was asked again, and the work that followed the answer before is done."""
         while not self._asked.empty():
             self._asked.get()
         for _ in range(4):
@@ -244,7 +245,7 @@ class Clock:
 
 @pytest.fixture
 def permitted(deployed: Deployed) -> Iterator[None]:
-    """The function lets the otherwise forbidden rule in."""
+    """Let the function admit the otherwise forbidden rule."""
     lambda_ = deployed.client("lambda")
     lambda_.add_permission(
         FunctionName="signalbox-archiver",

@@ -1,6 +1,5 @@
-"""Secrets go where they are used and nowhere else: a stack is run with known ones, through all sorts of failures and at
-the most talkative log level, and then all that was written is searched for them.
-"""
+"""Secrets go only where they are used. A stack runs with known ones, through all sorts of failures and at the most
+talkative log level; then all that was written is searched for them."""
 
 from __future__ import annotations
 
@@ -67,7 +66,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def told(home: Path) -> Iterator[Mapping[str, str]]:
-    """What was written by the stack and by the command line, place by place."""
+    """Return what the stack and the command line wrote, by place."""
     state = up(StackOptions(home=home, port=0, clock=False, durable=False, parameters=PARAMETERS), quiet)
     with jobs_laptop(state) as laptop:
         _ask_for_passwords(laptop)
@@ -121,7 +120,7 @@ def _found(places: Mapping[str, str], markers: Mapping[str, str]) -> list[str]:
 
 
 def _ask_for_passwords(laptop: JobsLaptop) -> None:
-    """From here on the functions log in by a secret, and the server wants the password."""
+    """Let the functions log in by a secret from now on, and the server require the password."""
     db = laptop.db
     db.execute(f"CREATE ROLE known SUPERUSER LOGIN PASSWORD '{PASSWORD}'")
     (path,) = db.execute("SHOW hba_file").fetchone() or ("",)
@@ -141,7 +140,7 @@ def _secret(state: StackState, password: str) -> str:
 
 
 def _use_secret(laptop: JobsLaptop, content: str) -> None:
-    """In functions that begin anew, as they do when their configuration has changed."""
+    """Restart the functions with this secret, by a change of their configuration."""
     secrets, functions = (client(one, laptop.state.endpoint) for one in ("secretsmanager", "lambda"))
     arn = secrets.create_secret(Name=f"database-{len(content)}-{hash(content)}", SecretString=content)["ARN"]
     for function in FUNCTIONS:
@@ -172,7 +171,7 @@ def _call(url: str) -> NewJob:
 
 
 def _work(laptop: JobsLaptop) -> None:
-    """What succeeds, what a receiver refuses, and what crashes its worker."""
+    """Run jobs that succeed, that a receiver refuses, and that crash their worker."""
     query = f"?key={QUERY}"
     with WebhookReceiver(answer(200)) as good, WebhookReceiver(answer(400, b"no")) as bad:
         laptop.work_off(_call(good.url(path=f"/hook{query}")), _call(bad.url(path=f"/hook{query}")))
@@ -204,7 +203,7 @@ def _kill_workers(state: StackState) -> None:
 
 
 def _fail_outside(laptop: JobsLaptop) -> None:
-    """Services that refuse their key, payloads that are refused, operations that are."""
+    """Provoke services that refuse their key, and payloads and operations that are refused."""
     secrets = client("secretsmanager", laptop.state.endpoint)
     organization(laptop.db, stripe_customer_id="cus_unknown", subscription_status="active")
     forecast_run(laptop.db, datetime.now(UTC) - timedelta(hours=8), external_id="unknown")
@@ -235,7 +234,7 @@ def _invoke(state: StackState, function: str, payload: object, kind: str = "Requ
 
 
 def _lose_the_database(laptop: JobsLaptop) -> None:
-    """A wrong password, a server that is not there, and a URL that nobody can read."""
+    """Try a wrong password, a missing server, and an unreadable URL."""
     for content in (
         _secret(laptop.state, WRONG_PASSWORD),
         json.dumps({"username": "known", "password": WRONG_PASSWORD, "host": "127.0.0.1", "port": 1}),

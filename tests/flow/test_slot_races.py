@@ -1,4 +1,4 @@
-"""What happens to a slot when workers race for it, vanish, or run out of time."""
+"""A slot survives workers that race for it, vanish, or run out of time."""
 
 from __future__ import annotations
 
@@ -97,6 +97,6 @@ def test_a_chain_ends_at_its_cap_and_says_so(stage: Stage, db: psycopg.Connectio
 
 
 def wait_until(db: psycopg.Connection, query: str) -> None:
-    """Waits for a state that another process brings about; the test's own time-out ends it."""
+    """Wait for a state that another process brings about; the test's own timeout ends the wait."""
     while db.execute(query.encode()).fetchone() != (True,):
         pass

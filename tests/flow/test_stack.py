@@ -1,4 +1,4 @@
-"""The laptop's stack at work: what it announces, what it answers, what it keeps."""
+"""The laptop's stack announces itself, answers, and keeps its data."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Running:
 
 @pytest.fixture(scope="module")
 def running(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A stack for the tests that leave it up."""
+    """Start a stack for the tests that leave it up."""
     home, said = tmp_path_factory.mktemp("running"), list[str]()
     options = StackOptions(home=home, template=project, port=0, clock=False, durable=False)
     yield Running(home, up(options, said.append), said)

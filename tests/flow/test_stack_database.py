@@ -1,4 +1,4 @@
-"""The embedded PostgreSQL: quick to start, sure to stop, and nowhere but in its home."""
+"""The embedded PostgreSQL starts quickly, stops surely, and stays in its home."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def server_of(postgres: EmbeddedPostgres) -> psutil.Process:
 
 
 def leave_running(home: Path) -> psutil.Process:
-    """A server whose owner was killed."""
+    """Leave a server whose owner was killed."""
     script = f"""
 from pathlib import Path
 from signalbox_laptop.postgres.embedded import EmbeddedPostgres

@@ -1,4 +1,4 @@
-"""The laptop's stack at its end: asked to stop, killed, refused half way, and nothing of it left."""
+"""The laptop's stack leaves nothing behind when it is stopped, killed, or refused half way."""
 
 from __future__ import annotations
 

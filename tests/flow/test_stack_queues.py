@@ -1,4 +1,4 @@
-"""The laptop's queues: no call walks the messages that it does not concern, and all behave as moto's own do."""
+"""The laptop's queues behave as moto's own do, and no call walks unrelated messages."""
 
 from __future__ import annotations
 

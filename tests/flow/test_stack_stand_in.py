@@ -1,4 +1,4 @@
-"""moto as the laptop runs it: it ends with its owner, and what it was taught it still has to be taught."""
+"""The laptop's moto ends with its owner, and still needs our additions."""
 
 from __future__ import annotations
 

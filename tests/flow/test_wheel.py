@@ -1,4 +1,4 @@
-"""The wheel in fresh environments: what each of its extras gives, and an application that submits with it."""
+"""The wheel works in fresh environments: each extra gives what it should, and an application submits with it."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def plain(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel without an extra."""
+    """Install the wheel without an extra."""
     return install(wheel, tmp_path_factory.mktemp("plain") / "venv")
 
 
 @pytest.fixture(scope="module")
 def whole(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel with a laptop's stack, beside an application's own packages."""
+    """Install the wheel with a laptop's stack, beside an application's own packages."""
     return install(wheel, tmp_path_factory.mktemp("whole") / "venv", "laptop", beside=["flask", "sqlalchemy"])
 
 
 @pytest.fixture(scope="module")
 def stack(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """What `signalbox up` answers, installed and in a project's folder."""
+    """Run the installed `signalbox up` in a project's folder; yield its answer."""
     home = tmp_path_factory.mktemp("stack")
     done = run(whole, "signalbox", "up", "--detach", "--json", "--port", "0", "--no-clock", "--home", home, folder=ROOT)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""The deployment as it stands on the laptop: the real template, the real functions, one stack for all tests here.
+"""The real template and functions run on the laptop, in one stack for all tests here.
 
 Without a pack: the engine alone. Each pack has a whole stack of its own, in a file of its own.
 """
@@ -54,7 +54,7 @@ def client(stack: StackState, service: str) -> Any:
 
 
 def invoke(stack: StackState, function: str, payload: object) -> tuple[str | None, Any]:
-    """The function's error, if it had one, and its answer."""
+    """Return the function's error, if it had one, and its answer."""
     body = json.dumps(payload).encode()
     answered = client(stack, "lambda").invoke(FunctionName=f"{stack.stack}-{function}", Payload=body)
     return answered.get("FunctionError"), json.loads(answered["Payload"].read())
