@@ -1,6 +1,5 @@
-"""Stands between workers and their server, and on order keeps an answer back: the statement is done, and the connection
-breaks before its client hears of it.
-"""
+"""Stand between workers and their server, and keep an answer back on order. The statement is done, and the
+connection breaks before its client hears of it."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ DONE = b"Z\0\0\0\5I"  # ReadyForQuery, and nothing is left open: whatever it was
 
 
 class AnswerCutter:
-    """Owns the socket that `dsn` leads to."""
+    """Own the socket that `dsn` leads to."""
 
     def __init__(self, dsn: str) -> None:
         self._target = str(Path(str(conninfo_to_dict(dsn)["host"])) / SOCKET)
@@ -31,7 +30,7 @@ class AnswerCutter:
         self.cut: list[bytes] = []  # the words of those that it has cut
 
     def cut_next(self, word: bytes) -> None:
-        """The answer to the next statement that holds this word."""
+        """Cut the answer to the next statement that holds this word."""
         with self._lock:
             self._word = word
 

@@ -1,4 +1,4 @@
-"""Several acts, each in a thread, let go at the same moment."""
+"""Start several acts at the same moment, each in a thread."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from signalbox.testing.stage import Stage
 
 
 def at_once(*acts: Callable[..., Any], dsn: str | None = None) -> list[Any]:
-    """Return what they answered, or the errors, in their order; with `dsn` each is given a connection of its own."""
+    """Return the acts' answers or errors in their order; with `dsn`, give each a connection of its own."""
     gate = Barrier(len(acts), timeout=30)
 
     def run(act: Callable[..., Any]) -> Any:
@@ -32,7 +32,7 @@ def at_once(*acts: Callable[..., Any], dsn: str | None = None) -> list[Any]:
 
 
 def two_at_once(stage: Stage, task: str, first: datetime, second: datetime) -> list[dict[str, Any]]:
-    """Run a task at both instants, each on a stage of its own; return the answers, or the errors."""
+    """Run a task at both instants, each on a stage of its own; return the answers or errors."""
     other = stage.another()
     for one in (stage, other):
         one.app.resources.database.connection()

@@ -1,4 +1,5 @@
-"""Attempts step by step: the engine's own claim of jobs and their end, on a test's connection, without a worker."""
+"""Take attempts step by step: the engine's own claim of jobs and their end, on a test's connection, without a
+worker."""
 
 from __future__ import annotations
 

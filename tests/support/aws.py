@@ -1,4 +1,4 @@
-"""A test's own queues and buckets in AWS's stand-in, and what lies in them."""
+"""Make a test's own queues and buckets in AWS's stand-in, and read them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from signalbox_laptop.aws import client
 
 
 def speak_to(moto: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every client of this process, the code's own among them."""
+    """Lead every client of this process to moto, the code's own among them."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", moto)
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
@@ -21,7 +21,7 @@ def speak_to(moto: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Aws:
-    """Names are unique to the test, so that tests share one stand-in."""
+    """Give each test queues and buckets with unique names, so that tests share one stand-in."""
 
     def __init__(self, endpoint: str) -> None:
         self.endpoint = endpoint
@@ -34,7 +34,7 @@ class Aws:
             self.s3.create_bucket(Bucket=bucket)
 
     def settings(self) -> dict[str, str]:
-        """The variables by which the pack finds them."""
+        """Return the variables by which the pack finds them."""
         return {
             "FORECASTS_NOTIFICATIONS_QUEUE": self.notifications.rpartition("/")[2],
             "FORECASTS_EVALUATIONS_QUEUE": self.evaluations.rpartition("/")[2],
@@ -43,7 +43,7 @@ class Aws:
         }
 
     def drain(self, queue_url: str) -> list[dict[str, Any]]:
-        """Takes every message out of the queue; answers their bodies."""
+        """Take every message out of the queue; return their bodies."""
         bodies: list[dict[str, Any]] = []
         while found := self.sqs.receive_message(QueueUrl=queue_url, MaxNumberOfMessages=10).get("Messages"):
             for message in found:
@@ -54,5 +54,5 @@ class Aws:
 
 @cache
 def shared_client(service: str, endpoint: str) -> Any:
-    """Made once for all tests: it takes botocore longer than most of them."""
+    """Make a client once for all tests: that takes botocore longer than most of them."""
     return client(service, endpoint)

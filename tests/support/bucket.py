@@ -1,4 +1,4 @@
-"""A bucket of the test's own in moto, behind a front that can fail."""
+"""Make a bucket of the test's own in moto, behind a front that can fail."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.s3_front import S3Front
 
 
 class Bucket:
-    """Owns nothing: moto forgets the bucket when it ends."""
+    """Own nothing: moto forgets the bucket when it ends."""
 
     def __init__(self, endpoint: str, front: S3Front) -> None:
         self.front, self.name = front, f"jobs-{uuid.uuid4().hex[:12]}"

@@ -1,4 +1,4 @@
-"""`make build` for this machine: the same recipes, told another platform, so that what they make can be run here.
+"""Run `make build` for this machine: the same recipes with another platform, so that their results run here.
 
 The interpreter is of the runtime's own version where this machine has one, and else the one that runs this: the layers
 are built for it then. What SAM does between recipes and upload (dates of 1980, layers merged below /opt) is done here
@@ -39,14 +39,14 @@ _PLATFORMS = {
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """What runs a package here, and its version as far as wheels care."""
+    """Name the Python that runs a package here, and its version as far as wheels care."""
 
     path: Path
     version: str
 
     @staticmethod
     def like_lambdas() -> Interpreter:
-        """Of the runtime's version, if there is one on this machine; else the one that runs this."""
+        """Return a Python of the runtime's version if this machine has one; else the current one."""
         wanted = runtime_version()
         asked = [str(_BIN / "uv"), "python", "find", "--no-project", "--no-python-downloads", f"cpython@{wanted}"]
         # The variable is for pyenv, whose shims run nothing while no version is named.
@@ -59,7 +59,7 @@ class Interpreter:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A folder for each function and layer, by logical id, and one with what the runtime itself brings."""
+    """Hold a folder for each function and layer, by logical id, and one with what the runtime itself brings."""
 
     folder: Path
     interpreter: Interpreter
@@ -69,8 +69,8 @@ class Built:
         return self.folder / "LambdaRuntime" / "python"
 
     def lay_out(self, function: str, layers: tuple[str, ...], into: Path) -> Artefact:
-        """The function and its layers, in their order, as Lambda unpacks them: /var/task, and one /opt for all that
-        have the same layers. Links rather than copies: nothing is ever written there."""
+        """Unpack the function and its layers as Lambda does: /var/task, and one /opt for all with the same layers.
+        Link rather than copy: nothing is ever written there."""
         task, opt = into / function, into / "-".join(("opt", *layers))
         _unpack(self.folder / function, task)
         if not opt.exists():
@@ -79,20 +79,20 @@ class Built:
         return Artefact(task, (opt,))
 
     def command(self, artefact: Artefact) -> tuple[str, ...]:
-        """What starts the function; its handler is to follow."""
+        """Return the command that starts the function; its handler is to follow."""
         (opt,) = artefact.layers
         bootstrap = Path(lambda_runtime.__file__).with_name("bootstrap.py")
         return (*self.python, str(bootstrap), str(artefact.task_root), str(opt), str(self.runtime))
 
     @property
     def python(self) -> tuple[str, ...]:
-        """An interpreter that finds its standard library, and nothing that is installed beside it or named around it.
+        """Return a Python that finds only its standard library, and nothing installed beside it or named around it.
         It writes no bytecode, since in Lambda it could not."""
         return (str(self.interpreter.path), "-I", "-S", "-B")
 
 
 def build(folder: Path) -> Built:
-    """Runs the recipe of each function and layer of the template, and that of the runtime, a few at a time."""
+    """Run the recipe of each function and layer of the template, and that of the runtime, a few at a time."""
     interpreter = Interpreter.like_lambdas()
     template = read_template(ROOT / "template.yaml")["Resources"]
     recipes = {name: recipe for name, resource in template.items() if (recipe := _recipe(resource))}
@@ -105,7 +105,7 @@ def build(folder: Path) -> Built:
 
 
 def runtime_version() -> str:
-    """Of Python, as the recipes have it."""
+    """Return the recipes' version of Python."""
     found = re.search(r"^RUNTIME := (.+)$", _MAKEFILE.read_text(), re.MULTILINE)
     if found is None:
         raise DeployFailed(f"{_MAKEFILE} does not say which Python it builds for: RUNTIME := 3.13")
@@ -113,13 +113,13 @@ def runtime_version() -> str:
 
 
 def layers_of(resources: Mapping[str, Any], function: str) -> tuple[str, ...]:
-    """A function's layers by their logical ids in the template, to which SAM has added a hash."""
+    """Return a function's layers by their logical ids in the template, without the hash that SAM added."""
     layers = resources[function]["Properties"].get("Layers", [])
     return tuple(re.sub(r"[0-9a-f]{10}$", "", layer["Ref"]) for layer in layers)
 
 
 def _recipe(resource: Mapping[str, Any]) -> tuple[Path, Path] | None:
-    """The folder that is built, and the Makefile that does it."""
+    """Return the folder to build, and the Makefile that does it."""
     metadata, properties = resource.get("Metadata", {}), resource.get("Properties", {})
     if metadata.get("BuildMethod") != "makefile":
         return None
@@ -128,7 +128,7 @@ def _recipe(resource: Mapping[str, Any]) -> tuple[Path, Path] | None:
 
 
 def _make(name: str, source: Path, makefile: Path, folder: Path, version: str) -> None:
-    """In a copy, as SAM does: recipes may tidy up where they work."""
+    """Build in a copy, as SAM does: recipes may tidy up where they work."""
     scratch, target = folder / ".scratch" / name, folder / name
     shutil.copytree(source, scratch)
     target.mkdir(parents=True)

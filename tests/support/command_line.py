@@ -1,4 +1,4 @@
-"""`signalbox` as a person runs it: a process of its own, with its output, its errors and its exit code.
+"""Run `signalbox` as a person does: a process of its own, with its output, its errors and its exit code.
 
 Those that start or end a stack are started anew, as whatever they start is; the rest are forked from a process in which
 all is imported.
@@ -28,7 +28,7 @@ _OURS = ("AWS_", "SIGNALBOX_", "COLUMNS", "NO_COLOR", "FORCE_COLOR")
 
 @dataclass(frozen=True)
 class Ran:
-    """How it ended."""
+    """Hold how it ended."""
 
     code: int
     out: str
@@ -42,7 +42,7 @@ class Ran:
 
 @dataclass(frozen=True)
 class Signalbox:
-    """The command in one environment, whatever that of the tests is."""
+    """Run the command in one environment, whatever that of the tests is."""
 
     variables: dict[str, str] = field(default_factory=dict)
 
@@ -66,7 +66,7 @@ class Signalbox:
 
     @contextmanager
     def started(self, *words: str) -> Iterator[subprocess.Popen[str]]:
-        """At work until the end of the block at the latest."""
+        """Keep it at work until the end of the block at the latest."""
         process = subprocess.Popen(
             self._command(words),
             env=self._environment(),
@@ -91,14 +91,14 @@ class Signalbox:
 
 
 def interrupt(process: subprocess.Popen[str]) -> Ran:
-    """Ctrl-C, and how it ended then."""
+    """Send Ctrl-C; return how it ended."""
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=PATIENCE)
     return Ran(process.returncode, out, err)
 
 
 def await_line(stream: Any, words: str) -> str:
-    """The first line that holds the words; fails at the stream's end."""
+    """Return the first line that holds the words; fail at the stream's end."""
     for line in stream:
         if words in line:
             return str(line)
@@ -106,7 +106,7 @@ def await_line(stream: Any, words: str) -> str:
 
 
 def refusal(signalbox: Signalbox, *words: str, code: int = 1) -> str:
-    """The one line that says what is wrong."""
+    """Return the one line that says what is wrong."""
     ran = signalbox(*words)
     assert (ran.code, ran.out) == (code, "")
     assert ran.err.startswith("signalbox: ")

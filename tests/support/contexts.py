@@ -1,4 +1,4 @@
-"""A task's context without the engine's guards around it: what a test needs to see the task's own."""
+"""Make a task's context without the engine's guards, so that a test sees the task's own."""
 
 from __future__ import annotations
 

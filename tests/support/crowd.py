@@ -1,4 +1,4 @@
-"""Workers in processes of their own, forked from one that has imported everything, and let go at the same moment."""
+"""Fork workers from a process that has imported everything, and start them at the same moment."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _context.set_forkserver_preload(["tests.support.crowd"])
 
 
 def deliver_at_once(dsn: str, task: str, at: datetime, times: int) -> list[dict[str, Any]]:
-    """One payload, delivered so many times at once; the answers, or the errors by their names."""
+    """Deliver one payload so many times at once; return the answers, or the errors by their names."""
     gate = _context.Barrier(times)
     workers = [_start(_deliver, dsn, task, at, gate) for _ in range(times)]
     answers: list[dict[str, Any]] = [inbox.recv() for _, inbox in workers]
@@ -32,7 +32,7 @@ def deliver_at_once(dsn: str, task: str, at: datetime, times: int) -> list[dict[
 
 @contextmanager
 def one_worker(dsn: str, task: str, at: datetime) -> Iterator[BaseProcess]:
-    """A worker that a test may kill."""
+    """Start a worker that a test may kill."""
     process, _ = _start(_deliver, dsn, task, at, None)
     try:
         yield process

@@ -1,4 +1,4 @@
-"""Jobs that have failed for good, their dead letters, and redrives as an operator named ada orders them."""
+"""Make jobs that failed for good, their dead letters, and redrives by an operator named ada."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AWS's stand-in with something deployed to it, for tests that look at it through the API."""
+"""Deploy something to AWS's stand-in, for tests that look at it through the API."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:database-abcdef"
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """A stack named `signalbox` at an endpoint."""
+    """Reach a stack named `signalbox` at an endpoint."""
 
     endpoint: str
 
@@ -32,7 +32,7 @@ class Deployed:
         return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
 
     def receive(self, output: str, wait_seconds: int = 5) -> dict[str, Any]:
-        """The next message of the queue whose URL is an output; it is taken off."""
+        """Take the next message off the queue whose URL is an output."""
         sqs, url = self.client("sqs"), self.outputs()[output]
         answer = sqs.receive_message(QueueUrl=url, WaitTimeSeconds=wait_seconds, MessageAttributeNames=["All"])
         (message,) = answer.get("Messages", [])
@@ -47,7 +47,7 @@ class Deployed:
                 sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
 
     def count(self, output: str) -> int:
-        """How many messages wait in the queue."""
+        """Count the messages that wait in the queue."""
         sqs, url = self.client("sqs"), self.outputs()[output]
         held = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["ApproximateNumberOfMessages"])
         return int(held["Attributes"]["ApproximateNumberOfMessages"])
@@ -55,7 +55,7 @@ class Deployed:
 
 @contextmanager
 def moto(home: Path) -> Iterator[str]:
-    """The endpoint of a stand-in of one's own."""
+    """Start a stand-in of one's own; yield its endpoint."""
     process = MotoProcess(home)
     try:
         yield process.start()

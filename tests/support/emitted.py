@@ -1,4 +1,4 @@
-"""The metrics that the code emits, found by letting it: each name that it counts goes through the emitter that it uses.
+"""Find the code's metrics by emitting them: each counted name goes through the emitter that it uses.
 
 The stack is called ${AWS::StackName} here, so that what comes out compares with what the template says.
 """
@@ -34,7 +34,7 @@ _ENDS = {"Verifications": ["Waiting", "Abandoned", "Unanswered"], "CalibrationCo
 
 @cache
 def emitted() -> frozenset[Metric]:
-    """All, with their dimensions."""
+    """Return all metrics with their dimensions."""
     out = io.StringIO()
     with redirect_stdout(out):
         metrics = TaskMetrics(STACK, "any_task")
@@ -49,7 +49,7 @@ def emitted() -> frozenset[Metric]:
 
 
 def counted_names() -> set[str]:
-    """By tasks: those that the code spells, and those that it puts together."""
+    """Return what tasks count: names that the code spells, and those that it puts together."""
     code = "".join(path.read_text("utf-8") for path in ROOT.glob("layers/*/*/**/*.py"))
     calls = _CALL.findall(code)
     names = {name for call in calls for name in _NAME.findall(call)}
@@ -58,7 +58,7 @@ def counted_names() -> set[str]:
 
 
 def gauges() -> dict[str, float]:
-    """What is read off the job plane every five minutes."""
+    """Return the job plane's readings of every five minutes."""
     day = Statistics(NOON, NOON, "hour", None, None, Figures(), {}, {}, [])
     report = PlaneReport(PlaneHealth.HEALTHY, HealthSigns(0, 0, 0), Readings(), [], NOON)
     return read_off(day, report, Figures(), Figures(), Connections(1, 100))

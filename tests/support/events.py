@@ -1,6 +1,4 @@
-"""The payloads of events/ and of each pack, by their files' names: what the docs show and what the laptop is tried
-with.
-"""
+"""Load the payloads of events/ and of each pack by file name: the docs show them and the laptop is tried with them."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ EVENTS: dict[str, dict[str, Any]] = {
 
 
 def function_of(event: dict[str, Any], registry: TaskRegistry) -> str:
-    """Which function takes it, by its folder."""
+    """Return the folder of the function that takes it."""
     if "Records" in event:
         return "dead_letter" if all(map(_has_failed, event["Records"])) else "worker"
     if "action" in event:
@@ -27,5 +25,5 @@ def function_of(event: dict[str, Any], registry: TaskRegistry) -> str:
 
 
 def _has_failed(record: dict[str, Any]) -> bool:
-    """Whether its queue is one of those where failures end."""
+    """Say whether its queue is one of those where failures end."""
     return str(record["eventSourceARN"]).endswith(("-dlq", "-failed-invocations"))

@@ -1,4 +1,4 @@
-"""The wheel in a fresh environment, with what it declares and nothing else.
+"""Install the wheel in a fresh environment, with what it declares and nothing else.
 
 No index is asked: the packages that the wheel declares, and those that these declare, are linked from the environment
 that runs the tests.

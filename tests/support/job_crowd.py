@@ -1,4 +1,4 @@
-"""Workers in processes of their own, with a lane between that delivers late, often, and again after one was killed.
+"""Run workers in processes of their own, over a lane that delivers late, often, and again after one was killed.
 
 Nobody waits for leases to run out: `at_work` says whose still hold, and the test lets the others run out.
 """
@@ -34,7 +34,7 @@ _numbers = count(1)
 
 
 class JobCrowd:
-    """Owns the processes. What is put on its lane comes to one of them after the other, in batches."""
+    """Own the processes. Their lane's messages come to one of them after the other, in batches."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class JobCrowd:
         self.frozen: set[str] = set()
 
     def put(self, job_ids: Sequence[str]) -> None:
-        """Each up to `most_copies` times, the later ones anywhere behind."""
+        """Put each up to `most_copies` times, the later ones anywhere behind."""
         copies = [
             (id_, self.types.get(id_, "any"))
             for id_ in job_ids
@@ -65,16 +65,16 @@ class JobCrowd:
 
     @property
     def waiting(self) -> int:
-        """How many messages nobody has taken yet."""
+        """Count the messages that nobody has taken yet."""
         return len(self._lane)
 
     @property
     def at_work(self) -> list[str]:
-        """The invocations that hold their leases, by their request ids."""
+        """Return the invocations that hold their leases, by their request ids."""
         return [worker.request_id for worker in self._workers if worker.holds_leases]
 
     def turn(self, size: int) -> None:
-        """Gives each free worker a batch; what failed, or was with a worker that is no more, comes again."""
+        """Give each free worker a batch; bring back what failed or was with a lost worker."""
         for worker in self._workers:
             if worker.ended():
                 self._lane.extend(worker.take_back())
@@ -82,20 +82,20 @@ class JobCrowd:
                 worker.give([self._lane.popleft() for _ in range(min(size, len(self._lane)))])
 
     def kill_one(self) -> None:
-        """One that is at work, if there is one, without a word."""
+        """Kill one that is at work, if there is one, without a word."""
         if worker := self._any_at_work():
             self.killed.add(worker.request_id)
             worker.send(signal.SIGKILL)
 
     def freeze_one(self) -> None:
-        """The same, until it is thawed."""
+        """Freeze one that is at work, until it is thawed."""
         if worker := self._any_at_work():
             self.frozen.add(worker.request_id)
             worker.is_frozen = True
             worker.send(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """All of them."""
+        """Thaw all of them."""
         for worker in self._workers:
             worker.is_frozen = False
             worker.send(signal.SIGCONT)
@@ -110,7 +110,7 @@ class JobCrowd:
 
 
 class _Worker:
-    """One process and the batch that it has in hand."""
+    """Run one process and the batch that it has in hand."""
 
     def __init__(self, dsn: str, lanes_url: str, starts: str, job_types: Sequence[JobType]) -> None:
         self._arguments = (dsn, lanes_url, starts, job_types)
@@ -126,7 +126,7 @@ class _Worker:
         theirs.close()
 
     def give(self, batch: list[tuple[str, str]]) -> None:
-        """One that was killed after its last answer is replaced first."""
+        """Give a batch; replace a worker first that was killed after its last answer."""
         self.batch, self.request_id = batch, f"request-{next(_numbers)}"
         try:
             self._pipe.send((self.request_id, batch))
@@ -140,7 +140,7 @@ class _Worker:
         return bool(self.batch) and self._process.is_alive() and not self.is_frozen
 
     def ended(self) -> bool:
-        """Whether the batch came back, by an error or by the end of its worker; one that is done is let go of."""
+        """Say whether the batch came back, by an error or by the end of its worker; forget one that is done."""
         if not self.batch:
             return False
         try:
@@ -160,7 +160,7 @@ class _Worker:
         return batch
 
     def send(self, what: signal.Signals) -> None:
-        """Unless it has ended meanwhile."""
+        """Send a signal, unless it has ended meanwhile."""
         if self._process.is_alive() and self._process.pid is not None:
             os.kill(self._process.pid, what)
 
@@ -188,7 +188,7 @@ def _record(place: int, job_id: str, job_type: str) -> dict[str, str]:
 
 
 def _invoke(app: App, request_id: str, event: dict[str, Any]) -> bool:
-    """Whether it failed, as Lambda would see it."""
+    """Run a batch; say whether it failed, as Lambda would see it."""
     try:
         app.work(event, Invocation.of(request_id, datetime.now(UTC), INVOCATION_SECONDS))
     except Exception:  # whatever it is: the batch comes again

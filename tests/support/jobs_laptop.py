@@ -1,4 +1,4 @@
-"""Jobs on a laptop's stack: submitted over its database and sent to its lanes, as whoever uses the stack would."""
+"""Submit jobs over a laptop stack's database and send them to its lanes, as its users do."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FINAL = ("completed", "failed", "cancelled")
 
 
 class _Clients:
-    """Of the engine's clients, the one that lanes need."""
+    """Hold the one client of the engine's that lanes need."""
 
     def __init__(self, endpoint: str) -> None:
         self.sqs = client("sqs", endpoint)
@@ -35,24 +35,24 @@ class _Clients:
 
 @dataclass(frozen=True, slots=True)
 class JobsLaptop:
-    """A stack that is up, and a connection to its database."""
+    """Hold a stack that is up, and a connection to its database."""
 
     state: StackState
     db: psycopg.Connection[Any]
     lanes: Lanes
 
     def submit(self, *jobs: NewJob, ago: timedelta = timedelta(0)) -> list[Submitted]:
-        """Stored and committed, and not sent."""
+        """Store and commit, without sending."""
         return submit(self.db, JobTypeRegistry(ENGINE.job_types), jobs, datetime.now(UTC) - ago)
 
     def begin(self, *jobs: NewJob) -> list[Submitted]:
-        """Stored, committed and sent."""
+        """Store, commit and send."""
         submitted = self.submit(*jobs)
         assert self.lanes.send(messages_of(submitted)) == len(jobs)
         return submitted
 
     def work_off(self, *jobs: NewJob) -> list[Submitted]:
-        """Stored, sent, and waited for until nothing is under way."""
+        """Store, send, and wait until nothing is under way."""
         submitted = self.begin(*jobs)
         self.wait_until_idle()
         return submitted
@@ -62,7 +62,7 @@ class JobsLaptop:
         assert control(self.state, "GET", "idle?timeout=50")["idle"] is True
 
     def archive(self, **event: Any) -> dict[str, Any]:
-        """The archiver's answer."""
+        """Return the archiver's answer."""
         return self.invoke("archiver", event)
 
     def invoke(self, function: str, event: object) -> dict[str, Any]:
@@ -73,7 +73,7 @@ class JobsLaptop:
         return answer
 
     def column(self, name: str, jobs: Sequence[Submitted]) -> list[Any]:
-        """One column of the jobs, in their order."""
+        """Return one column of the jobs, in their order."""
         ids = [job.id for job in jobs]
         rows = self.db.execute("SELECT id::text, to_jsonb(j) FROM signalbox.jobs AS j WHERE id = ANY (%s)", (ids,))
         found = {id_: row[name] for id_, row in rows}
@@ -83,7 +83,7 @@ class JobsLaptop:
         return dict(Counter(self.column("status", jobs)))
 
     def executions(self, *jobs: Submitted) -> list[dict[str, Any]]:
-        """In the order of their beginning."""
+        """Return the executions in the order of their start."""
         rows = self.db.execute(
             "SELECT to_jsonb(x) FROM signalbox.job_executions AS x WHERE job_id = ANY (%s) ORDER BY started_at",
             ([job.id for job in jobs],),
@@ -91,7 +91,7 @@ class JobsLaptop:
         return [row for (row,) in rows]
 
     def await_final(self, job: Submitted, seconds: float = 30) -> str:
-        """The status in which a job ends that is now and then neither in a worker's hand nor visible in its lane."""
+        """Return a job's final status, though at times no worker holds it and no lane shows it."""
         deadline = time.monotonic() + seconds
         while (status := str(self.column("status", [job])[0])) not in FINAL:
             assert time.monotonic() < deadline, f"job {job.id} is still {status} after {seconds} s"
@@ -100,7 +100,7 @@ class JobsLaptop:
         return status
 
     def await_dead_letter(self, seconds: float = 30, **columns: str) -> dict[str, Any]:
-        """The dead letter with these values, once it is there."""
+        """Return the dead letter with these values, once it is there."""
         deadline = time.monotonic() + seconds
         while not (found := self.dead_letters(**columns)):
             assert time.monotonic() < deadline, f"no dead letter with {columns} after {seconds} s"
@@ -110,12 +110,12 @@ class JobsLaptop:
         return letter
 
     def dead_letters(self, **columns: str) -> list[dict[str, Any]]:
-        """Those whose columns have these values, oldest first."""
+        """Return those whose columns have these values, oldest first."""
         rows = self.db.execute("SELECT to_jsonb(d) FROM signalbox.dead_letter_jobs AS d ORDER BY created_at").fetchall()
         return [row for (row,) in rows if all(row[name] == value for name, value in columns.items())]
 
     def hold(self, queue: str) -> dict[str, int]:
-        """How many messages a queue holds: visible, in somebody's hand, delayed."""
+        """Count a queue's messages: visible, in somebody's hand, delayed."""
         names: Any = [f"ApproximateNumberOfMessages{kind}" for kind in ("", "NotVisible", "Delayed")]
         url = self.url_of(queue)
         held = client("sqs", self.state.endpoint).get_queue_attributes(QueueUrl=url, AttributeNames=names)
@@ -128,7 +128,7 @@ class JobsLaptop:
 
     @contextmanager
     def attributes(self, queue: str, **changed: str) -> Iterator[None]:
-        """A queue with other attributes, for as long."""
+        """Give a queue other attributes until the block ends."""
         sqs, url = client("sqs", self.state.endpoint), self.url_of(queue)
         before = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=list(changed))["Attributes"]
         sqs.set_queue_attributes(QueueUrl=url, Attributes=changed)

@@ -1,4 +1,4 @@
-"""A test stand for the Lambda service: moto in a process of its own, the service, its front, and boto3 clients.
+"""Run a test stand for the Lambda service: moto in its own process, the service, its front, and boto3 clients.
 
 A moto and a service are shared by all the tests of a worker; each test deploys functions of its own names.
 """
@@ -64,7 +64,7 @@ def client(service: str, endpoint: str, **config: Any) -> Any:
 
 @contextmanager
 def running_moto() -> Iterator[str]:
-    """Moto, until the end of the block or of this process, whichever comes first."""
+    """Run moto until the end of the block or of this process, whichever comes first."""
     with subprocess.Popen(
         [sys.executable, "-c", _MOTO], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -82,7 +82,7 @@ def handler_zip(module: str) -> bytes:
 
 
 class Told:
-    """One invocation of the puppet, that waits for its reply."""
+    """Hold one invocation of the puppet that waits for its reply."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -111,7 +111,7 @@ class Told:
 
 
 class Puppeteer:
-    """The other end of tests/support/lambda_handlers/puppet.py."""
+    """Answer tests/support/lambda_handlers/puppet.py."""
 
     def __init__(self) -> None:
         self._server = socket.create_server(("127.0.0.1", 0))
@@ -126,7 +126,7 @@ class Puppeteer:
         return f"{host}:{port}"
 
     def next(self, timeout: float = PATIENCE) -> Told:
-        """The next invocation that waits for a reply; raises queue.Empty where none comes."""
+        """Return the next invocation that waits for a reply; raise queue.Empty if none comes."""
         told = self._told.get(timeout=timeout)
         self._all.append(told)
         return told
@@ -157,7 +157,7 @@ class Puppeteer:
 
 @dataclass
 class Stand:
-    """A service and its front, with what a test does to them."""
+    """Hold a service and its front, with what a test does to them."""
 
     settings: ServiceSettings
     service: LambdaService
@@ -190,7 +190,7 @@ class Stand:
         return f"{kind}-{next(self._names)}-{id(self) % 10_000}"
 
     def deploy(self, module: str, *, handler: str | None = None, variables: Any = None, **configuration: Any) -> str:
-        """A function of one of tests/support/lambda_handlers; gone at the end of the test."""
+        """Deploy one of tests/support/lambda_handlers until the end of the test."""
         name = self.name(module.replace("_", "-"))
         code: Any = configuration.pop("Code", None) or {"ZipFile": handler_zip(module)}
         self.lambda_.create_function(
@@ -214,21 +214,21 @@ class Stand:
         return answer  # type: ignore[no-any-return]
 
     def call(self, name: str, event: Any = None, **options: Any) -> Any:
-        """The answer of a function that must succeed."""
+        """Return the answer of a function that must succeed."""
         answer = self.invoke(name, event, **options)
         payload = json.load(answer["Payload"])
         assert "FunctionError" not in answer, payload
         return payload
 
     def fail(self, name: str, event: Any = None) -> dict[str, Any]:
-        """The error of a function that must fail."""
+        """Return the error of a function that must fail."""
         answer = self.invoke(name, event)
         assert answer["FunctionError"] == "Unhandled"
         error: dict[str, Any] = json.load(answer["Payload"])
         return error
 
     def create_queue(self, **attributes: str) -> tuple[str, str]:
-        """A queue's URL and ARN."""
+        """Return a new queue's URL and ARN."""
         sqs = self.client("sqs")
         url = sqs.create_queue(QueueName=self.name("queue"), Attributes=attributes)["QueueUrl"]
         self._deployed.append(lambda: sqs.delete_queue(QueueUrl=url))
@@ -236,7 +236,7 @@ class Stand:
         return url, answer["Attributes"]["QueueArn"]
 
     def map(self, queue_arn: str, name: str, **settings: Any) -> str:
-        """An event source mapping's UUID."""
+        """Return a new event source mapping's UUID."""
         uuid = self.lambda_.create_event_source_mapping(EventSourceArn=queue_arn, FunctionName=name, **settings)["UUID"]
         self._deployed.append(lambda: self.lambda_.delete_event_source_mapping(UUID=uuid))
         return uuid
@@ -250,13 +250,13 @@ class Stand:
         return messages
 
     def log(self, name: str) -> list[str]:
-        """All that a function has logged."""
+        """Return all that a function has logged."""
         assert self.service.idle(PATIENCE)
         answer = self.client("logs").filter_log_events(logGroupName=f"/aws/lambda/{name}", limit=10_000)
         return [event["message"] for event in answer["events"]]
 
     def platform_records(self, name: str) -> list[dict[str, Any]]:
-        """What Lambda itself has logged of it."""
+        """Return what Lambda itself has logged of it."""
         return [json.loads(line) for line in self.log(name) if line.startswith('{"time":')]
 
     def undeploy(self) -> None:
@@ -271,7 +271,7 @@ class Stand:
 
 @contextmanager
 def running_stand(moto: str, home: Path, **settings: Any) -> Iterator[Stand]:
-    """A service with settings of a test's own."""
+    """Run a service with settings of a test's own."""
     front = Front(0, moto)
     made = ServiceSettings(moto_endpoint=moto, public_endpoint=front.endpoint, home=home)
     made = replace(made, **{"retry_delays": (0.05, 0.1), "throttle_delay": 0.05, "refresh_seconds": 0.2, **settings})
@@ -306,7 +306,7 @@ def _shared_stand(stand_moto: str, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture
 def stand(_shared_stand: Stand) -> Iterator[Stand]:
-    """The service that tests share, with a puppeteer of the test's own."""
+    """Share one service among tests, with a puppeteer of the test's own."""
     _shared_stand.puppeteer = Puppeteer()
     yield _shared_stand
     _shared_stand.undeploy()
@@ -315,7 +315,7 @@ def stand(_shared_stand: Stand) -> Iterator[Stand]:
 
 @pytest.fixture
 def own_stand(stand_moto: str, tmp_path: Path) -> Iterator[Callable[..., Stand]]:
-    """Makes a service with settings of a test's own, beside the shared moto."""
+    """Make a service with settings of a test's own, beside the shared moto."""
     with ExitStack() as running:
 
         def make(**settings: Any) -> Stand:

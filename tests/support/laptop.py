@@ -1,4 +1,4 @@
-"""The laptop's stack as tests use it: asked, watched, killed, and looked for when it should be gone."""
+"""Ask, watch and kill the laptop's stack for tests, and look for what is left of it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def kill(state: StackState) -> None:
 
 
 def belonging_to(home: Path) -> list[psutil.Process]:
-    """Every process on this machine that says, or whose command says, that it belongs to the home."""
+    """Return every process on this machine that belongs to the home by its variables or command."""
     return [process for process in psutil.process_iter() if process.pid != os.getpid() and _belongs(process, home)]
 
 

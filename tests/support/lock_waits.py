@@ -1,4 +1,4 @@
-"""Sessions that wait for locks: acts that are made to meet at one, and sessions that are made to wait for none."""
+"""Make acts meet at a lock, or let sessions fail that wait for one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WAITING = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_databas
 
 
 def wait_for_no_lock(db: psycopg.Connection) -> None:
-    """Let every session of this database fail at once, from now on, where it would wait for a lock."""
+    """Let every session of this database fail at once, from now on, if it would wait for a lock."""
     db.execute(sql.SQL("ALTER DATABASE {} SET lock_timeout = '1s'").format(sql.Identifier(db.info.dbname)))
 
 

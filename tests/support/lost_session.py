@@ -1,4 +1,4 @@
-"""What a crash of a worker, or of its database, looks like from outside: the session ends, nothing is committed."""
+"""Show a crash of a worker or its database as seen from outside: the session ends, nothing is committed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import psycopg
 
 
 def lose_session(dsn: str) -> None:
-    """Ends every session of the engine's in this database, and waits until they have ended."""
+    """End every session of the engine's in this database, and wait until they have ended."""
     with psycopg.connect(dsn, autocommit=True) as other:
         other.execute(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "

@@ -1,4 +1,4 @@
-"""A stack's lanes in moto, as the template makes them, and what lies in them."""
+"""Make a stack's lanes in moto as the template does, and read them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RECEIVES = "10"  # of a message, before it goes to the dead-letter queue
 
 
 class MotoLanes:
-    """Owns the queues of a stack that has a name of its own."""
+    """Own the queues of a stack that has a name of its own."""
 
     def __init__(self, endpoint: str) -> None:
         self.stack = f"jobs-{uuid4().hex[:12]}"
@@ -27,7 +27,7 @@ class MotoLanes:
         return self.sqs.get_queue_url(QueueName=f"{self.stack}-{lane}")["QueueUrl"]
 
     def receive(self, lane: str) -> list[dict[str, Any]]:
-        """Take off what lies visible in a lane: each body with its group as `group`."""
+        """Take off all visible messages of a lane: each body with its group as `group`."""
         url, found = self.url_of(lane), list[dict[str, Any]]()
         while messages := self.poll(url):
             for message in messages:
@@ -48,7 +48,7 @@ class MotoLanes:
         return int(answer["Attributes"][name])
 
     def drop(self) -> None:
-        """Delete the queues: those that are left behind slow moto down for the tests that follow."""
+        """Delete the queues: forgotten ones slow moto down for the tests that follow."""
         for lane in Lane:
             for name in (f"{self.stack}-{lane}", f"{self.stack}-{lane}-dlq"):
                 with suppress(self.sqs.exceptions.QueueDoesNotExist):

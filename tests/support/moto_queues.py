@@ -1,4 +1,4 @@
-"""moto's queues on a clock that only the calls move, in a process of their own: moto changes what imports it.
+"""Run moto's queues on a clock that only calls move, in an own process: moto changes what imports it.
 
 `python -m tests.support.moto_queues plain|taught walk` prints what queues answer to random calls, and with `steps`
 and sizes, how many steps each call takes in queues of those sizes.
@@ -22,7 +22,7 @@ models: Any = import_module("moto.sqs.models")
 
 
 class QueuePair:
-    """A queue and its dead-letter queue."""
+    """Hold a queue and its dead-letter queue."""
 
     def __init__(self, name: str, *, fifo: bool = False) -> None:
         self.now = 1_000_000.0
@@ -62,7 +62,7 @@ class QueuePair:
 
 
 def walk(seed: int) -> list[Any]:
-    """What a queue answers to random calls, and how many messages it counts after each."""
+    """Return a queue's answers to random calls, and its count of messages after each."""
     dice = random.Random(seed)
     queues = QueuePair(str(seed), fifo=seed % 4 == 0)
     return [
@@ -89,7 +89,7 @@ def _call(queues: QueuePair, dice: random.Random, body: str) -> Any:
 
 
 def steps(size: int) -> dict[str, int]:
-    """The bytecodes of each call where so many messages are visible, as many in flight and as many delayed."""
+    """Count the bytecodes of each call with so many messages visible, in flight and delayed each."""
     queues = QueuePair(f"of-{size}")
     for _ in range(size):
         queues.send("in flight", "a")
@@ -108,7 +108,7 @@ def steps(size: int) -> dict[str, int]:
 
 
 def _steps_of(call: Callable[[], object]) -> int:
-    """Of moto's queues and ours alone: what draws random numbers takes more steps once and fewer another time."""
+    """Count only steps of moto's queues and ours: drawing random numbers takes a varying number."""
     taken = 0
 
     def trace(frame: FrameType, event: str, _argument: object) -> Any:

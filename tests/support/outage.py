@@ -1,4 +1,4 @@
-"""A database that is away for a while: nobody but the test has a way in, and who had one has lost it."""
+"""Take a database away for a while: sessions end, and nobody but the test may connect."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import psycopg
 
 @contextmanager
 def away(db: psycopg.Connection) -> Iterator[None]:
-    """For a second at least; at the end it is back."""
+    """Take the database away for at least a second; it is back at the end."""
     [name] = db.execute("SELECT quote_ident(current_database())").fetchone() or ("",)
     back = Timer(1, lambda: db.execute(f"GRANT CONNECT ON DATABASE {name} TO PUBLIC".encode()))
     db.execute(f"REVOKE CONNECT ON DATABASE {name} FROM PUBLIC".encode())

@@ -1,4 +1,4 @@
-"""A function that runs from its package alone: a process as Lambda would have it, fed by the laptop's Runtime API."""
+"""Run a function from its package alone: a process like Lambda's, fed by the laptop's Runtime API."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PATIENCE_SECONDS = 30.0
 
 
 class PackagedFunction:
-    """Owns the process, which serves one event after the other."""
+    """Own the process, which serves one event after the other."""
 
     def __init__(self, command: Sequence[str], folder: Path, variables: dict[str, str]) -> None:
         self.logged: list[str] = []
@@ -25,7 +25,7 @@ class PackagedFunction:
         )
 
     def fault_of(self, event: dict[str, Any]) -> str | None:
-        """What was wrong with its answer; None where the event was served."""
+        """Return what was wrong with its answer, or None for a served event."""
         invocation = LambdaInvocation(payload=json.dumps(event).encode())
         deadline = int((time.time() + PATIENCE_SECONDS) * 1000)
         self._runtime.offer(Offer(invocation, "arn:aws:lambda:us-east-1:123456789012:function:packaged", deadline))
@@ -45,6 +45,6 @@ class PackagedFunction:
 
 
 def _fault_in(answer: dict[str, Any]) -> str | None:
-    """A run may have nothing to do; of a batch no message may come back."""
+    """Return the fault: a run may have nothing to do, but no message of a batch may come back."""
     ran = "task" not in answer or answer["status"] in ("succeeded", "skipped")
     return None if ran and not answer.get("batchItemFailures") else str(answer)

@@ -1,4 +1,4 @@
-"""What `make build` makes, for Lambda and for this machine: each made once in a run of tests, for all its workers."""
+"""Run `make build` for Lambda and for this machine, each once in a run of tests, for all its workers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNREACHABLE = "Failed to fetch"
 
 @pytest.fixture(scope="session")
 def built_for_lambda(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
-    """The folder that `make build` makes."""
+    """Return the folder that `make build` makes."""
 
     def make(folder: Path) -> None:
         done = sam_build(folder, {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"})
@@ -31,7 +31,7 @@ def built_for_lambda(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -
 
 @pytest.fixture(scope="session")
 def built_here(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Built:
-    """The same for this machine, to be run."""
+    """Build the same for this machine, to be run."""
 
     def make(folder: Path) -> None:
         try:
@@ -50,7 +50,7 @@ def _require(well: bool, said: str) -> None:
 
 
 def _shared(factory: pytest.TempPathFactory, worker_id: str) -> Path:
-    """A folder that all workers of one run have in common."""
+    """Return a folder that all workers of one run have in common."""
     own = factory.getbasetemp()
     return own if worker_id == "master" else own.parent
 

@@ -1,4 +1,4 @@
-"""Partitions as the nights of weeks ago would have left them, and what a table has of them now."""
+"""Make past weeks' partitions as their nights would have, and read a table's present ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WEEK = timedelta(days=7)
 
 
 def past_partition(db: psycopg.Connection, table: str, weeks: int, now: datetime = TODAY) -> datetime:
-    """A week that began so many weeks ago; an instant in its middle."""
+    """Add a partition for a week that began so many weeks ago; return an instant in its middle."""
     starts = now.replace(hour=0, minute=0, second=0, microsecond=0) - weeks * WEEK
     db.execute("SET ROLE signalbox_owner")  # whose make_partitions would have made it
     db.execute("SELECT signalbox.add_partition(%s, %s, %s)", (table, starts, starts + WEEK))
@@ -25,7 +25,7 @@ def partitions_of(db: psycopg.Connection, table: str) -> list[tuple[datetime, da
 
 
 def place_of(db: psycopg.Connection, job_id: str) -> str:
-    """The partition that the job's first attempt lies in: `default`, `others` or a date."""
+    """Return the partition of the job's first attempt: `default`, `others` or a date."""
     statement = "SELECT tableoid::regclass::text FROM signalbox.job_executions WHERE job_id = %s"
     row = db.execute(statement, (job_id,)).fetchone()
     assert row is not None, f"job {job_id} has no attempt"

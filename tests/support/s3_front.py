@@ -1,4 +1,4 @@
-"""A front before the stand-in's S3, over a real socket: passes everything on, but for what a test tells it to fail."""
+"""Stand before the stand-in's S3, over a real socket: pass everything on, but fail what a test names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOT_PASSED = {"content-length", "transfer-encoding", "connection"}
 
 
 class S3Front(StandIn):
-    """Owns a server. `requests` is what it was asked, `faults` what it does wrong."""
+    """Own a server. `requests` is what it was asked, `faults` what it does wrong."""
 
     def __init__(self, endpoint: str) -> None:
         self.faults = Faults()

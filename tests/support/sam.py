@@ -1,4 +1,4 @@
-"""SAM's command, as tests run it: nothing is asked, and nothing is told to anybody."""
+"""Run SAM's command without questions or telemetry."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.template import ROOT
 
 
 def sam_build(folder: Path, environ: dict[str, str], *names: str) -> subprocess.CompletedProcess[str]:
-    """`sam build` of the template, or of the one resource that is named."""
+    """Run `sam build` for the template, or for the one resource that is named."""
     sam = Path(sys.executable).with_name("sam")
     return subprocess.run(
         [sam, "build", *names, "--template", ROOT / "template.yaml", "--build-dir", folder],

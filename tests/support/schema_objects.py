@@ -1,4 +1,4 @@
-"""What a database holds, as its catalogue tells it: comparable between two databases."""
+"""Describe a database by its catalogue, so that two can be compared."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ _QUERIES = [
 
 
 def schema_objects(connection: psycopg.Connection, *schemas: str) -> list[tuple[str, ...]]:
-    """Everything in the schemas that a migration may make, in a fixed order."""
+    """Return everything in the schemas that a migration may make, in a fixed order."""
     wanted = list(schemas or ("signalbox",))
     return sorted(row for query in _QUERIES for row in connection.execute(query.encode(), (wanted,)).fetchall())

@@ -1,4 +1,4 @@
-"""Where the tests' PostgreSQL keeps its files: in memory where the machine has room there, else on its disk.
+"""Keep the tests' PostgreSQL in memory if the machine has room there, else on its disk.
 
 A database for each test is three hundred files each time, for which some disks' file systems take a fifth of a second
 of processor, and memory a hundredth.
@@ -23,7 +23,7 @@ _ROOM = 4 * 1024**3  # bytes: for the write-ahead log, and for tests with a mill
 
 @contextmanager
 def server_home(factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder for one server, gone in the end if it takes up memory."""
+    """Make a folder for one server; remove it in the end if it takes up memory."""
     if not _has_room():
         yield factory.mktemp("server")
         return
@@ -33,7 +33,7 @@ def server_home(factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def lies_in_memory(server: str) -> bool:
-    """Whether a DSN is of such a server: its socket lies beside its files."""
+    """Say whether a DSN is of such a server: its socket lies beside its files."""
     return f"{_MEMORY}/{_PREFIX}" in server
 
 
@@ -44,7 +44,7 @@ def _has_room() -> bool:
 
 
 def _clear_away() -> None:
-    """What tests that were killed have left."""
+    """Remove what killed tests have left."""
     for left in _MEMORY.glob(f"{_PREFIX}*"):
         if not psutil.pid_exists(int(left.name.removeprefix(_PREFIX).partition("-")[0])):
             shutil.rmtree(left, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""A project as small as a deploy needs it: one function with a layer, a queue that feeds it, rules, a migrator.
+"""Make a project as small as a deploy needs: one function with a layer, a queue that feeds it, rules, a migrator.
 
 The function writes each event into the table `seen`, so that a test can see what arrived; the migrator makes the
 table.
@@ -209,7 +209,7 @@ _FILES = {
 
 
 def write_small_project(folder: Path, **changed: str) -> Path:
-    """Write the project, with some files' text changed; gives its template's path."""
+    """Write the project, with some files' text changed; return its template's path."""
     for name, text in {**_FILES, **changed}.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -218,12 +218,12 @@ def write_small_project(folder: Path, **changed: str) -> Path:
 
 
 def text_of(name: str) -> str:
-    """What a file of the project holds, to be changed in part."""
+    """Return a file of the project, to be changed in part."""
     return dedent(_FILES[name])
 
 
 def write_resources(folder: Path, resources: dict[str, Any], **sections: Any) -> Path:
-    """A template with these resources only; gives its path."""
+    """Write a template with these resources only; return its path."""
     path = folder / "template.yaml"
     path.write_text(yaml.safe_dump({"Transform": "AWS::Serverless-2016-10-31", "Resources": resources, **sections}))
     return path

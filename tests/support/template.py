@@ -1,4 +1,4 @@
-"""The template as CloudFormation is given it, for tests that hold it to rules, and those that a test makes up.
+"""Read the template as CloudFormation gets it, for tests that check its rules, and templates that a test makes up.
 
 Nothing here is deployed and nothing is asked of AWS: it is the laptop's own reading and SAM's own transform.
 """
@@ -54,17 +54,17 @@ VARIANTS: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Resources by their logical ids."""
+    """Hold resources by their logical ids."""
 
     resources: Mapping[str, Any]
 
     def of(self, kind: str) -> dict[str, dict[str, Any]]:
-        """The properties of each resource of one type."""
+        """Return the properties of each resource of one type."""
         found = ((name, resource) for name, resource in self.resources.items() if resource["Type"] == kind)
         return {name: resource.get("Properties", {}) for name, resource in found}
 
     def altered(self, path: str, value: Any) -> Template:
-        """A copy in which one property, such as `Queue.VisibilityTimeout`, is another; None takes it out.
+        """Return a copy with another property, such as `Queue.VisibilityTimeout`; None takes it out.
 
         A path of one name alters the whole resource, and a number in it is a place in a list.
         """
@@ -85,18 +85,18 @@ def _put(place: Any, steps: list[str], value: Any) -> None:
 
 
 def source() -> dict[str, Any]:
-    """template.yaml as it is written, with its short forms spelled out."""
+    """Return template.yaml as it is written, with its short forms spelled out."""
     return read_template(ROOT / "template.yaml")
 
 
 @cache
 def deployed(variant: str = "everything") -> Template:
-    """template.yaml as it is deployed with a variant's parameters, its conditions decided."""
+    """Return template.yaml as deployed with a variant's parameters, its conditions decided."""
     return deployed_with(VARIANTS[variant])
 
 
 def deployed_with(given: Mapping[str, str]) -> Template:
-    """The same with parameters of one's own."""
+    """Return template.yaml as deployed with parameters of one's own."""
     template = source()
     package(template, ROOT)
     parameters = parameters_of(template, given)
@@ -104,7 +104,7 @@ def deployed_with(given: Mapping[str, str]) -> Template:
 
 
 def spread(stack: Decided) -> dict[str, Any]:
-    """The resources of a stack with those of the stacks in it, where each parameter of these is what it is given."""
+    """Return a stack's resources with those of its nested stacks, whose parameters become what they are given."""
     resources = stack.resources()
     for nested in [one["Properties"] for one in resources.values() if one["Type"] == NESTED]:
         template, given = read_template(ROOT / nested["TemplateURL"]), nested["Parameters"]
@@ -128,7 +128,7 @@ def _filled(value: Any, given: Mapping[str, Any]) -> Any:
 
 
 def _named(as_it_is: str, value: Any) -> str:
-    """A parameter in a Sub."""
+    """Return a parameter in a Sub."""
     match value:
         case {"Ref": name}:
             return f"${{{name}}}"
@@ -138,18 +138,18 @@ def _named(as_it_is: str, value: Any) -> str:
 
 
 def database(**given: str) -> Template:
-    """stacks/aurora.yaml as it is deployed with parameters of one's own."""
+    """Return stacks/aurora.yaml as deployed with parameters of one's own."""
     template = read_template(ROOT / "stacks" / "aurora.yaml")
     return Template(Decided(template, parameters_of(template, given)).resources())
 
 
 def packs_of(variant: str) -> list[str]:
-    """The packs that a variant runs."""
+    """Return the packs that a variant runs."""
     return PACKS if VARIANTS[variant].keys() >= SWITCHES.keys() else []
 
 
 def referred(value: Any) -> str | None:
-    """The logical id that a Ref or a GetAtt names."""
+    """Return the logical id that a Ref or a GetAtt names."""
     if not isinstance(value, dict):
         return None
     if "Ref" in value:
@@ -159,15 +159,15 @@ def referred(value: Any) -> str | None:
 
 
 def listed(value: Any) -> list[Any]:
-    """What may be written as one or as a list."""
+    """Return a list of what may be written as one or as a list."""
     return value if isinstance(value, list) else [value]
 
 
 def text(value: Any) -> str:
-    """A name as it is written, whether plain or in a Sub."""
+    """Return a name as it is written, whether plain or in a Sub."""
     return str(value["Fn::Sub"]) if isinstance(value, dict) and "Fn::Sub" in value else str(value)
 
 
 def statements(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The statements of a policy."""
+    """Return the statements of a policy."""
     yield from document["Statement"]

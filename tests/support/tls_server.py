@@ -1,4 +1,4 @@
-"""A server that takes PostgreSQL's request for TLS, shakes hands under an authority of its own, and hangs up."""
+"""Take PostgreSQL's request for TLS, shake hands under an authority of its own, and hang up."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HOST = "db.example.test"
 
 
 class TlsServer:
-    """Its address names a host that is not local, and an address that is."""
+    """Give an address that names a remote host, and one that is local."""
 
     def __init__(self, folder: Path) -> None:
         self.bundle, self._chain = folder / "ca.pem", folder / "server.pem"
@@ -51,7 +51,7 @@ class TlsServer:
 
 
 def write_certificate(bundle: Path, chain: Path, host: str) -> None:
-    """One that signs itself: for clients that trust it, and with its key for a server of that name."""
+    """Write a self-signed certificate: for clients that trust it, and with its key for a server of that name."""
     key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host)])
     now = datetime.now(UTC)
     certificate = (

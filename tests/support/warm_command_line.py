@@ -1,4 +1,4 @@
-"""A process in which `signalbox` is imported already, and which forks one for each command that it is given.
+"""Import `signalbox` once in a process, and fork it for each command that it is given.
 
 A command so has a process, an environment and an output of its own, as a person's has, without the half second that the
 start of an interpreter and the imports take each time. Run as a module, it is that process: it reads a JSON object a
@@ -24,7 +24,7 @@ STREAMS = ("in", "out", "err")
 
 
 class WarmCommandLine:
-    """Owns the process, which serves one command after the other and ends with us."""
+    """Own the process, which serves one command after the other and ends with us."""
 
     def __init__(self, folder: Path) -> None:
         self._process = subprocess.Popen(
@@ -37,7 +37,7 @@ class WarmCommandLine:
         atexit.register(self.close)
 
     def run(self, words: tuple[str, ...], given: str, environ: dict[str, str], folder: Path) -> tuple[int, str, str]:
-        """Its exit code, its output, and what it said beside."""
+        """Return its exit code, its output, and its errors."""
         with TemporaryDirectory(prefix="sb-") as scratch:
             streams = {name: str(Path(scratch, name)) for name in STREAMS}
             Path(streams["in"]).write_text(given, "utf-8")
@@ -63,7 +63,7 @@ class WarmCommandLine:
 
 @cache
 def warm(folder: Path) -> WarmCommandLine:
-    """The one of this process."""
+    """Return this process's own."""
     return WarmCommandLine(folder)
 
 
@@ -79,7 +79,7 @@ def _serve() -> None:
 
 
 def _import_all() -> None:
-    """All that a command may need, and what takes botocore longest: the descriptions of services."""
+    """Import what a command may need, and what takes botocore longest: the descriptions of services."""
     from signalbox_cli.command import COMMANDS
     from signalbox_laptop.aws import client
 
@@ -90,7 +90,7 @@ def _import_all() -> None:
 
 
 def _become(order: dict[str, Any]) -> NoReturn:
-    """The command, in this process."""
+    """Become the command, in this process."""
     import tempfile
 
     from signalbox_cli.__main__ import main
@@ -108,7 +108,7 @@ def _become(order: dict[str, Any]) -> NoReturn:
 
 
 def _exit_code(main: Any, words: list[str]) -> int:
-    """As the interpreter would end: a code that was raised, or a traceback that was printed."""
+    """End as the interpreter would: return a raised code, or print a traceback."""
     try:
         code = main(words)
     except SystemExit as raised:

@@ -1,4 +1,4 @@
-"""What the template watches, resolved as far as a test needs it: alarms by name, the dashboard as JSON.
+"""Resolve what the template watches as far as a test needs: alarms by name, the dashboard as JSON.
 
 References stay as Sub writes them: ${ArchiverFunction}, ${AWS::StackName}.
 """
@@ -33,7 +33,7 @@ _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 
 class Metric(NamedTuple):
-    """One that is written, or looked at."""
+    """Name a metric that is written or looked at."""
 
     namespace: str
     name: str
@@ -42,7 +42,7 @@ class Metric(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """As it is deployed; the name without the stack's."""
+    """Hold an alarm as deployed; its name lacks the stack's."""
 
     name: str
     description: str
@@ -54,14 +54,14 @@ class Alarm:
 
     @property
     def metrics(self) -> list[Metric]:
-        """All that it looks at."""
+        """Return all that it looks at."""
         stats = [query["MetricStat"]["Metric"] for query in self.properties.get("Metrics", []) if "MetricStat" in query]
         return [_metric(one) for one in stats or [self.properties]]
 
 
 @cache
 def watched(combination: str = "all") -> Template:
-    """The template with the parameters of one combination."""
+    """Return the template with the parameters of one combination."""
     template = source()
     package(template, ROOT)
     parameters = parameters_of(template, COMBINATIONS[combination])
@@ -69,7 +69,7 @@ def watched(combination: str = "all") -> Template:
 
 
 def alarms(combination: str = "all") -> dict[str, Alarm]:
-    """By name."""
+    """Return the alarms by name."""
     found = (
         Alarm(
             substituted(given["AlarmName"]).removeprefix(PREFIX),
@@ -82,7 +82,7 @@ def alarms(combination: str = "all") -> dict[str, Alarm]:
 
 
 def dashboards(combination: str = "all") -> dict[str, list[dict[str, Any]]]:
-    """The widgets of each, by its name."""
+    """Return the widgets of each, by its name."""
     found = watched(combination).of("AWS::CloudWatch::Dashboard").values()
     return {
         substituted(one["DashboardName"]): json.loads(substituted(one["DashboardBody"]))["widgets"] for one in found
@@ -90,7 +90,7 @@ def dashboards(combination: str = "all") -> dict[str, list[dict[str, Any]]]:
 
 
 def shown(widgets: list[dict[str, Any]]) -> Iterator[Metric]:
-    """The metrics that they show."""
+    """Yield the metrics that they show."""
     for widget in widgets:
         for line in widget["properties"]["metrics"]:
             namespace, name, *rest = [part for part in line if not isinstance(part, dict)]
@@ -98,7 +98,7 @@ def shown(widgets: list[dict[str, Any]]) -> Iterator[Metric]:
 
 
 def substituted(value: Any) -> str:
-    """A Sub with its own variables in their places; Ref and GetAtt as Sub would have them."""
+    """Return a Sub with its own variables in their places; Ref and GetAtt as Sub would have them."""
     if not isinstance(value, dict):
         return str(value)
     [(function, argument)] = value.items()

@@ -1,4 +1,4 @@
-"""A receiver of webhooks over a raw socket, so that it can misbehave in each way that HTTP allows, and in others.
+"""Receive webhooks over a raw socket, which can misbehave in each way that HTTP allows, and in others.
 
 What it does with a request is a function of its connection; `stopped` is set when the test is over.
 """
@@ -20,7 +20,7 @@ Behaviour = Callable[[socket.socket, Event], None]
 
 @dataclass(frozen=True)
 class Received:
-    """One request as it came over the wire."""
+    """Hold one request as it came over the wire."""
 
     line: str
     headers: dict[str, str]
@@ -39,7 +39,7 @@ def answer(status: int, body: bytes = b"", **headers: str) -> Behaviour:
 
 
 def say(words: bytes, then_wait: bool = False) -> Behaviour:
-    """Sends just these bytes, and hangs up or never does."""
+    """Send just these bytes, and hang up or never do."""
 
     def behave(connection: socket.socket, stopped: Event) -> None:
         connection.sendall(words)
@@ -50,7 +50,7 @@ def say(words: bytes, then_wait: bool = False) -> Behaviour:
 
 
 def drip(first: bytes, drop: bytes, every: float = 0.02) -> Behaviour:
-    """Never silent for long, and never done."""
+    """Send without long silence, and without end."""
 
     def behave(connection: socket.socket, stopped: Event) -> None:
         connection.sendall(first)
@@ -61,7 +61,7 @@ def drip(first: bytes, drop: bytes, every: float = 0.02) -> Behaviour:
 
 
 def pour(first: bytes, flood: bytes) -> Behaviour:
-    """As fast as it goes, without end."""
+    """Send as fast as it goes, without end."""
 
     def behave(connection: socket.socket, stopped: Event) -> None:
         connection.sendall(first)
@@ -72,7 +72,8 @@ def pour(first: bytes, flood: bytes) -> Behaviour:
 
 
 class WebhookReceiver:
-    """Owns a listening socket on loopback. `behaviours` are used one a request, the last one for all that follow."""
+    """Own a listening socket on loopback. Each request uses one of `behaviours`, and the last serves all that
+    follow."""
 
     def __init__(self, *behaviours: Behaviour, chain: Path | None = None) -> None:
         self.received: deque[Received] = deque()

@@ -1,6 +1,5 @@
-"""All that a laptop's stack has written, place by place, for tests that search it: files, logs, tables, queues, and
-the deployment itself. What is taken from a queue is gone from there.
-"""
+"""Collect all that a laptop's stack has written, by place, for tests that search it. Reading takes messages off
+their queues."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ PAYLOADS = {"payload", "job_payload", "message"}
 
 
 def written(state: StackState, home: Path) -> dict[str, str]:
-    """Text by place. The database's own files are left out: its tables are read instead."""
+    """Return text by place. The database's own files are left out: its tables are read instead."""
     with psycopg.connect(state.database) as db:
         return {
             **dict(_files(home)),

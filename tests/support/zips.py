@@ -1,4 +1,4 @@
-"""Zips that tests make up, as functions are uploaded in."""
+"""Make zips as functions are uploaded in."""
 
 from __future__ import annotations
 

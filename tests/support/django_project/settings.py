@@ -1,4 +1,4 @@
-"""The settings of a Django project; a test says which database."""
+"""Configure a Django project; a test says which database."""
 
 SECRET_KEY = "of tests"
 USE_TZ = True

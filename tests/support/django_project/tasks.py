@@ -1,4 +1,4 @@
-"""The project's tasks."""
+"""Define the project's tasks."""
 # mypy: disable-error-code="untyped-decorator"
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ except ModuleNotFoundError:
 
 
 class OutOfStock(Exception):
-    """An error of the project's own."""
+    """Stand for an error of the project's own."""
 
 
 @task

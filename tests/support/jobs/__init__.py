@@ -1,4 +1,4 @@
-"""Job types that tests register."""
+"""Register job types for tests."""
 
 from __future__ import annotations
 

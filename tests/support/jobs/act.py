@@ -1,4 +1,4 @@
-"""A job that calls the function which a test has put under the name in its payload."""
+"""Call the function that a test put under the name in the job's payload."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ACTS: dict[str, Callable[[Any], Any]] = {}
 
 
 class Act(JobPayload):
-    """Which of them."""
+    """Name the function."""
 
     name: str
 
@@ -29,7 +29,7 @@ act_alone = act_within = act
 
 
 async def act_async(context: Any) -> Any:
-    """Call it, and wait for what it answers."""
+    """Call it, and wait for its answer."""
     return await ACTS[context.payload.name](context)
 
 

@@ -1,4 +1,4 @@
-"""Jobs that faults are tried on: each writes down the start of its code first, to a file that outlives its process."""
+"""Define jobs to try faults on: each first writes its start to a file that outlives its process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ENDURE_TYPES = (
 
 
 class Endure(JobPayload):
-    """For how long."""
+    """Say how long to wait."""
 
     seconds: float
 

@@ -1,3 +1,3 @@
-"""A script that has become a job, and ends the process that imports it."""
+"""End the process that imports this, as a script that became a job."""
 
 raise SystemExit(3)

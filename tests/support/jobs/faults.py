@@ -1,4 +1,4 @@
-"""What jobs do that harms their worker, or would: the acts of jobs of four kinds, and what is to become of each."""
+"""Do what harms a worker, or would: the acts of jobs of four kinds, and the expected end of each."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def leave_open_on_loop(context: Any) -> None:
 
 
 def keep_open(context: Any) -> None:
-    """Each of them a connection that never comes back."""
+    """Keep a connection that never comes back."""
     KEPT.append(context.db.transaction())
     KEPT[-1].__enter__()
 
@@ -122,7 +122,7 @@ def fork_in_transaction(context: Any) -> None:
 
 
 def wait_for(child: int) -> None:
-    """It ends by itself."""
+    """Wait until it ends by itself."""
     for _ in range(500):
         if os.waitpid(child, os.WNOHANG)[0]:
             return

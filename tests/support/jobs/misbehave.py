@@ -1,4 +1,4 @@
-"""A job that does what none should, and by which no other of its batch may suffer."""
+"""Do what no job should; no other of the batch may suffer."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from signalbox.worker.job_context import JobContext
 
 
 class Misbehave(JobPayload):
-    """Which of them."""
+    """Name the deed."""
 
     deed: str
 
 
 class Unspeakable(Exception):
-    """One whose words can't be had."""
+    """Refuse to say its own words."""
 
     def __str__(self) -> str:
         raise RuntimeError("not even that")
 
 
 def misbehave(context: JobContext) -> Any:
-    """Does it."""
+    """Do the deed."""
     return DEEDS[context.payload.deed](context)
 
 

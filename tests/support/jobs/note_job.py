@@ -1,4 +1,4 @@
-"""A job whose effect is a row, and what may become of it after writing that."""
+"""Write a row as a job's effect, and then do what the payload says."""
 
 from datetime import timedelta
 from typing import Literal
@@ -9,7 +9,7 @@ from signalbox.worker.job_context import JobContext
 
 
 class NoteJob(JobPayload):
-    """What to write down."""
+    """Say what to write down."""
 
     subject: str = "anything"
     then: Literal[
@@ -18,7 +18,7 @@ class NoteJob(JobPayload):
 
 
 def note_job(context: JobContext) -> Snooze | None:
-    """Writes one row; the table is the test's."""
+    """Write one row; the table is the test's."""
     db = context.db
     db.execute("INSERT INTO notes (job_id, subject) VALUES (%s, %s)", (context.job.id, context.payload.subject))
     match context.payload.then:

@@ -1,4 +1,4 @@
-"""A job that answers or raises whatever its payload says."""
+"""Answer or raise whatever the job's payload says."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from signalbox.worker.job_context import JobContext
 
 
 class Obey(JobPayload):
-    """In the second version; in the first, `word` was called `order`."""
+    """Hold the second version; the first called `word` `order`."""
 
     word: Literal["complete", "more", "snooze", "cancel", "fail", "fail_for_good", "wait", "hang", "begin", "nonsense"]
     seconds: int = 0
 
 
 def upgrade(payload: dict[str, Any], _version: int) -> dict[str, Any]:
-    """From the first version."""
+    """Upgrade from the first version."""
     return {"word": payload["order"]}
 
 
 def obey(context: JobContext) -> Outcome | Any:
-    """Does as it is told."""
+    """Do as it is told."""
     delay = timedelta(seconds=context.payload.seconds)
     if context.payload.word == "more":
         piece = (context.cursor or 0) + 1

@@ -1,4 +1,4 @@
-"""Ends its process before there is a handler."""
+"""End the process before there is a handler."""
 
 import os
 

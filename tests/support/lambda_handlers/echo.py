@@ -1,4 +1,4 @@
-"""Answers what it was given, and which process it is."""
+"""Answer the event, and which process this is."""
 
 import os
 from typing import Any

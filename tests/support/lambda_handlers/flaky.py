@@ -1,4 +1,4 @@
-"""Fails as its environment says: not at all, always, or for events that ask for it."""
+"""Fail as the environment says: never, always, or for events that ask for it."""
 
 import os
 from typing import Any

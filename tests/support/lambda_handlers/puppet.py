@@ -1,4 +1,4 @@
-"""Does what the test says, when it says so: each invocation connects to the test, tells, and obeys the reply."""
+"""Do what the test says, when it says so: each invocation connects to the test, tells, and obeys the reply."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Takes its time outside the handler."""
+"""Take time outside the handler."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""Answers what it finds around it."""
+"""Answer what is around the function."""
 
 import importlib
 import os

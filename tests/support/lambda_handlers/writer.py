@@ -1,4 +1,4 @@
-"""Writes to its log, in the ways that functions do."""
+"""Write to the log in the ways that functions do."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""Starts a function as Lambda does, from three folders: `python -I -S bootstrap.py TASK OPT RUNTIME HANDLER`.
+"""Start a function as Lambda does, from three folders: `python -I -S bootstrap.py TASK OPT RUNTIME HANDLER`.
 
 The interpreter knows nothing but its standard library then; the three folders stand where /var/task, /opt and
 /var/runtime stand in Lambda. What a function does not find in them is missing from its package.

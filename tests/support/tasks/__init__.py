@@ -1,4 +1,4 @@
-"""Tasks that only tests register: each does one thing that a real task might."""
+"""Register tasks for tests: each does one thing that a real task might."""
 
 from signalbox.packs.task import CatchUp, Overlap, Task
 

@@ -1,4 +1,4 @@
-"""Fails while the table `troubles` has a row."""
+"""Fail while the table `troubles` has a row."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from signalbox.ledger.context import Context, Done
 
 
 class Trouble(Exception):
-    """What the task raises."""
+    """Stand for the error that the task raises."""
 
 
 def fail_once(context: Context) -> Done:

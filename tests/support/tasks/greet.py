@@ -1,4 +1,4 @@
-"""Takes params, and tells more than its items."""
+"""Take params, and tell more than the items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Marks the rows of `marks`, a batch a transaction, as far as the budget goes."""
+"""Mark the rows of `marks`, a batch a transaction, as far as the budget goes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes one row for each run into `effects`, which the test made."""
+"""Write one row for each run into `effects`, which the test made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commits one row, writes another, and stops for good before the commit; or does both, once `troubles` is empty."""
+"""Commit one row, write another, and stop for good before the commit; or do both, once `troubles` is empty."""
 
 from __future__ import annotations
 

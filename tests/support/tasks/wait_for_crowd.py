@@ -1,4 +1,4 @@
-"""Writes its row, and stays at work until the rest of a crowd has been turned away."""
+"""Write a row, and stay at work until the rest of a crowd has been turned away."""
 
 from __future__ import annotations
 
