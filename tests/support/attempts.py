@@ -1,5 +1,4 @@
-"""Take attempts step by step: the engine's own claim of jobs and their end, on a test's connection, without a
-worker."""
+"""Take attempts step by step, without a worker: the engine's own claim of jobs and their end, on one connection."""
 
 from __future__ import annotations
 

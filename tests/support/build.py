@@ -69,8 +69,8 @@ class Built:
         return self.folder / "LambdaRuntime" / "python"
 
     def lay_out(self, function: str, layers: tuple[str, ...], into: Path) -> Artefact:
-        """Unpack the function and its layers as Lambda does: /var/task, and one /opt for all with the same layers.
-        Link rather than copy: nothing is ever written there."""
+        """Unpack the function as Lambda does, its layers in order. Those with the same layers share one /opt. Link
+        rather than copy: nothing is ever written there."""
         task, opt = into / function, into / "-".join(("opt", *layers))
         _unpack(self.folder / function, task)
         if not opt.exists():

@@ -1,4 +1,4 @@
-"""Run workers in processes of their own, over a lane that delivers late, often, and again after one was killed.
+"""Run workers in processes, over a lane that delivers late, often, and again after one was killed.
 
 Nobody waits for leases to run out: `at_work` says whose still hold, and the test lets the others run out.
 """
