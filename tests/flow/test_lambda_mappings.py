@@ -249,7 +249,7 @@ def test_idle_waits_for_what_lies_in_a_mapped_queue(stand: Stand) -> None:
 
 
 def test_moto_itself_never_invokes_for_a_mapping(stand: Stand, stand_moto: str) -> None:
-    """Without our switch, moto would try Docker and keep the message waiting."""
+    """Moto without our switch would try Docker and keep the message waiting."""
     from contextlib import closing
 
     from tests.support.lambda_stand import client
