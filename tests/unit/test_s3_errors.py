@@ -1,4 +1,4 @@
-"""What a job raises for an error of S3: by its status and code, never by its words."""
+"""The status and code of an S3 error decide what a job raises."""
 
 from __future__ import annotations
 
