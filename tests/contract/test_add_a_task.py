@@ -46,8 +46,8 @@ def test_who_follows_the_guide_has_a_task_that_the_tests_accept(copy: Path) -> N
 @pytest.mark.parametrize(
     ("step", "named", "of"),
     [
-        ("module", "has_its_module", ""),
-        ("line", "has_its_module", ""),
+        ("module", "registered_tasks_match", ""),
+        ("line", "registered_tasks_match", ""),
         ("rule", "each_scheduled_task_has_one_rule", ""),
         ("event", "a_task_has_an_event_of_its_name", "[forget_visitors]"),
     ],
