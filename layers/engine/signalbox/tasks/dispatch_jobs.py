@@ -127,14 +127,16 @@ class Dispatch:
         }
         found: list[tuple[JobMessage | None, datetime]] = []
         unkeyed: list[str] = []
-        rows = self.context.db.execute(SQL[query], values).fetchall()
-        for job_id, job_type, lane, tenant, delay, send_at, goes, again, lacks_key in rows:
-            found.append((JobMessage(job_id, job_type, lane, tenant, delay) if goes else None, send_at))
-            self.repeats += goes and again and lane not in self.empty
-            self.queued += [job_id] if not delay and not again else []
-            unkeyed += [job_id] if lacks_key else []
-        if unkeyed:
-            self._set_cap_keys(unkeyed)
+        # One transaction: a free worker claims a queued job without its message, and needs the key to respect the cap.
+        with self.context.db.transaction():
+            rows = self.context.db.execute(SQL[query], values)
+            for job_id, job_type, lane, tenant, delay, send_at, goes, again, lacks_key in rows:
+                found.append((JobMessage(job_id, job_type, lane, tenant, delay) if goes else None, send_at))
+                self.repeats += goes and again and lane not in self.empty
+                self.queued += [job_id] if not delay and not again else []
+                unkeyed += [job_id] if lacks_key else []
+            if unkeyed:
+                self._set_cap_keys(unkeyed)
         return found
 
     def _set_cap_keys(self, ids: Sequence[str]) -> None:
