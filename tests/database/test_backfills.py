@@ -281,10 +281,10 @@ def test_an_order_that_makes_no_sense_is_refused_whole(
     assert count(db, "signalbox.backfills") == 0
 
 
-@pytest.mark.parametrize("backfill_id", ["nonsense", "00000000-0000-0000-0000-000000000000"])
-def test_an_unknown_backfill_is_named(stage: Stage, backfill_id: str) -> None:
-    with pytest.raises(BackfillRefused, match=f"no backfill has the id '{backfill_id}'"):
-        stage.operate("pause_backfill", id=backfill_id)
+def test_an_unknown_backfill_is_named(stage: Stage) -> None:
+    nobody = "00000000-0000-0000-0000-000000000000"
+    with pytest.raises(BackfillRefused, match=f"no backfill has the id '{nobody}'"):
+        stage.operate("pause_backfill", id=nobody)
 
 
 def test_a_backfill_of_a_task_that_is_gone_does_not_stop_the_others(

@@ -54,7 +54,7 @@ def audit(db: psycopg.Connection[Any], letter_id: str) -> list[dict[str, Any]]:
 
 def redrive(stage: Stage, *ids: str, **order: Any) -> dict[str, Any]:
     """Redrive these dead letters."""
-    return redrive_all(stage, DeadLetterFilter(ids=ids), **order)
+    return redrive_all(stage, DeadLetterFilter(ids=[*ids]), **order)
 
 
 def redrive_all(stage: Stage, selection: DeadLetterFilter, **order: Any) -> dict[str, Any]:

@@ -72,3 +72,15 @@ def test_a_status_has_its_colour_and_no_line_ends_in_blanks() -> None:
     (_, line) = table([Column("status"), Column("why")], [Row(["failed", ""])], 80)
     assert line.plain == "failed"
     assert [span.style for span in line.spans] == ["bold red"]
+
+
+ID = "01a1f5ab-6ece-7d78-aa22-f7a61e63bba7"
+
+
+@pytest.mark.parametrize(
+    ("other", "shown"),
+    [("02" + ID[2:], 8), (ID.replace("ece", "ecf"), 13), (ID.replace("22", "23"), 23), (ID[:-1] + "8", 36)],
+)
+def test_ids_are_cut_to_what_tells_them_apart(other: str, shown: int) -> None:
+    lines = table([Column("id", ids=8)], [Row([ID]), Row([other])], 80)
+    assert [line.plain for line in lines[1:]] == [ID[:shown], other[:shown]]

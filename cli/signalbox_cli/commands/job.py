@@ -14,12 +14,13 @@ from signalbox_cli.views.job_page import job_page
 
 EXAMPLES = (
     Example("job ID", "its state, its attempts, what it waits for, who did what to it"),
+    Example("job 019e2a7c-5b3a-7c41", "the start of an id is enough if only one job has it"),
     Example("job ID --json", "all columns, for programs"),
 )
 
 
 def configure(parser: CommandParser) -> None:
-    parser.add_argument("id", metavar="ID", help="the job's id; `signalbox jobs` lists them")
+    parser.add_argument("id", metavar="ID", help="the job's id, or its start; `signalbox jobs` lists them")
     add_target(parser)
 
 

@@ -9,7 +9,7 @@ from signalbox_cli.views.table import Column, Row
 from signalbox_cli.views.times import show_age
 
 COLUMNS = (
-    Column("id"),
+    Column("id", ids=8),
     Column("type"),
     Column("status"),
     Column("reason", spare=2),

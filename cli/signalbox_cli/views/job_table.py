@@ -13,7 +13,7 @@ from signalbox_cli.views.times import show_age, show_duration, show_instant, sho
 
 Job = dict[str, Any]
 _COLUMNS = (
-    Column("id"),
+    Column("id", ids=18),  # jobs of one minute have the first eight characters in common
     Column("type"),
     Column("status"),
     Column("lane", spare=2),

@@ -15,6 +15,7 @@ from signalbox_cli.views.palette import style_of
 
 _GAP = "  "
 _NARROWEST_NOTE = 30
+_ID_SIZES = (8, 13, 18, 23)  # where the parts of a UUID end
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class Column:
     name: str
     right: bool = False
     spare: int = 0  # columns with the highest are left out first if the table is too wide; 0: never
+    ids: int = 0  # the cells are ids: show this many characters, or more if the ids differ only later; 0: no ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,11 @@ class Row:
 
 def table(columns: Sequence[Column], rows: Sequence[Row], width: int) -> list[Text]:
     """Return the lines of a table for a terminal of that width."""
-    rows = [Row([cell.replace("\n", " ") for cell in row.cells], row.note) for row in rows]
+    sizes = [_size(column, [row.cells[at] for row in rows]) for at, column in enumerate(columns)]
+    rows = [
+        Row([cell.replace("\n", " ")[:size] for cell, size in zip(row.cells, sizes, strict=True)], row.note)
+        for row in rows
+    ]
     widths = [max([len(column.name), *(len(row.cells[at]) for row in rows)]) for at, column in enumerate(columns)]
     kept = _fitting(columns, widths, width)
     columns, widths = [columns[at] for at in kept], [widths[at] for at in kept]
@@ -48,6 +54,14 @@ def table(columns: Sequence[Column], rows: Sequence[Row], width: int) -> list[Te
     for row in rows:
         lines += _row(_line(row.cells, columns, widths, gap), row.note, width)
     return lines
+
+
+def _size(column: Column, cells: Sequence[str]) -> int | None:
+    """Return to how many characters the cells of a column are cut: ids to those that tell them apart."""
+    if not column.ids:
+        return None
+    sizes = (size for size in _ID_SIZES if size >= column.ids)
+    return next((size for size in sizes if len({cell[:size] for cell in cells}) == len(set(cells))), None)
 
 
 def _fitting(columns: Sequence[Column], widths: Sequence[int], width: int) -> list[int]:

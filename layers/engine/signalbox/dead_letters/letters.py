@@ -15,7 +15,8 @@ from psycopg.rows import dict_row
 
 from signalbox.errors import DeadLetterUnknown, IdRefused, PayloadRefused, TransitionRefused
 from signalbox.operate import listing
-from signalbox.operate.filters import DeadLetterFilter, JobFilter, require_letter_id
+from signalbox.operate.filters import DeadLetterFilter, JobFilter
+from signalbox.operate.short_ids import require_id
 from signalbox.packs.registries import JobTypeRegistry
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.json_rows import json_row
@@ -70,7 +71,7 @@ def list_letters(
 
 def show_letter(db: Connection, id_: str) -> dict[str, Any]:
     """Return everything known about one: its payload, its job's executions and what operators have done."""
-    require_letter_id(id_)
+    require_id("dead_letter", id_)
     found = _rows(db, "show", {"id": id_})
     if not found:
         raise DeadLetterUnknown(_unknown([id_]))
@@ -139,7 +140,7 @@ def _place(before: str | None) -> tuple[datetime | None, str | None]:
         return None, None
     at, _, id_ = before.partition("/")
     try:
-        require_letter_id(id_)
+        require_id("dead_letter", id_)
         return datetime.fromisoformat(at), id_
     except (ValueError, IdRefused):
         raise PayloadRefused(f"'{before[:80]}' is not the `next` of a page of dead letters") from None

@@ -5,18 +5,16 @@ The operations take these models as they are, and the command line makes its opt
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from signalbox.errors import IdRefused, JobRefused, PayloadRefused
-from signalbox.packs.payload import Instant, Payload
+from signalbox.errors import JobRefused, PayloadRefused
+from signalbox.operate.short_ids import IdFields, IdParams
+from signalbox.packs.payload import Instant
 from signalbox.postgres.uuid7 import first_id
 
-_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # An id is made by its submitter's clock, created_at by the database's.
 _CLOCKS_APART = timedelta(minutes=10)
 MOST_JOBS, MOST_DEAD_LETTERS = 1000, 500  # that one request may name; a filter may find more
@@ -24,10 +22,11 @@ MOST_JOBS, MOST_DEAD_LETTERS = 1000, 500  # that one request may name; a filter 
 LetterStatusName = Literal["pending", "investigating", "resolved", "ignored", "redriven"]
 
 
-class JobFilter(Payload):
+class JobFilter(IdParams):
     """Select the jobs that match every given field."""
 
-    ids: Sequence[str] | None = Field(default=None, min_length=1, max_length=MOST_JOBS)
+    ID_FIELDS: ClassVar[IdFields] = (("ids", "job"), ("parent", "job"))
+    ids: list[str] | None = Field(default=None, min_length=1, max_length=MOST_JOBS)
     job_type: str | None = Field(default=None, description="of this type")
     status: Literal["pending", "queued", "running", "completed", "failed", "cancelled", "paused"] | None = Field(
         default=None, description="in this state"
@@ -43,16 +42,6 @@ class JobFilter(Payload):
     cap_key: str | None = Field(default=None, description="with this key for caps")
     since: Instant | None = Field(default=None, description="created from then on")
     until: Instant | None = Field(default=None, description="created up to then")
-
-    @field_validator("ids")
-    @classmethod
-    def _require_ids(cls, ids: Sequence[str] | None) -> list[str] | None:
-        return None if ids is None else [require_id(id_) for id_ in dict.fromkeys(ids)]
-
-    @field_validator("parent")
-    @classmethod
-    def _require_parent(cls, parent: str | None) -> str | None:
-        return None if parent is None else require_id(parent)
 
     @property
     def given(self) -> dict[str, Any]:
@@ -76,10 +65,11 @@ class JobFilter(Payload):
             raise JobRefused("this would concern every job: name ids, or at least one filter such as type or tenant")
 
 
-class DeadLetterFilter(Payload):
+class DeadLetterFilter(IdParams):
     """Select the dead letters that match every given field."""
 
-    ids: Sequence[str] | None = Field(default=None, min_length=1, max_length=MOST_DEAD_LETTERS)
+    ID_FIELDS = (("ids", "dead_letter"),)
+    ids: list[str] | None = Field(default=None, min_length=1, max_length=MOST_DEAD_LETTERS)
     job_type: str | None = Field(default=None, description="of jobs of this type")
     status: LetterStatusName | list[LetterStatusName] | None = Field(default=None, description="in this state")
     fingerprint: str | None = Field(default=None, description="of this kind of failure; --kinds lists them")
@@ -90,11 +80,6 @@ class DeadLetterFilter(Payload):
     tenant: str | None = Field(default=None, description="of this tenant")
     since: Instant | None = Field(default=None, description="that failed from then on")
     until: Instant | None = Field(default=None, description="that failed up to then")
-
-    @field_validator("ids")
-    @classmethod
-    def _require_ids(cls, ids: Sequence[str] | None) -> list[str] | None:
-        return None if ids is None else [require_letter_id(id_) for id_ in ids]
 
     @property
     def values(self) -> dict[str, Any]:
@@ -109,19 +94,3 @@ class DeadLetterFilter(Payload):
             raise PayloadRefused(
                 "this would concern every dead letter: name ids, or a filter such as fingerprint or type"
             )
-
-
-def require_id(id_: str) -> str:
-    """Return the id of a job, or raise an error that says what ids look like."""
-    if not _ID.fullmatch(id_):
-        raise IdRefused(f"'{id_[:60]}' is not the id of a job, which is a UUID; `signalbox jobs` lists them")
-    return id_
-
-
-def require_letter_id(id_: str) -> str:
-    """Return the id of a dead letter, or raise an error that says what ids look like."""
-    if not _ID.fullmatch(id_):
-        raise IdRefused(
-            f"'{id_[:60]}' is not the id of a dead letter, which is a UUID; `signalbox dead-letters` lists them"
-        )
-    return id_

@@ -8,7 +8,7 @@ from psycopg.rows import dict_row
 
 from signalbox.errors import JobUnknown
 from signalbox.operate import audit
-from signalbox.operate.filters import require_id
+from signalbox.operate.short_ids import require_id
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.json_rows import json_row
 from signalbox.postgres.queries import load_queries
@@ -18,7 +18,7 @@ SQL = load_queries(__file__)
 
 def show_job(db: Connection, id_: str) -> dict[str, Any]:
     """Return all columns of the job, and at most a hundred rows of everything else."""
-    found = _one(db, "find", id=require_id(id_))
+    found = _one(db, "find", id=require_id("job", id_))
     if found is None:
         raise JobUnknown(f"no job has the id {id_}; it may have been pruned: `signalbox jobs` lists those there are")
     job = found["job"] | {name: found[name] for name in ("duration_ms", "estimated_ms", "silent_seconds")}

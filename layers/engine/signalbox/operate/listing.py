@@ -10,7 +10,8 @@ from psycopg.rows import dict_row
 
 from signalbox.budget import Budget
 from signalbox.errors import JobTypeUnknown, JobUnknown
-from signalbox.operate.filters import JobFilter, require_id
+from signalbox.operate.filters import JobFilter
+from signalbox.operate.short_ids import require_id
 from signalbox.packs.registries import JobTypeRegistry
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.json_rows import json_row
@@ -69,7 +70,9 @@ def require_known(db: Connection, job_types: JobTypeRegistry, job_filter: JobFil
 
 def states_of(db: Connection, ids: Sequence[str]) -> dict[str, str]:
     """Return the state of each of these jobs; all of them must exist."""
-    found: dict[str, str] = dict(db.execute(SQL["find_ids"], {"ids": [require_id(id_) for id_ in ids]}).fetchall())
+    found: dict[str, str] = dict(
+        db.execute(SQL["find_ids"], {"ids": [require_id("job", id_) for id_ in ids]}).fetchall()
+    )
     if missing := [id_ for id_ in ids if id_ not in found]:
         others = f", nor {len(missing) - 1:,} others of those named" if len(missing) > 1 else ""
         raise JobUnknown(f"no job has the id {missing[0]}{others}; it may have been pruned. Nothing was changed")

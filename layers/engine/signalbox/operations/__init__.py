@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from signalbox.errors import PayloadRefused
+from signalbox.operate.short_ids import IdParams, complete_ids
 from signalbox.packs.payload import Payload, read_payload
 from signalbox.packs.suggest import nearest
 
@@ -70,5 +71,7 @@ def operate(resources: Resources, event: object, invocation: Invocation) -> dict
     module = import_module(OPERATIONS[name])
     model = getattr(module, "".join(word.capitalize() for word in name.split("_")))
     params = read_payload(model, payload.params, f"params of operation '{name}'")
+    if isinstance(params, IdParams):
+        params = complete_ids(resources.database.connection(), params)
     answer: dict[str, Any] = getattr(module, name)(resources, params, invocation)
     return {"operation": name, **answer}

@@ -12,6 +12,7 @@ from signalbox.ledger import backfill
 from signalbox.ledger.backfill import Backfill, BackfillRequest
 from signalbox.ledger.backfill_driver import advance
 from signalbox.ledger.run import check_enabled, check_params
+from signalbox.operate.short_ids import IdParams
 from signalbox.packs.payload import Instant, Payload
 from signalbox.postgres.json_rows import json_row
 
@@ -35,11 +36,13 @@ class ListBackfills(Payload):
     limit: int = Field(50, ge=1, le=1000)
 
 
-class ShowBackfill(Payload):
+class ShowBackfill(IdParams):
+    ID_FIELDS = (("id", "backfill"),)
     id: str
 
 
-class _BackfillParams(Payload):
+class _BackfillParams(IdParams):
+    ID_FIELDS = (("id", "backfill"),)
     id: str
     by: str | None = Field(None, max_length=200)
     reason: str | None = Field(None, max_length=1000)

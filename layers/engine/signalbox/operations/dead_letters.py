@@ -12,7 +12,7 @@ from signalbox.dead_letters.redrive import redrive as redrive_letters
 from signalbox.errors import PayloadRefused
 from signalbox.invocation import Invocation, Resources
 from signalbox.operate.filters import DeadLetterFilter
-from signalbox.packs.payload import Payload
+from signalbox.operate.short_ids import IdParams
 
 
 class ListDeadLetters(DeadLetterFilter):
@@ -23,7 +23,8 @@ class ListDeadLetters(DeadLetterFilter):
     before: str | None = None
 
 
-class ShowDeadLetter(Payload):
+class ShowDeadLetter(IdParams):
+    ID_FIELDS = (("id", "dead_letter"),)
     id: str
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -10,20 +10,22 @@ from signalbox.invocation import Invocation, Resources
 from signalbox.jobs.status import FINAL
 from signalbox.operate import job_detail, listing
 from signalbox.operate.cancel import cancel
-from signalbox.operate.filters import JobFilter, require_id
+from signalbox.operate.filters import JobFilter
 from signalbox.operate.retry_now import retry_now
+from signalbox.operate.short_ids import IdFields, IdParams
 from signalbox.operations.bulk import BulkJobParams, run_bulk_action
-from signalbox.packs.payload import Payload
 
 
 class ListJobs(JobFilter):
     """Select jobs by filters, and which page."""
 
+    ID_FIELDS: ClassVar[IdFields] = (*JobFilter.ID_FIELDS, ("before_id", "job"))
     limit: int = Field(50, ge=1, le=1000)
     before_id: str | None = None
 
 
-class ShowJob(Payload):
+class ShowJob(IdParams):
+    ID_FIELDS = (("id", "job"),)
     id: str
 
 
@@ -37,8 +39,8 @@ class RetryJobs(BulkJobParams):
 
 def list_jobs(resources: Resources, params: ListJobs, _: Invocation) -> dict[str, Any]:
     """Return a page, newest first; `next` is the `before_id` of the page that follows."""
-    db, before = resources.database.connection(), params.before_id
-    jobs = listing.list_jobs(db, params, params.limit, before and require_id(before))
+    db = resources.database.connection()
+    jobs = listing.list_jobs(db, params, params.limit, params.before_id)
     if not jobs:
         listing.require_known(db, resources.job_types, params)
     return {"jobs": jobs, "next": jobs[-1]["id"] if len(jobs) == params.limit else None}
