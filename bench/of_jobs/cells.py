@@ -123,7 +123,7 @@ class Ours:
         self._crowd.turn(BATCH)
         if monotonic() > self._swept + SWEEP_SECONDS:
             self._sweep()
-        self._crowd.put([notice["job_id"] for notice in self._lanes.take()])
+        self._crowd.put([message["job_id"] for message in self._lanes.take()])
 
     def _sweep(self) -> None:
         """Sweep once; the next sweep finds what this one has not."""

@@ -269,7 +269,7 @@ def test_backfill_runs_to_its_end_and_leaves_done_slots_alone(signalbox: Signalb
     assert "3 of 3 slots" in ran.err
     again = signalbox(*words)
     assert (again.code, again.out) == (0, "")
-    assert "nothing was ordered: --force runs slots again that have succeeded" in again.err
+    assert "nothing was done: --force runs slots again that have succeeded" in again.err
 
 
 @contextmanager

@@ -193,7 +193,7 @@ def test_nothing_is_lost_doubled_or_charged_unstarted(
                 else:
                     trouble.stop()
                 sweeps.turn()
-                crowd.put([notice["job_id"] for notice in lanes.take()])
+                crowd.put([message["job_id"] for message in lanes.take()])
                 left = open_jobs(dsn, crowd.at_work)
                 time.sleep(0.02)
         finally:

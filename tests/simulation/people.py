@@ -29,7 +29,7 @@ from signalbox.tasks.rescue_jobs import rescue_jobs
 from tests.simulation.scheduler import Process
 from tests.simulation.worker import TYPES
 
-CONTROLS = (
+CAP_TARGETS = (
     CapTarget("type", "long"), CapTarget("key", "k1"), CapTarget("tenant", "t1"), CapTarget("lane", "normal")
 )  # fmt: skip
 SWEEPS = {"rescue": rescue_jobs, "dispatch": dispatch_jobs}
@@ -125,7 +125,7 @@ class Operator:
                 chance.choice(ORDERS)(self)
             world.pause(chance.choice((1, 20, 60)) * chance.random())
         world.calm_down()
-        for what in CONTROLS:
+        for what in CAP_TARGETS:
             with suppress(Refused):
                 self._resume(what)
             if chance.random() < 0.3:
@@ -133,15 +133,15 @@ class Operator:
             else:
                 self._cap(what, Cap(chance.randint(1, 3)))
         with suppress(Refused):
-            resume(world.session, world.job_types, JobFilter(status="paused"), self._terms)
+            resume(world.session, world.job_types, JobFilter(status="paused"), self._context)
 
     @property
-    def _terms(self) -> BulkContext:
+    def _context(self) -> BulkContext:
         return BulkContext(BY, Budget.of(60))
 
     def _cap(self, what: CapTarget | None = None, cap: Cap | None = None) -> None:
         world, chance = self.world, self.world.chance
-        what = what or chance.choice(CONTROLS)
+        what = what or chance.choice(CAP_TARGETS)
         most, rate = chance.choice((None, 0, 1, 1, 2, 3)), chance.choice((None, None, 1, 10))
         cap = cap or Cap(most, rate, rate and 10)
         world.note(f"sets {what} to {cap.max_running} at once, {cap.rate} in 10 s")
@@ -150,12 +150,12 @@ class Operator:
 
     def _pause(self) -> None:
         world = self.world
-        caps.pause_target(world.session, world.job_types, world.chance.choice(CONTROLS), by=BY)
+        caps.pause_target(world.session, world.job_types, world.chance.choice(CAP_TARGETS), by=BY)
 
     def _resume(self, what: CapTarget | None = None) -> None:
         world = self.world
-        what = what or world.chance.choice(CONTROLS)
-        done = caps.resume_target(world.session, world.job_types, what, self._terms)
+        what = what or world.chance.choice(CAP_TARGETS)
+        done = caps.resume_target(world.session, world.job_types, what, self._context)
         world.resources.publisher.send(caps.next_held(world.session, [what.name]))
         world.resources.publisher.send_due(world.session, done.due)
 
@@ -176,7 +176,7 @@ class Operator:
             return
         selection = JobFilter(ids=world.chance.sample(ids, min(len(ids), 2)))
         order = world.chance.choice((cancel, pause, resume))
-        done = order(world.session, world.job_types, selection, self._terms)
+        done = order(world.session, world.job_types, selection, self._context)
         world.resources.publisher.send_due(world.session, done.due)
 
 

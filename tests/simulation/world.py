@@ -22,7 +22,7 @@ from tests.simulation.people import Operator, Submitter, sweep_each_minute
 from tests.simulation.scheduler import Faults, Scheduler, Violation
 from tests.simulation.worker import HEAVY, TYPES, Log, VirtualThread, Worker
 
-CATALOGUE = JobTypeRegistry(TYPES)
+REGISTRY = JobTypeRegistry(TYPES)
 
 
 class World(Scheduler):
@@ -30,12 +30,12 @@ class World(Scheduler):
 
     def __init__(self, seed: int, session: Session) -> None:
         super().__init__(seed)
-        self.session, self.job_types, self.log = session, CATALOGUE, Log()
+        self.session, self.job_types, self.log = session, REGISTRY, Log()
         self.queue = Queue(self)
         self.jobs = self.chance.randint(20, 30)
         self.calm_at = self.chance.uniform(100, 400)
         self.in_trouble, self.all_submitted = True, False
-        self.resources = self._tools()
+        self.resources = self._make_resources()
         self.invariants = Invariants(self)
 
     def simulate(self) -> None:
@@ -67,7 +67,7 @@ class World(Scheduler):
     def check(self) -> None:
         self.invariants.check()
 
-    def _tools(self) -> Resources:
+    def _make_resources(self) -> Resources:
         database: Any = SimpleNamespace(connection=lambda: self.session, close=lambda: None)
 
         @contextmanager
@@ -85,7 +85,7 @@ class World(Scheduler):
         pool: Any = SimpleNamespace(lend=lend)
         return Resources(
             settings=settings, tasks=TaskRegistry(()), database=database, pool=pool, async_pool=pool,
-            clients=CLIENTS, log=log, job_types=CATALOGUE, packs=(),
+            clients=CLIENTS, log=log, job_types=REGISTRY, packs=(),
         )  # fmt: skip
 
     @contextmanager

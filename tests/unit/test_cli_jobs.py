@@ -324,21 +324,21 @@ def part(cancelled: int, *, more: bool) -> dict[str, Any]:
     return {"cancelled": cancelled, "requested": 0, "sent": 0, "more": more}
 
 
-def carry_out(*answers: dict[str, Any]) -> tuple[dict[str, Any], Answers]:
+def repeat_until_done(*answers: dict[str, Any]) -> tuple[dict[str, Any], Answers]:
     stack: Any = Answers(*answers)
     args = Namespace(reason="late")
-    return bulk_options.carry_out(stack, "cancel_jobs", {"tag": "night", "until": "x"}, args), stack
+    return bulk_options.repeat_until_done(stack, "cancel_jobs", {"tag": "night", "until": "x"}, args), stack
 
 
 def test_an_order_is_given_again_while_there_is_more_and_adds_up() -> None:
-    answer, stack = carry_out(part(1000, more=True), part(500, more=True), part(7, more=False))
+    answer, stack = repeat_until_done(part(1000, more=True), part(500, more=True), part(7, more=False))
     assert (answer["cancelled"], answer["more"]) == (1507, False)
     assert [(asked["tag"], asked["until"], asked["reason"]) for asked in stack.asked] == [("night", "x", "late")] * 3
 
 
 def test_an_order_that_makes_no_progress_is_not_given_for_ever() -> None:
     with pytest.raises(CommandFailed, match="no further progress"):
-        carry_out(part(1000, more=True), *[part(0, more=True)] * 3)
+        repeat_until_done(part(1000, more=True), *[part(0, more=True)] * 3)
 
 
 def test_lists_fit_eighty_columns() -> None:

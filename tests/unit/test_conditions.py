@@ -62,7 +62,10 @@ RULES = {
     "Pack": {
         "RuleCondition": {"Fn::Equals": [{"Ref": "Pack"}, "on"]},
         "Assertions": [
-            {"Assert": {"Fn::Not": [{"Fn::Equals": [{"Ref": "Secret"}, ""]}]}, "AssertDescription": "give a secret"},
+            {
+                "Assert": {"Fn::Not": [{"Fn::Equals": [{"Ref": "Secret"}, ""]}]},
+                "AssertDescription": "give a secret",
+            },
             {"Assert": {"Fn::EachMemberEquals": [{"Ref": "Subnets"}, "a"]}, "AssertDescription": "no subnet but a"},
         ],
     },

@@ -13,7 +13,7 @@ from signalbox.packs.retry_policy import RetryPolicy
 from signalbox.tasks.rescue_jobs import Lost, judge
 
 FIXED = RetryPolicy(backoff="fixed", base=timedelta(seconds=30), jitter="none")
-CATALOGUE = JobTypeRegistry([JobType("sign", "signs", "signing", retry=FIXED, severity="critical")])
+REGISTRY = JobTypeRegistry([JobType("sign", "signs", "signing", retry=FIXED, severity="critical")])
 
 
 def lost(**fields: object) -> Lost:
@@ -33,21 +33,21 @@ def lost(**fields: object) -> Lost:
 
 @pytest.mark.parametrize(("attempt", "status"), [(1, "pending"), (2, "pending"), (3, "failed"), (4, "failed")])
 def test_a_job_is_tried_again_while_it_has_attempts_left(attempt: int, status: str) -> None:
-    verdict = judge(CATALOGUE, lost(attempt=attempt))
+    verdict = judge(REGISTRY, lost(attempt=attempt))
     assert (verdict.status, verdict.execution) == (status, "lost")
     assert verdict.delay == timedelta(0)
 
 
 def test_poison_is_as_severe_as_its_type_says() -> None:
-    verdict = judge(CATALOGUE, lost(attempt=3))
+    verdict = judge(REGISTRY, lost(attempt=3))
     assert (verdict.reason, verdict.severity) == ("lost", "critical")
-    unknown = judge(CATALOGUE, lost(attempt=3, job_type="unheard_of"))
+    unknown = judge(REGISTRY, lost(attempt=3, job_type="unheard_of"))
     assert (unknown.reason, unknown.severity) == ("lost", "warning")
 
 
 def test_whichever_worker_it_killed_poison_is_of_one_kind() -> None:
     kinds = {
-        judge(CATALOGUE, lost(attempt=attempt, max_attempts=attempt, worker_id=worker)).fingerprint
+        judge(REGISTRY, lost(attempt=attempt, max_attempts=attempt, worker_id=worker)).fingerprint
         for attempt, worker in [(3, "request/ab12"), (5, "other-request/99")]
     }
     assert len(kinds) == 1
@@ -55,4 +55,4 @@ def test_whichever_worker_it_killed_poison_is_of_one_kind() -> None:
 
 def test_what_nobody_wants_any_more_is_cancelled_and_not_buried() -> None:
     for attempt in (1, 3):
-        assert judge(CATALOGUE, lost(attempt=attempt, unwanted=True)).status == "cancelled"
+        assert judge(REGISTRY, lost(attempt=attempt, unwanted=True)).status == "cancelled"

@@ -13,7 +13,7 @@ from signalbox_cli.backfill_progress import Backfill, watch
 from signalbox_cli.command import Example
 from signalbox_cli.command_parser import CommandParser
 from signalbox_cli.errors import UsageRefused
-from signalbox_cli.options.bulk_options import orderer, requester
+from signalbox_cli.options.bulk_options import actor_params, requester
 from signalbox_cli.options.shared import TIME, TIME_FORMS, add_target, instant, json_object, positive
 from signalbox_cli.target.target import Target, choose_target
 from signalbox_cli.terminal import console, print_json, print_lines, say, width_of
@@ -44,7 +44,7 @@ def configure(parser: CommandParser) -> None:
     )
     parser.explain(f"{TIME_FORMS} The first word is a verb if it is {', '.join(VERBS)}, else a TASK.")
     parser.add_argument("what", metavar="TASK|VERB", help="the task to run again, or what to do with backfills")
-    parser.add_argument("id", metavar="ID", nargs="?", help="the backfill that a verb means")
+    parser.add_argument("id", metavar="ID", nargs="?", help="the backfill that a verb means, by its id or its start")
     parser.add_argument("--reason", metavar="TEXT", help="why, for those who look later")
     _configure_order(parser)
     listing = parser.add_argument_group("list")
@@ -97,7 +97,7 @@ def _list(args: Namespace) -> int:
 
 
 _COLUMNS = (
-    Column("id"),
+    Column("id", ids=8),
     Column("task"),
     Column("from"),
     Column("to"),
@@ -128,7 +128,7 @@ def _look_after(args: Namespace) -> int:
             raise UsageRefused("`backfill show` takes no --reason")
         backfill = target.operate("show_backfill", id=args.id)["backfill"]
     else:
-        backfill = target.operate(f"{args.what}_backfill", id=args.id, **orderer(args))["backfill"]
+        backfill = target.operate(f"{args.what}_backfill", id=args.id, **actor_params(args))["backfill"]
     _print(backfill, args)
     return 0
 
@@ -194,7 +194,7 @@ def _refuse_incomplete(args: Namespace) -> None:
         )
     if not (args.yes or args.dry_run or sys.stdin.isatty()):
         raise UsageRefused(
-            "nothing was ordered: there is no terminal to ask at; add --yes, or --dry-run for the plan alone"
+            "nothing was done: there is no terminal to ask at; add --yes, or --dry-run for the plan alone"
         )
 
 
@@ -230,7 +230,7 @@ def _nothing_ordered(plan: dict[str, Any], args: Namespace) -> int:
     if args.dry_run:
         return 0
     why = "--force runs slots again that have succeeded" if not plan["to_run"] else "it was not confirmed"
-    say(f"nothing was ordered: {why}")
+    say(f"nothing was done: {why}")
     if args.json:
         print_json({"backfill": None})
     return 0 if not plan["to_run"] else 1

@@ -8,7 +8,7 @@ from typing import Any
 
 from signalbox_cli.command import Example
 from signalbox_cli.command_parser import CommandParser
-from signalbox_cli.options.bulk_options import BulkCommand, add_order, give
+from signalbox_cli.options.bulk_options import BulkCommand, add_bulk_options, run_bulk_action
 from signalbox_cli.options.shared import TIME_FORMS, add_target
 
 EXAMPLES = (
@@ -26,13 +26,13 @@ def configure(parser: CommandParser) -> None:
         "A running job hears of it within seconds and stops where it looks; if it ends by itself first, it stays what "
         f"it became. What depends on a cancelled job ends as its policy says. {TIME_FORMS}"
     )
-    parser.add_argument("ids", metavar="ID", nargs="*", help="the jobs, by their ids")
-    add_order(parser)
+    parser.add_argument("ids", metavar="ID", nargs="*", help="the jobs, by their ids or the starts of them")
+    add_bulk_options(parser)
     add_target(parser)
 
 
 def run(args: Namespace) -> int:
-    return give(ORDER, args, args.ids)
+    return run_bulk_action(COMMAND, args, args.ids)
 
 
 def _tell(answer: Mapping[str, Any]) -> str:
@@ -40,4 +40,4 @@ def _tell(answer: Mapping[str, Any]) -> str:
     return f"cancelled {answer['cancelled']:,}{asked}"
 
 
-ORDER = BulkCommand("cancel_jobs", "cancel", ("pending", "queued", "paused", "running"), _tell)
+COMMAND = BulkCommand("cancel_jobs", "cancel", ("pending", "queued", "paused", "running"), _tell)

@@ -10,7 +10,7 @@ from typing import Any
 from signalbox_cli.command import Example
 from signalbox_cli.command_parser import CommandParser
 from signalbox_cli.errors import UsageRefused
-from signalbox_cli.options.bulk_options import orderer
+from signalbox_cli.options.bulk_options import actor_params
 from signalbox_cli.options.pause_resume import WHOLE
 from signalbox_cli.options.shared import add_target
 from signalbox_cli.target.target import choose_target
@@ -70,7 +70,7 @@ def run(args: Namespace) -> int:
         raise UsageRefused("`caps set` takes --max-running, --rate or both, and `caps clear` neither")
     rate, per_seconds = args.rate or (None, None)
     cap = {"max_running": args.max_running, "rate": rate, "per_seconds": per_seconds}
-    answer = choose_target(args).operate("set_cap", kind=args.kind, key=args.name, **cap, **orderer(args))
+    answer = choose_target(args).operate("set_cap", kind=args.kind, key=args.name, **cap, **actor_params(args))
     if args.json:
         print_json(answer)
     else:

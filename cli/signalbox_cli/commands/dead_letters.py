@@ -9,7 +9,7 @@ from typing import Any
 from signalbox_cli.command import Example
 from signalbox_cli.command_parser import CommandParser
 from signalbox_cli.errors import UsageRefused
-from signalbox_cli.options.bulk_options import add_consent, confirmed, nothing_done, orderer, require_consent
+from signalbox_cli.options.bulk_options import actor_params, add_consent, confirmed, nothing_done, require_consent
 from signalbox_cli.options.filters import LETTERS
 from signalbox_cli.options.shared import TIME_FORMS, add_target, positive
 from signalbox_cli.target.pages import DEAD_LETTERS, fetch_pages
@@ -48,7 +48,7 @@ def configure(parser: CommandParser) -> None:
         f"`signalbox redrive` tries them again. {TIME_FORMS}"
     )
     parser.add_argument("verb", metavar="VERB", nargs="?", choices=VERBS, default="list", help=", ".join(VERBS))
-    parser.add_argument("ids", metavar="ID", nargs="*", help="the dead letters, by their ids")
+    parser.add_argument("ids", metavar="ID", nargs="*", help="the dead letters, by their ids or the starts of them")
     LETTERS.add(parser)
     listing = parser.add_argument_group("list")
     listing.add_argument("--kinds", action="store_true", help="the kinds of failure instead")
@@ -119,8 +119,13 @@ def _decide(args: Namespace) -> int:
             return nothing_done(args, "no dead letter matches", code=0)
         if not (args.yes or confirmed(f"{args.verb} them?")):
             return nothing_done(args, "it was not confirmed", code=1)
-    order: dict[str, Any] = {"ids": args.ids or None, "decision": DECISIONS[args.verb], **filters, **orderer(args)}
-    done = target.operate("triage_dead_letters", **order)
+    params: dict[str, Any] = {
+        "ids": args.ids or None,
+        "decision": DECISIONS[args.verb],
+        **filters,
+        **actor_params(args),
+    }
+    done = target.operate("triage_dead_letters", **params)
     if args.json:
         print_json(done)
     else:

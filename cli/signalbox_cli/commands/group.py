@@ -7,7 +7,7 @@ from typing import Any
 
 from signalbox_cli.command import Example
 from signalbox_cli.command_parser import CommandParser
-from signalbox_cli.options.bulk_options import orderer
+from signalbox_cli.options.bulk_options import actor_params
 from signalbox_cli.options.shared import add_target
 from signalbox_cli.target.target import choose_target
 from signalbox_cli.terminal import print_json
@@ -30,7 +30,7 @@ def configure(parser: CommandParser) -> None:
 def run(args: Namespace) -> int:
     target = choose_target(args)
     if args.seal:
-        found = target.operate("seal_group", id=args.name, **orderer(args))
+        found = target.operate("seal_group", id=args.name, **actor_params(args))
     else:
         found = target.operate("show_group", id=args.name)
     if args.json:

@@ -9,7 +9,7 @@ from typing import Any
 from signalbox_cli.command import Example
 from signalbox_cli.command_parser import CommandParser
 from signalbox_cli.options.bulk_options import BulkCommand
-from signalbox_cli.options.pause_resume import configure_hold, hold
+from signalbox_cli.options.pause_resume import configure_pause, run_pause
 
 EXAMPLES = (
     Example(
@@ -24,15 +24,15 @@ EXAMPLES = (
 
 def configure(parser: CommandParser) -> None:
     parser.explain("What runs is not stopped. `signalbox caps` lists what is paused.")
-    configure_hold(parser, "pause")
+    configure_pause(parser, "pause")
 
 
 def run(args: Namespace) -> int:
-    return hold(args, ORDER)
+    return run_pause(args, COMMAND)
 
 
 def _tell(answer: Mapping[str, Any]) -> str:
     return f"paused {answer['paused']:,}"
 
 
-ORDER = BulkCommand("pause", "pause", ("pending", "queued"), _tell)
+COMMAND = BulkCommand("pause", "pause", ("pending", "queued"), _tell)

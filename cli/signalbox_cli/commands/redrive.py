@@ -8,7 +8,7 @@ from typing import Any
 from signalbox_cli.command import Example
 from signalbox_cli.command_parser import CommandParser
 from signalbox_cli.errors import UsageRefused
-from signalbox_cli.options.bulk_options import add_consent, confirmed, nothing_done, orderer, require_consent
+from signalbox_cli.options.bulk_options import actor_params, add_consent, confirmed, nothing_done, require_consent
 from signalbox_cli.options.filters import LETTERS
 from signalbox_cli.options.shared import TIME_FORMS, add_target, json_object, positive
 from signalbox_cli.target.target import choose_target
@@ -25,7 +25,7 @@ EXAMPLES = (
 
 def configure(parser: CommandParser) -> None:
     parser.explain(f"A filter finds those that are open, unless it names a --status. {TIME_FORMS}")
-    parser.add_argument("ids", metavar="ID", nargs="*", help="the dead letters, by their ids")
+    parser.add_argument("ids", metavar="ID", nargs="*", help="the dead letters, by their ids or the starts of them")
     LETTERS.add(parser)
     add_consent(parser)
     parser.add_argument("--rate", type=positive, metavar="N", help="so many a minute (default: all at once)")
@@ -40,13 +40,13 @@ def run(args: Namespace) -> int:
     if not args.ids:
         require_consent(args)
     target = choose_target(args)
-    order: dict[str, Any] = {"rate_per_minute": args.rate, "payload": args.payload, **LETTERS.filters(args)}
-    order |= {"ids": args.ids} if args.ids else {}
+    params: dict[str, Any] = {"rate_per_minute": args.rate, "payload": args.payload, **LETTERS.filters(args)}
+    params |= {"ids": args.ids} if args.ids else {}
     if args.dry_run or not args.ids:
-        seen = target.operate("redrive", dry_run=True, **order)
+        seen = target.operate("redrive", dry_run=True, **params)
         if (code := _look(args, seen)) is not None:
             return code
-    return _tell(args, target.operate("redrive", **order, **orderer(args)))
+    return _tell(args, target.operate("redrive", **params, **actor_params(args)))
 
 
 def _look(args: Namespace, seen: dict[str, Any]) -> int | None:
@@ -79,7 +79,7 @@ def preview_lines(seen: dict[str, Any]) -> list[str]:
 
 def _done_lines(done: dict[str, Any]) -> list[str]:
     last = f", the last one at {show_instant(done['last_at'])}" if done["last_at"] and done["redriven"] > 1 else ""
-    left = [f"{done['left']:,} are left: give the same order again"] if done["left"] else []
+    left = [f"{done['left']:,} are left: run the same command again"] if done["left"] else []
     return [f"redriven {done['redriven']:,}{last}", *left, *_refused_lines(done)]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from signalbox_cli.command import Example
 from signalbox_cli.command_parser import CommandParser
 from signalbox_cli.options.bulk_options import BulkCommand
-from signalbox_cli.options.pause_resume import configure_hold, hold
+from signalbox_cli.options.pause_resume import configure_pause, run_pause
 
 EXAMPLES = (
     Example("resume type deliver_webhook", "the type goes on, and its jobs that were held back"),
@@ -21,11 +21,11 @@ EXAMPLES = (
 
 def configure(parser: CommandParser) -> None:
     parser.explain("A job that was paused by itself goes on only when it is resumed by itself, too.")
-    configure_hold(parser, "resume")
+    configure_pause(parser, "resume")
 
 
 def run(args: Namespace) -> int:
-    return hold(args, ORDER)
+    return run_pause(args, COMMAND)
 
 
 def _tell(answer: Mapping[str, Any]) -> str:
@@ -33,4 +33,4 @@ def _tell(answer: Mapping[str, Any]) -> str:
     return f"resumed {answer['resumed']:,} jobs{held}"
 
 
-ORDER = BulkCommand("resume", "resume", ("paused",), _tell)
+COMMAND = BulkCommand("resume", "resume", ("paused",), _tell)

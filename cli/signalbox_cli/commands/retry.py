@@ -8,7 +8,7 @@ from typing import Any
 
 from signalbox_cli.command import Example
 from signalbox_cli.command_parser import CommandParser
-from signalbox_cli.options.bulk_options import BulkCommand, add_order, give
+from signalbox_cli.options.bulk_options import BulkCommand, add_bulk_options, run_bulk_action
 from signalbox_cli.options.shared import TIME_FORMS, add_target
 
 EXAMPLES = (
@@ -23,13 +23,13 @@ def configure(parser: CommandParser) -> None:
         "What failed for good is tried again by `signalbox redrive`. A job that waits for others goes on waiting. "
         + TIME_FORMS
     )
-    parser.add_argument("ids", metavar="ID", nargs="*", help="the jobs, by their ids")
-    add_order(parser)
+    parser.add_argument("ids", metavar="ID", nargs="*", help="the jobs, by their ids or the starts of them")
+    add_bulk_options(parser)
     add_target(parser)
 
 
 def run(args: Namespace) -> int:
-    return give(ORDER, args, args.ids)
+    return run_bulk_action(COMMAND, args, args.ids)
 
 
 def _tell(answer: Mapping[str, Any]) -> str:
@@ -37,4 +37,4 @@ def _tell(answer: Mapping[str, Any]) -> str:
     return f"{answer['hastened']:,} due now" + (f"; {later:,} of them go out within a minute" if later > 0 else "")
 
 
-ORDER = BulkCommand("retry_jobs", "retry", ("pending",), _tell)
+COMMAND = BulkCommand("retry_jobs", "retry", ("pending",), _tell)

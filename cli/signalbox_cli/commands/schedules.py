@@ -9,7 +9,7 @@ from typing import Any
 from signalbox_cli.command import Example
 from signalbox_cli.command_parser import CommandParser
 from signalbox_cli.errors import UsageRefused
-from signalbox_cli.options.bulk_options import orderer
+from signalbox_cli.options.bulk_options import actor_params
 from signalbox_cli.options.filters import LANES
 from signalbox_cli.options.shared import TIME, TIME_FORMS, add_target, instant, json_object, positive
 from signalbox_cli.target.pages import SCHEDULES, fetch_pages
@@ -96,7 +96,7 @@ def run(args: Namespace) -> int:
         return _create(args)
     if any(getattr(args, name) is not None for name in _CREATE_ONLY):
         raise UsageRefused(f"`schedules {args.verb}` takes no options of `schedules create`")
-    answer = choose_target(args).operate(f"{args.verb}_schedule", id=args.name, **orderer(args))
+    answer = choose_target(args).operate(f"{args.verb}_schedule", id=args.name, **actor_params(args))
     _show(args, answer, f"schedule {args.name} is {args.verb}d")
     return 0
 
@@ -120,7 +120,7 @@ def _create(args: Namespace) -> int:
         tenant=args.tenant,
         replacing=args.replace,
         options=options or None,
-        **orderer(args),
+        **actor_params(args),
     )
     due = answer["schedule"]["next_run_at"]
     _show(args, answer, f"schedule {args.name} is created, due {show_instant(due) if due else 'never'}")

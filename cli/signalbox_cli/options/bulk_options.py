@@ -31,48 +31,48 @@ class BulkCommand:
     tell: Callable[[Mapping[str, Any]], str]
 
 
-def add_order(parser: CommandParser) -> None:
+def add_bulk_options(parser: CommandParser) -> None:
     """Add filters, and the options of every bulk action."""
     JOBS.add(parser)
     add_consent(parser)
 
 
 def add_consent(parser: CommandParser) -> None:
-    group = parser.add_argument_group("order")
+    group = parser.add_argument_group("command")
     group.add_argument("--reason", metavar="TEXT", help="why, for those who look later")
     group.add_argument("--dry-run", action="store_true", help="show what it would concern, and do nothing")
     group.add_argument("--yes", "-y", action="store_true", help="do not ask")
 
 
-def give(order: BulkCommand, args: Namespace, ids: list[str]) -> int:
+def run_bulk_action(command: BulkCommand, args: Namespace, ids: list[str]) -> int:
     """Carry out the action and return the exit code: 1 if a job was refused, or the action was not confirmed."""
     JOBS.require(args, ids)
     if ids:
         target = choose_target(args)
         if args.dry_run:
-            return _preview(order, args, target, {"ids": ids})
-        return _told(order, args, carry_out(target, order.operation, {"ids": ids}, args))
+            return _preview(command, args, target, {"ids": ids})
+        return _told(command, args, repeat_until_done(target, command.operation, {"ids": ids}, args))
     require_consent(args)
     target = choose_target(args)
     filters = JOBS.filters(args)
     if args.dry_run:
-        return _preview(order, args, target, filters)
-    seen = target.operate(order.operation, dry_run=True, **filters)["dry_run"]
-    count = show_preview(order, seen, to_stderr=True)
+        return _preview(command, args, target, filters)
+    seen = target.operate(command.operation, dry_run=True, **filters)["dry_run"]
+    count = show_preview(command, seen, to_stderr=True)
     if not count:
-        return nothing_done(args, f"no job that matches is {' or '.join(order.states)}", code=0)
-    if not (args.yes or confirmed(f"{order.verb} them?")):
+        return nothing_done(args, f"no job that matches is {' or '.join(command.states)}", code=0)
+    if not (args.yes or confirmed(f"{command.verb} them?")):
         return nothing_done(args, "it was not confirmed", code=1)
-    return _told(order, args, carry_out(target, order.operation, {**filters, "until": seen["as_of"]}, args))
+    return _told(command, args, repeat_until_done(target, command.operation, {**filters, "until": seen["as_of"]}, args))
 
 
-def carry_out(target: Target, operation: str, params: Mapping[str, Any], args: Namespace) -> dict[str, Any]:
+def repeat_until_done(target: Target, operation: str, params: Mapping[str, Any], args: Namespace) -> dict[str, Any]:
     """Repeat the call while there is more: a call makes one pass and skips rows that others have locked."""
     counts: Counter[str] = Counter()
     refused: dict[str, Any] | None = None  # from the first call only: later ones refuse what it changed
     in_vain = 0
     while True:
-        answer = target.operate(operation, **params, **orderer(args))
+        answer = target.operate(operation, **params, **actor_params(args))
         if refused is None:
             refused = {name: answer[name] for name in ("refused",) if name in answer}
         numbers = {name: value for name, value in answer.items() if type(value) is int}
@@ -86,8 +86,8 @@ def carry_out(target: Target, operation: str, params: Mapping[str, Any], args: N
         say(f"{sum(counts.values()):,} so far")
 
 
-def orderer(args: Namespace) -> dict[str, Any]:
-    """Return who gives the order, and why."""
+def actor_params(args: Namespace) -> dict[str, Any]:
+    """Return who gives the command, and why."""
     return {"by": requester(), "reason": args.reason}
 
 
@@ -101,7 +101,7 @@ def requester() -> str | None:
 def require_consent(args: Namespace) -> None:
     if not (args.yes or args.dry_run or sys.stdin.isatty()):
         raise UsageRefused(
-            "nothing was ordered: there is no terminal to ask at; add --yes, or --dry-run to see what it would concern"
+            "nothing was done: there is no terminal to ask at; add --yes, or --dry-run to see what it would concern"
         )
 
 
@@ -111,44 +111,44 @@ def confirmed(question: str) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def show_preview(order: BulkCommand, seen: Mapping[str, Any], *, to_stderr: bool) -> int:
+def show_preview(command: BulkCommand, seen: Mapping[str, Any], *, to_stderr: bool) -> int:
     """Show the preview, and return how many jobs the action would change."""
-    count: int = sum(seen["counts"].get(state, 0) for state in order.states)
-    others = {state: number for state, number in seen["counts"].items() if state not in order.states}
+    count: int = sum(seen["counts"].get(state, 0) for state in command.states)
+    others = {state: number for state, number in seen["counts"].items() if state not in command.states}
     out = console(stderr=to_stderr)
     if seen["sample"]:
         print_lines(out, job_table(seen["sample"], width_of(out), datetime.now(UTC)))
     if sum(seen["counts"].values()) > len(seen["sample"]):
         out.print(f"the newest {len(seen['sample'])} of {sum(seen['counts'].values()):,}")
-    concerned = {state: seen["counts"][state] for state in order.states if state in seen["counts"]}
-    out.print(f"to {order.verb}: {count:,}{_in_brackets(concerned)}")
+    concerned = {state: seen["counts"][state] for state in command.states if state in seen["counts"]}
+    out.print(f"to {command.verb}: {count:,}{_in_brackets(concerned)}")
     if others:
         out.print(f"left as they are: {sum(others.values()):,}{_in_brackets(others)}")
     return count
 
 
 def nothing_done(args: Namespace, why: str, code: int) -> int:
-    say(f"nothing was ordered: {why}")
+    say(f"nothing was done: {why}")
     if args.json:
         print_json({"ordered": False, "reason": why})
     return code
 
 
-def _preview(order: BulkCommand, args: Namespace, target: Target, params: Mapping[str, Any]) -> int:
-    seen = target.operate(order.operation, dry_run=True, **params)
+def _preview(command: BulkCommand, args: Namespace, target: Target, params: Mapping[str, Any]) -> int:
+    seen = target.operate(command.operation, dry_run=True, **params)
     if args.json:
         print_json(seen)
     else:
-        show_preview(order, seen["dry_run"], to_stderr=False)
+        show_preview(command, seen["dry_run"], to_stderr=False)
     return 0
 
 
-def _told(order: BulkCommand, args: Namespace, answer: dict[str, Any]) -> int:
+def _told(command: BulkCommand, args: Namespace, answer: dict[str, Any]) -> int:
     refused = answer.get("refused", [])
     if args.json:
         print_json(answer)
     else:
-        print(order.tell(answer))
+        print(command.tell(answer))
         for one in refused:
             say(f"job {one['id']} is {one['status']}: it stays so")
     return 1 if refused else 0

@@ -7,7 +7,13 @@ from typing import Any
 
 from signalbox_cli.command_parser import CommandParser
 from signalbox_cli.errors import UsageRefused
-from signalbox_cli.options.bulk_options import BulkCommand, add_order, give, orderer, show_preview
+from signalbox_cli.options.bulk_options import (
+    BulkCommand,
+    actor_params,
+    add_bulk_options,
+    run_bulk_action,
+    show_preview,
+)
 from signalbox_cli.options.filters import JOBS
 from signalbox_cli.options.shared import add_target
 from signalbox_cli.target.target import choose_target
@@ -16,7 +22,7 @@ from signalbox_cli.terminal import print_json
 WHOLE = ("type", "lane", "tenant", "key")
 
 
-def configure_hold(parser: CommandParser, verb: str) -> None:
+def configure_pause(parser: CommandParser, verb: str) -> None:
     parser.usage = (
         f"signalbox {verb} type|lane|tenant|key NAME [--reason TEXT]\n"
         f"       signalbox {verb} schedule NAME [--reason TEXT]\n"
@@ -24,41 +30,41 @@ def configure_hold(parser: CommandParser, verb: str) -> None:
     )
     parser.add_argument("what", metavar="WHAT", choices=(*WHOLE, "schedule", "jobs"), help="what it concerns")
     parser.add_argument("names", metavar="NAME|ID", nargs="*", help="its name; of jobs the ids, or none with filters")
-    add_order(parser)
+    add_bulk_options(parser)
     add_target(parser)
 
 
-def hold(args: Namespace, order: BulkCommand) -> int:
+def run_pause(args: Namespace, command: BulkCommand) -> int:
     """Send the action for a limit, a schedule or jobs."""
     if args.what == "jobs":
-        return give(order, args, args.names)
+        return run_bulk_action(command, args, args.names)
     if len(args.names) != 1:
         raise UsageRefused(f"name one {args.what}; `signalbox {args.command.name} --help` shows examples")
     if JOBS.filters(args):
         raise UsageRefused(f"filters choose jobs: `signalbox {args.command.name} jobs --help`")
     [name] = args.names
     if args.what == "schedule":
-        return _hold_schedule(args, name, order)
+        return _pause_schedule(args, name, command)
     answer = choose_target(args).operate(
-        order.operation, kind=args.what, key=name, dry_run=args.dry_run or None, **orderer(args)
+        command.operation, kind=args.what, key=name, dry_run=args.dry_run or None, **actor_params(args)
     )
-    _show(args, order, answer, f"{args.what} {name}")
+    _show(args, command, answer, f"{args.what} {name}")
     return 0
 
 
-def _hold_schedule(args: Namespace, name: str, order: BulkCommand) -> int:
+def _pause_schedule(args: Namespace, name: str, command: BulkCommand) -> int:
     if args.dry_run:
         raise UsageRefused("a schedule is one thing: there is nothing to preview")
-    answer = choose_target(args).operate(f"{order.operation}_schedule", id=name, **orderer(args))
-    _show(args, order, answer, f"schedule {name}")
+    answer = choose_target(args).operate(f"{command.operation}_schedule", id=name, **actor_params(args))
+    _show(args, command, answer, f"schedule {name}")
     return 0
 
 
-def _show(args: Namespace, order: BulkCommand, answer: dict[str, Any], what: str) -> None:
+def _show(args: Namespace, command: BulkCommand, answer: dict[str, Any], what: str) -> None:
     if args.json:
         print_json(answer)
     elif "dry_run" in answer:
-        show_preview(order, answer["dry_run"], to_stderr=False)
+        show_preview(command, answer["dry_run"], to_stderr=False)
     else:
-        told = f": {order.tell(answer)}" if "resumed" in answer else ""
-        print(f"{what} is {order.verb}d{told}" + ("" if answer.get("known", True) else "; no job of it is known yet"))
+        told = f": {command.tell(answer)}" if "resumed" in answer else ""
+        print(f"{what} is {command.verb}d{told}" + ("" if answer.get("known", True) else "; no job of it is known yet"))

@@ -116,7 +116,7 @@ def test_ends_are_known_while_a_long_job_is_at_work(
     stage.work(before, long)
     assert seen == ["completed"]
     assert stage.statuses(long, child) == ["completed", "pending"]
-    assert [notice["job_id"] for notice in lanes.take()] == [child]
+    assert [message["job_id"] for message in lanes.take()] == [child]
 
 
 def test_ends_outlast_a_while_without_the_database(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

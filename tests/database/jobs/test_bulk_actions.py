@@ -34,7 +34,7 @@ NOBODY = "00000000-0000-7000-8000-000000000000"
 
 def order(act: Callable[..., BulkResult], stage: Stage, *ids: str, **given: Any) -> BulkResult:
     """Let jo act on these jobs, or on those that the filter selects."""
-    return act(stage.db, stage.job_types, JobFilter(ids=ids or None, **given), BulkContext(JO, Budget.of(60)))
+    return act(stage.db, stage.job_types, JobFilter(ids=[*ids] or None, **given), BulkContext(JO, Budget.of(60)))
 
 
 def pause_all(stage: Stage, kind: Kind, key: str) -> None:

@@ -33,7 +33,7 @@ def stage(stage: Stage) -> Stage:
 def set_cap(stage: Stage, **cap: int) -> list[str]:
     """Set the cap, and return the jobs that it sends."""
     sent = caps.set_cap(stage.db, stage.job_types, MAIL, Cap(**cap), by=Actor("jo", "tests"))
-    return [notice.job_id for notice in sent]
+    return [message.job_id for message in sent]
 
 
 def submit(stage: Stage, number: int, **fields: Any) -> list[str]:
@@ -179,7 +179,7 @@ def test_heavy_worker_tells_others_of_a_held_light_job(stage: Stage, gauge: Gaug
     ids = hold_in_lanes(stage, heavy=1, normal=2)
     stage.work(ids["heavy"][0], lane="heavy")
     assert counts(stage) == {"completed": 1, "key:mail": 2}
-    assert [notice["job_id"] for notice in lanes.take()] == ids["normal"][:1]
+    assert [message["job_id"] for message in lanes.take()] == ids["normal"][:1]
 
 
 def test_worker_tells_of_a_held_heavy_job_while_it_works(stage: Stage, gauge: Gauge, lanes: AwsStandIn) -> None:
@@ -192,7 +192,7 @@ def test_worker_tells_of_a_held_heavy_job_while_it_works(stage: Stage, gauge: Ga
     def work_until_told(_: Any) -> None:
         while not seen and time.monotonic() < until:
             time.sleep(0.05)
-            seen.extend(notice["job_id"] for notice in lanes.take())
+            seen.extend(message["job_id"] for message in lanes.take())
 
     ACTS["long"] = work_until_told
     stage.work(*ids["normal"], long, lane="normal")
@@ -214,7 +214,7 @@ def test_sweep_begins_a_chain_that_broke(stage: Stage, gauge: Gauge, lanes: AwsS
     stage.work(*ids)
     stage.db.execute("UPDATE signalbox.job_caps SET max_running = 1")
     stage.run("dispatch_jobs", force=True)
-    assert [notice["job_id"] for notice in lanes.take()] == ids[:1]
+    assert [message["job_id"] for message in lanes.take()] == ids[:1]
 
 
 def test_suspect_is_not_held_but_looks_again(stage: Stage, gauge: Gauge) -> None:
@@ -240,7 +240,7 @@ def test_place_in_time_that_is_far_away_is_sent_for(stage: Stage, gauge: Gauge, 
     ids = submit(stage, 3)
     stage.work(*ids)
     assert counts(stage) == {"completed": 1, "key:mail": 2}
-    assert [(notice["job_id"], 55 < notice["delay"] <= 60) for notice in lanes.take()] == [(ids[1], True)]
+    assert [(message["job_id"], 55 < message["delay"] <= 60) for message in lanes.take()] == [(ids[1], True)]
 
 
 @pytest.mark.parametrize(("order", "status"), [("pause", "paused"), ("cancel_jobs", "cancelled")])

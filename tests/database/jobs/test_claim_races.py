@@ -14,14 +14,14 @@ from signalbox.submit.insert import submit
 from signalbox.submit.new_job import NewJob
 from signalbox.testing.rows import count
 from tests.support.at_once import at_once
-from tests.support.jobs import CATALOGUE
+from tests.support.jobs import REGISTRY
 
 CLAIM = "SELECT id::text FROM signalbox.claim_jobs(%s::uuid[], %s, 'tests', NULL, interval '1 min')"
 
 
 def jobs(db: psycopg.Connection, number: int, **fields: Any) -> list[str]:
     new = [NewJob(job_type="do_nothing", **fields)] * number
-    return [job.id for job in submit(db, CATALOGUE, new, datetime.now(UTC))]
+    return [job.id for job in submit(db, REGISTRY, new, datetime.now(UTC))]
 
 
 def claim(db: psycopg.Connection, ids: list[str]) -> list[str]:

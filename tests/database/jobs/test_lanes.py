@@ -69,8 +69,8 @@ def test_what_waits_for_its_time_is_not_sent(stage: Stage) -> None:
 
 def test_a_delay_beyond_what_sqs_knows_is_cut_to_that(stage: Stage, queues: MotoLanes) -> None:
     job_id = stage.submit("do_nothing")
-    notice = JobMessage(job_id, "do_nothing", "low", delay=SQS_MAX_DELAY * 2)
-    assert lanes_of(stage).send([notice]) == 1
+    message = JobMessage(job_id, "do_nothing", "low", delay=SQS_MAX_DELAY * 2)
+    assert lanes_of(stage).send([message]) == 1
     assert queues.delayed("low") == 1
     assert lanes_of(stage).depth("low") == 1
 

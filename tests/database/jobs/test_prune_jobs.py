@@ -29,7 +29,7 @@ from signalbox.testing.rows import (
 from signalbox.testing.stage import Stage
 from tests.support.at_once import at_once
 from tests.support.aws import shared_client
-from tests.support.jobs import CATALOGUE
+from tests.support.jobs import REGISTRY
 from tests.support.lock_waits import wait_for_no_lock
 from tests.support.partition_rows import past_partition
 
@@ -162,7 +162,7 @@ def test_a_key_is_free_again_once_its_job_was_pruned(stage: Stage, db: psycopg.C
     kept = ended_job(db, now - 29 * DAY, idempotency_key="l")
     stage.run("prune_jobs", now)
     jobs = [NewJob(job_type="do_nothing", idempotency_key=key) for key in ("k", "k", "l")]
-    second, third, other = submit(db, CATALOGUE, jobs, now)
+    second, third, other = submit(db, REGISTRY, jobs, now)
     assert (second.created, third.created, second.id == third.id) == (True, False, True)
     assert second.id != first
     assert (other.created, other.id) == (False, kept)

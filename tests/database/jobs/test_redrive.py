@@ -346,13 +346,13 @@ def test_a_redrive_waits_for_the_worker_that_ends_a_parent(stage: Stage, other: 
 # Messages and invocations
 
 
-def bury_record(stage: Stage, record: dict[str, Any]) -> str:
+def add_dead_letter(stage: Stage, record: dict[str, Any]) -> str:
     assert stage.consume(record) == []
     return str(letters(stage.db)[-1]["id"])
 
 
 def test_an_invocation_is_made_again_with_what_it_was_given(stage: Stage, invokes: AwsStandIn) -> None:
-    id_ = bury_record(stage, failed_invocation())
+    id_ = add_dead_letter(stage, failed_invocation())
     assert redrive(stage, id_)["redriven"] == 1
     [(function, payload)] = invokes.invoked
     assert (function, payload) == ("signalbox-archiver", PRUNING)
@@ -362,13 +362,13 @@ def test_an_invocation_is_made_again_with_what_it_was_given(stage: Stage, invoke
 
 
 def test_redrive_sends_an_undelivered_event_as_its_target_expects_it(stage: Stage, invokes: AwsStandIn) -> None:
-    id_ = bury_record(stage, undelivered())
+    id_ = add_dead_letter(stage, undelivered())
     redrive(stage, id_)
     assert invokes.payloads == [PRUNING]
 
 
 def test_an_invocation_that_lambda_does_not_take_is_not_redriven(stage: Stage, invokes: AwsStandIn) -> None:
-    id_ = bury_record(stage, failed_invocation())
+    id_ = add_dead_letter(stage, failed_invocation())
     invokes.away.add("lambda")
     with pytest.raises(Unavailable, match="takes no invocation"):
         redrive(stage, id_)
@@ -376,7 +376,7 @@ def test_an_invocation_that_lambda_does_not_take_is_not_redriven(stage: Stage, i
 
 
 def test_no_function_of_another_stack_is_invoked(stage: Stage, invokes: AwsStandIn) -> None:
-    id_ = bury_record(stage, failed_invocation("billing-charge-everybody"))
+    id_ = add_dead_letter(stage, failed_invocation("billing-charge-everybody"))
     with pytest.raises(TransitionRefused, match="none of stack signalbox's"):
         redrive(stage, id_)
     assert invokes.payloads == []
@@ -384,21 +384,21 @@ def test_no_function_of_another_stack_is_invoked(stage: Stage, invokes: AwsStand
 
 def test_invocations_are_made_only_so_many_a_minute(stage: Stage, invokes: AwsStandIn) -> None:
     for _ in range(3):
-        bury_record(stage, failed_invocation())
+        add_dead_letter(stage, failed_invocation())
     answer = redrive_all(stage, DeadLetterFilter(source="invocation"), rate_per_minute=2)
     assert (answer["redriven"], answer["left"], len(invokes.payloads)) == (2, 1, 2)
 
 
 @pytest.mark.parametrize("_", range(3))
 def test_two_redrives_at_once_invoke_once(stage: Stage, dsn: str, invokes: AwsStandIn, _: int) -> None:
-    named = DeadLetterFilter(ids=[bury_record(stage, failed_invocation())])
+    named = DeadLetterFilter(ids=[add_dead_letter(stage, failed_invocation())])
     at_once(*[lambda on: redrive_all(stage.beside(on), named)] * 2, dsn=dsn)
     assert len(invokes.payloads) == 1
 
 
 def test_a_message_is_sent_again_once_its_job_is_there(stage: Stage) -> None:
     job_id = str(uuid4())
-    id_ = bury_record(stage, lane_message({"job_id": job_id, "job_type": "obey"}))
+    id_ = add_dead_letter(stage, lane_message({"job_id": job_id, "job_type": "obey"}))
     with pytest.raises(TransitionRefused, match="there is no job"):
         redrive(stage, id_)
     stage.submit(obeying("complete", id=job_id))
@@ -410,7 +410,7 @@ def test_a_message_is_sent_again_once_its_job_is_there(stage: Stage) -> None:
 
 def test_a_message_of_a_job_that_waits_for_none_is_refused(stage: Stage) -> None:
     job_id = str(uuid4())
-    id_ = bury_record(stage, lane_message({"job_id": job_id, "job_type": "obey"}))
+    id_ = add_dead_letter(stage, lane_message({"job_id": job_id, "job_type": "obey"}))
     stage.work(stage.submit(obeying("complete", id=job_id)))
     with pytest.raises(TransitionRefused, match="is completed: it needs no message"):
         redrive(stage, id_)
@@ -418,9 +418,9 @@ def test_a_message_of_a_job_that_waits_for_none_is_refused(stage: Stage) -> None
 
 def test_a_message_that_nobody_can_read_is_refused(stage: Stage) -> None:
     with pytest.raises(TransitionRefused, match="nobody can read"):
-        redrive(stage, bury_record(stage, lane_message("garbage")))
+        redrive(stage, add_dead_letter(stage, lane_message("garbage")))
 
 
 def test_only_the_payload_of_a_job_is_edited(stage: Stage) -> None:
     with pytest.raises(PayloadRefused, match="lost invocation"):
-        redrive(stage, bury_record(stage, failed_invocation()), payload={"word": "complete"})
+        redrive(stage, add_dead_letter(stage, failed_invocation()), payload={"word": "complete"})

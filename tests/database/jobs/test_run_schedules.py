@@ -14,7 +14,7 @@ from signalbox.operate.audit import Actor
 from signalbox.testing.aws import AwsStandIn
 from signalbox.testing.rows import count, select
 from signalbox.testing.stage import NOON, Stage
-from tests.support.jobs import CATALOGUE
+from tests.support.jobs import REGISTRY
 from tests.support.lock_waits import overlapping
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -24,7 +24,7 @@ ANNA = Actor("anna")
 def make(db: psycopg.Connection, name: str = "hourly", *, now: datetime = NOON, **fields: Any) -> JobSchedule:
     timing = {} if {"every", "at"} & fields.keys() else {"cron": "0 * * * *"}
     new = NewSchedule(name=name, **({"job_type": "do_nothing"} | timing | fields))
-    return create_schedule(db, CATALOGUE, new, by=ANNA, now=now)
+    return create_schedule(db, REGISTRY, new, by=ANNA, now=now)
 
 
 def run(stage: Stage, at: datetime, **fields: Any) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from signalbox.job_schedules.store import (
 )
 from signalbox.operate.audit import Actor
 from signalbox.testing.rows import count
-from tests.support.jobs import CATALOGUE
+from tests.support.jobs import REGISTRY
 
 NOON = datetime(2026, 3, 10, 12, 0, 30, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -33,7 +33,7 @@ NIGHTLY = NewSchedule(name="nightly", job_type="do_nothing", cron="30 2 * * *", 
 
 def create(db: psycopg.Connection, new: NewSchedule = NIGHTLY, *, now: datetime = NOON, **changed: Any) -> JobSchedule:
     replacing = bool(changed.pop("replacing", False))
-    return create_schedule(db, CATALOGUE, replace(new, **changed), by=ANNA, now=now, replacing=replacing)
+    return create_schedule(db, REGISTRY, replace(new, **changed), by=ANNA, now=now, replacing=replacing)
 
 
 def test_a_schedule_is_stored_as_it_was_made_with_its_next_instant(db: psycopg.Connection) -> None:

@@ -423,7 +423,7 @@ def test_locked_row_keeps_no_other_job_from_its_begin(stage: Stage, dsn: str, la
         operator.execute("SELECT FROM signalbox.jobs WHERE id = %s FOR UPDATE", (locked,))
         stage.work(locked, beside)
     assert stage.statuses(locked, beside) == ["queued", "completed"]
-    assert [notice["job_id"] for notice in lanes.take()] == [locked]
+    assert [message["job_id"] for message in lanes.take()] == [locked]
 
 
 # ---- taking up

@@ -20,7 +20,7 @@ from signalbox.packs.registries import JobTypeRegistry
 from signalbox.submit.insert import SQL, submit
 from signalbox.submit.new_job import NewJob, Submitted
 from signalbox.testing.rows import count
-from tests.support.jobs import CATALOGUE
+from tests.support.jobs import REGISTRY
 from tests.support.lock_waits import wait_until_blocked
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
@@ -35,7 +35,7 @@ def others(dsn: str) -> Iterator[psycopg.Connection]:
 
 
 def one(db: psycopg.Connection, **fields: Any) -> Submitted:
-    return submit(db, CATALOGUE, [NewJob(**({"job_type": "do_nothing"} | fields))], NOW)[0]
+    return submit(db, REGISTRY, [NewJob(**({"job_type": "do_nothing"} | fields))], NOW)[0]
 
 
 def column(db: psycopg.Connection, job_id: str, name: str) -> Any:
@@ -83,7 +83,7 @@ def test_a_second_submit_with_the_same_key_gives_the_first_job(db: psycopg.Conne
 
 def test_one_key_twice_in_one_submit_is_one_job(db: psycopg.Connection) -> None:
     new = NewJob(job_type="do_nothing", idempotency_key="same")
-    both = submit(db, CATALOGUE, [new, new], NOW)
+    both = submit(db, REGISTRY, [new, new], NOW)
     assert both[0].id == both[1].id
     assert [submitted.created for submitted in both] == [True, False]
 
@@ -137,7 +137,7 @@ def test_submits_of_the_same_keys_in_another_order_never_deadlock(dsn: str, db: 
     both = [NewJob(job_type="do_nothing", idempotency_key=key) for key in ("b", "a")]
     with ThreadPoolExecutor(1) as pool, psycopg.connect(dsn) as open_one, psycopg.connect(dsn, autocommit=True) as late:
         first = one(open_one, idempotency_key="a")
-        found = pool.submit(submit, late, CATALOGUE, both, NOW)
+        found = pool.submit(submit, late, REGISTRY, both, NOW)
         wait_until_blocked(db)
         second = one(open_one, idempotency_key="b")
         open_one.commit()
@@ -171,7 +171,7 @@ def test_a_key_is_looked_up_by_its_index(db: psycopg.Connection) -> None:
 def test_a_job_comes_and_goes_with_the_callers_transaction(db: psycopg.Connection, others: psycopg.Connection) -> None:
     with db.transaction(force_rollback=True):
         one(db)
-        submit(db, CATALOGUE, [NewJob(job_type="do_nothing")] * 3, NOW)
+        submit(db, REGISTRY, [NewJob(job_type="do_nothing")] * 3, NOW)
         assert (count(db, JOBS), count(others, JOBS)) == (4, 0)
     assert count(db, JOBS) == 0
 
@@ -182,7 +182,7 @@ def test_many_at_once_are_stored_in_order(db: psycopg.Connection, number: int) -
         NewJob(job_type="note_job", payload={"subject": f"s-{n}\t\\ \n'ü\""}, tags=["t\\", 'q"'], tenant=f"t\\{n}")
         for n in range(number)
     ]
-    submitted = submit(db, CATALOGUE, jobs, NOW)
+    submitted = submit(db, REGISTRY, jobs, NOW)
     rows = db.execute("SELECT id::text, subject_id, tenant, tags FROM signalbox.jobs ORDER BY id").fetchall()
     expected = [
         (done.id, job.payload["subject"], job.tenant, ["t\\", 'q"']) for done, job in zip(submitted, jobs, strict=True)
@@ -191,7 +191,7 @@ def test_many_at_once_are_stored_in_order(db: psycopg.Connection, number: int) -
 
 
 def test_ids_ascend(db: psycopg.Connection) -> None:
-    ids = [submitted.id for submitted in submit(db, CATALOGUE, [NewJob(job_type="do_nothing")] * 5000, NOW)]
+    ids = [submitted.id for submitted in submit(db, REGISTRY, [NewJob(job_type="do_nothing")] * 5000, NOW)]
     assert ids == sorted(ids)
     assert len(set(ids)) == 5000
 
@@ -244,7 +244,7 @@ def test_an_unknown_type_is_refused_with_the_nearest_name(db: psycopg.Connection
 def test_one_bad_job_among_many_is_named_and_none_is_stored(db: psycopg.Connection) -> None:
     jobs = [NewJob(job_type="do_nothing", payload={"number": "x" if n == 41 else n}) for n in range(300)]
     with pytest.raises(JobRefused, match=r"job 42 of 300: .* none of them was stored"):
-        submit(db, CATALOGUE, jobs, NOW)
+        submit(db, REGISTRY, jobs, NOW)
     assert count(db, JOBS) == 0
 
 
@@ -263,14 +263,14 @@ def test_jobs_of_one_submit_may_depend_on_each_other_without_cycles(db: psycopg.
         NewJob(job_type="do_nothing", id=id_, depends_on=[Dependency(before)] if before else [])
         for id_, before in zip(ids, [None, *ids], strict=False)
     ]
-    assert [submitted.status for submitted in submit(db, CATALOGUE, chain, NOW)] == ["queued", "pending", "pending"]
+    assert [submitted.status for submitted in submit(db, REGISTRY, chain, NOW)] == ["queued", "pending", "pending"]
     ring = [NewJob(job_type="do_nothing", id=str(uuid4())) for _ in range(2)]
     ring = [
         NewJob(job_type="do_nothing", id=job.id, depends_on=[Dependency(other.id or "")])
         for job, other in zip(ring, reversed(ring), strict=True)
     ]
     with pytest.raises(JobRefused, match="in a circle"):
-        submit(db, CATALOGUE, ring, NOW)
+        submit(db, REGISTRY, ring, NOW)
     assert count(db, JOBS) == 3
 
 
@@ -291,7 +291,7 @@ def test_a_connection_may_have_any_row_factory(dsn: str, db: psycopg.Connection,
         parent = one(connection, idempotency_key="order-7", group="g")
         assert one(connection, idempotency_key="order-7").id == parent.id
         child = one(connection, depends_on=[Dependency(parent.id)])
-        many = submit(connection, CATALOGUE, [NewJob("do_nothing")] * 300, NOW)
+        many = submit(connection, REGISTRY, [NewJob("do_nothing")] * 300, NOW)
     assert child.status == "pending"
     assert len({job.id for job in many}) == 300
     assert count(db, JOBS) == 302

@@ -118,9 +118,9 @@ def test_a_failure_is_tried_again_later_and_buried_in_the_end(stage: Stage, lane
         job = stage.job(job_id)
         assert (job["status"], job["attempts"], job["error_details"]["type"]) == ("pending", attempt, "Transient")
         assert timedelta(seconds=delay - 1) < job["scheduled_for"] - job["updated_at"] <= timedelta(seconds=delay)
-        [notice] = lanes.take()
-        assert (notice["job_id"], notice["lane"], notice["group"]) == (job_id, "normal", "acme")
-        assert notice["delay"] in (delay, delay + 1)
+        [message] = lanes.take()
+        assert (message["job_id"], message["lane"], message["group"]) == (job_id, "normal", "acme")
+        assert message["delay"] in (delay, delay + 1)
         stage.make_due(job_id)
     stage.work(job_id)
     job, letter = stage.job(job_id), stage.dead_letter(job_id)
@@ -203,7 +203,7 @@ def test_a_long_job_goes_on_from_its_cursor_piece_by_piece(stage: Stage, lanes: 
             0,
             piece * 25,
         )
-        assert [notice["job_id"] for notice in lanes.take()] == [job_id]
+        assert [message["job_id"] for message in lanes.take()] == [job_id]
     stage.work(job_id)
     assert (stage.job(job_id)["status"], stage.job(job_id)["result"]) == ("completed", {"pieces": 4})
 
@@ -236,7 +236,7 @@ def test_jobs_without_time_left_stay_queued_and_are_sent_once(stage: Stage, lane
     first, *rest = [stage.job(job_id) for job_id in sorted(jobs)]
     assert first["status"] == "completed"
     assert [(job["status"], job["attempts"], job["executions"]) for job in rest] == [("queued", 0, 0)] * 2
-    assert {(notice["job_id"], notice["delay"] >= 10) for notice in lanes.take()} == {
+    assert {(message["job_id"], message["delay"] >= 10) for message in lanes.take()} == {
         (str(job["id"]), True) for job in rest
     }
     stage.work(*jobs)

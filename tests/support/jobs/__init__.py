@@ -23,7 +23,7 @@ TEST_JOB_TYPES = (
         lanes=frozenset({Lane.HIGH, Lane.NORMAL, Lane.LOW}),
     ),
 )
-CATALOGUE = JobTypeRegistry(TEST_JOB_TYPES)
+REGISTRY = JobTypeRegistry(TEST_JOB_TYPES)
 
 
 def obeying(word: str, seconds: int = 0, **fields: Any) -> NewJob:

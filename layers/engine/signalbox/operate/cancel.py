@@ -48,8 +48,8 @@ def cancel(db: Connection, job_types: JobTypeRegistry, job_filter: JobFilter, co
     if job_filter.ids is not None:
         _refuse_ended(db, job_filter.ids)
     cancelling = _Cancelling(db, context.by)
-    order = BulkAction(db, bound(db, job_filter), context, "job.cancel", Counter(cancelled=0, requested=0))
-    return order.run(BulkStep(WAITING, cancelling.waiting), BulkStep([JobStatus.RUNNING], cancelling.running))
+    action = BulkAction(db, bound(db, job_filter), context, "job.cancel", Counter(cancelled=0, requested=0))
+    return action.run(BulkStep(WAITING, cancelling.waiting), BulkStep([JobStatus.RUNNING], cancelling.running))
 
 
 def _refuse_ended(db: Connection, ids: Sequence[str]) -> None:

@@ -103,9 +103,9 @@ def resume_target(db: Connection, job_types: JobTypeRegistry, what: CapTarget, c
         db.execute(SQL["forget"], _values(what, by))
         if was_paused:
             audit.note(db, by, f"{what.kind}.resume", kind=what.kind, id_=what.key)
-    order = BulkAction(db, bound(db, what.job_filter), context, "job.resume", Counter(resumed=0))
-    done = order.run(BulkStep((JobStatus.PAUSED,), Resuming(db, own=False).step))
-    done = finish_resuming(order, done)
+    action = BulkAction(db, bound(db, what.job_filter), context, "job.resume", Counter(resumed=0))
+    done = action.run(BulkStep((JobStatus.PAUSED,), Resuming(db, own=False).step))
+    done = finish_resuming(action, done)
     if not was_paused and not done.counts["resumed"]:
         raise CapRefused(f"{what} is not paused; `signalbox caps` lists what is")
     return done

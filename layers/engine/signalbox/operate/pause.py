@@ -39,8 +39,8 @@ def resume(db: Connection, job_types: JobTypeRegistry, job_filter: JobFilter, co
     """Resume jobs. Count `resumed`, and `held`: those that a pause of their type, lane, tenant or key still holds."""
     paused = (JobStatus.PAUSED,)
     _check(db, job_types, job_filter, paused, "resumed: only one that is paused can be")
-    order = BulkAction(db, bound(db, job_filter), context, "job.resume", Counter(resumed=0))
-    return finish_resuming(order, order.run(BulkStep(paused, Resuming(db, own=True).step)))
+    action = BulkAction(db, bound(db, job_filter), context, "job.resume", Counter(resumed=0))
+    return finish_resuming(action, action.run(BulkStep(paused, Resuming(db, own=True).step)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,11 @@ class Resuming:
         )
 
 
-def finish_resuming(order: BulkAction, done: BulkResult) -> BulkResult:
+def finish_resuming(action: BulkAction, done: BulkResult) -> BulkResult:
     """Add the count of jobs that something else still holds."""
-    held = count_by_status(order.db, order.job_filter.model_copy(update={"status": "paused"})).get(JobStatus.PAUSED, 0)
+    held = count_by_status(action.db, action.job_filter.model_copy(update={"status": "paused"})).get(
+        JobStatus.PAUSED, 0
+    )
     return replace(done, counts={**done.counts, "held": held})
 
 

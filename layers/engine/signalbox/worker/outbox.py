@@ -48,7 +48,7 @@ class Outbox:
     """Publish for one invocation; `jobs` are all that have begun."""
 
     def __init__(self, resources: Resources, jobs: Mapping[str, ClaimedJob]) -> None:
-        self._tools, self._jobs = resources, jobs
+        self._resources, self._jobs = resources, jobs
         self._waiting = Unpublished()
         self._delays: dict[str, timedelta] = {}  # the delays of jobs that are tried again
         self._thread: Thread | None = None
@@ -59,7 +59,7 @@ class Outbox:
 
     def note(self, changed: Iterable[tuple[str, str]]) -> None:
         """Note jobs and their new states."""
-        if not self._tools.settings.event_bus:
+        if not self._resources.settings.event_bus:
             return
         jobs = ((self._jobs[id_], status) for id_, status in changed)
         self._waiting.changes += [
@@ -101,17 +101,17 @@ class Outbox:
         """Publish all that waits, and the new states of jobs that a claim did not begin."""
         self._publish(db, self._waiting)
         if missed:
-            self._tools.publisher.publish_held(db, missed)
+            self._resources.publisher.publish_held(db, missed)
 
     def _publish_in_thread(self, waiting: Unpublished) -> None:
         try:
-            with self._tools.pool.lend(CONNECTION_PATIENCE_SECONDS) as database:
+            with self._resources.pool.lend(CONNECTION_PATIENCE_SECONDS) as database:
                 self._publish(database.connection(), waiting)
         except (psycopg.Error, SignalboxError) as error:
-            self._tools.log.warning("messages.not_sent", extra={"error": type(error).__name__})
+            self._resources.log.warning("messages.not_sent", extra={"error": type(error).__name__})
 
     def _publish(self, db: Connection, waiting: Unpublished) -> None:
-        publisher = self._tools.publisher
+        publisher = self._resources.publisher
         publisher.send(waiting.messages)
         publisher.publish_status(waiting.changes)
         publisher.publish_submitted(waiting.submitted)

@@ -1,7 +1,7 @@
-"""Launch the runs of one poll: as many as its limit, its time and RunPod allow, over all models.
+"""Submit the runs of one poll: as many as its limit, its time and RunPod allow, over all models.
 
-If RunPod refuses one run, the others go on. If RunPod is away, or does not say whether it took a run, the poll's
-launches end: one run in doubt is better than all of them.
+If RunPod refuses one run, the others go on. If RunPod is away, or does not say whether it took a run, the poll
+submits no more: one run in doubt is better than all of them.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class RunPoll:
         self._stopped = False
         self.faults: list[SignalboxError] = []
 
-    def launch_all(
+    def submit_all(
         self, runs: Sequence[tuple[RunCandidate, KnownRun | None]], tally: PollResult, *, reset_retries: bool
     ) -> None:
-        """Launch the runs and count each in the tally; `reset_retries` gives failed runs all their retries again."""
+        """Submit the runs and count each in the tally; `reset_retries` gives failed runs all their retries again."""
         if not runs:
             return
         # Before the first row: once that is written, only the call must be left to do.

@@ -1,6 +1,6 @@
 """Look for new upstream data each quarter of an hour and trigger forecast runs (FCST-003).
 
-    window → known runs → what upstream offers → launches
+    window → known runs → what upstream offers → submitted runs
 
 A run is a row before RunPod hears of it, so two pollers never trigger it twice. The next poll takes runs that RunPod
 surely did not take; those it may have taken are left to reconcile_forecasts. The oldest runs go first, so that a poll
@@ -45,18 +45,18 @@ class Params(Payload):
 
 def poll_data(context: Context) -> Done:
     """Items are the runs triggered."""
-    launches, faults = RunPoll(context, context.params.limit or None), dict[str, Exception]()
+    run_poll, faults = RunPoll(context, context.params.limit or None), dict[str, Exception]()
     tallies: dict[str, PollResult] = {}
     for model in OFFERS:
         tally = tallies[model] = PollResult()
         try:
-            _poll(context, model, launches, tally)
+            _poll(context, model, run_poll, tally)
         except Exception as error:
             # A failure of one model must not stop the other's runs.
             if not isinstance(error, SignalboxError):
                 context.log.exception("model.failed", extra={"model": model})
             faults[model] = error
-    return _conclude(context, launches, tallies, faults)
+    return _conclude(context, run_poll, tallies, faults)
 
 
 def since_of(
@@ -69,7 +69,7 @@ def since_of(
     return max(min(starts), now - LONGEST)
 
 
-def _poll(context: Context, model: Model, launches: RunPoll, tally: PollResult) -> None:
+def _poll(context: Context, model: Model, run_poll: RunPoll, tally: PollResult) -> None:
     if context.budget.spent:
         raise Unavailable("no time was left to look")
     window, force = _window(context, model), context.params.force_retry
@@ -79,7 +79,7 @@ def _poll(context: Context, model: Model, launches: RunPoll, tally: PollResult) 
     tally.found = len(offer.candidates) + offer.skipped + offer.left_over
     tally.skipped, tally.left_over = offer.skipped, offer.left_over
     runs = [(candidate, failed.get(candidate.run_timestamp)) for candidate in offer.candidates]
-    launches.launch_all(runs, tally, reset_retries=force)
+    run_poll.submit_all(runs, tally, reset_retries=force)
 
 
 def _window(context: Context, model: Model) -> Window:
@@ -105,16 +105,16 @@ def _is_due_again(run: KnownRun, force: bool) -> bool:
 
 
 def _conclude(
-    context: Context, launches: RunPoll, tallies: Mapping[str, PollResult], faults: Mapping[str, Exception]
+    context: Context, run_poll: RunPoll, tallies: Mapping[str, PollResult], faults: Mapping[str, Exception]
 ) -> Done:
     """Return the poll's answer, or raise its errors now that everything possible is done."""
     detail = {model: asdict(tally) for model, tally in tallies.items()}
     context.log.info("forecasts.polled", extra={"models": detail})
-    errors = [*faults.values(), *launches.faults]
+    errors = [*faults.values(), *run_poll.faults]
     if len(errors) == 1:
         raise errors[0]
     if errors:
-        named = [f"{model}: {error}" for model, error in faults.items()] + [str(error) for error in launches.faults]
+        named = [f"{model}: {error}" for model, error in faults.items()] + [str(error) for error in run_poll.faults]
         raise PollFailed("; ".join(named[:MOST_NAMED]))
     triggered = sum(tally.triggered for tally in tallies.values())
     left_over = sum(tally.left_over for tally in tallies.values())
