@@ -23,7 +23,7 @@ _ROUNDS_IN_VAIN = 3
 
 @dataclass(frozen=True, slots=True)
 class BulkCommand:
-    """Describe one kind of bulk action."""
+    """Describe one kind of bulk command."""
 
     operation: str
     verb: str  # "cancel": for the prompt, and for the text when nothing was done
@@ -32,7 +32,7 @@ class BulkCommand:
 
 
 def add_bulk_options(parser: CommandParser) -> None:
-    """Add filters, and the options of every bulk action."""
+    """Add filters, and the options of every bulk command."""
     JOBS.add(parser)
     add_consent(parser)
 

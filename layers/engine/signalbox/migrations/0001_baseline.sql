@@ -11,7 +11,7 @@ CREATE TABLE signalbox.job_locks (
     expires_at timestamptz NOT NULL
 );
 COMMENT ON TABLE signalbox.job_locks IS
-    'A lease on a slot, id "{task}:{slot}", or on a whole task, id "{task}". Taken over once expired; given back with the run.';
+    'A lease on a slot, id "{task}:{slot}", or on a whole task, id "{task}". An expired lease is taken over; the end of the run releases it.';
 
 CREATE TABLE signalbox.job_history (
     id bigint GENERATED ALWAYS AS IDENTITY,
@@ -45,28 +45,28 @@ CREATE TABLE signalbox.job_history (
     CONSTRAINT capped_only_with_more CHECK (NOT capped OR more),
     PRIMARY KEY (id, slot)
 ) PARTITION BY RANGE (slot);
-COMMENT ON TABLE signalbox.job_history IS 'The ledger: one row a run, and one for each slot that came without a run.';
+COMMENT ON TABLE signalbox.job_history IS 'The ledger: one row for each run, and one for each missed slot.';
 COMMENT ON COLUMN signalbox.job_history.more IS
-    'Work is left for this slot: it counts as done only once a run has succeeded with nothing left.';
-COMMENT ON COLUMN signalbox.job_history.reference_time IS 'The now of the run, all through it.';
+    'Work is left for this slot. The slot is done once a run succeeds with no work left.';
+COMMENT ON COLUMN signalbox.job_history.reference_time IS 'What time it is for the run, from its start to its end.';
 COMMENT ON COLUMN signalbox.job_history.request IS
-    'What was asked for beside task and time, so that a lost run can be asked for again.';
+    'The rest of the request, such as its params, so that a lost run can be repeated.';
 COMMENT ON COLUMN signalbox.job_history.capped IS
-    'Work is left, and the slot has had all the continuations it may have.';
+    'Work is left, and the slot has used all its continuations.';
 COMMENT ON COLUMN signalbox.job_history.ran IS
-    'A worker held the slot. False for deliveries that were turned away, requests that were refused, and missed slots.';
-COMMENT ON COLUMN signalbox.job_history.step IS 'How many continuations of the slot came before this run.';
+    'A worker held the slot''s lease. False for duplicate deliveries, refused requests and missed slots.';
+COMMENT ON COLUMN signalbox.job_history.step IS 'The number of continuations of the slot before this run.';
 
 -- Has this slot succeeded? What happened to each slot?
 CREATE INDEX runs_of_slot ON signalbox.job_history (job_type, slot);
 -- Pruning by age, and the newest runs of a task.
 CREATE INDEX runs_by_age ON signalbox.job_history (job_type, started_at);
--- The sweep looks only at these, and there are never many.
+-- The sweep reads only these rows, and there are never many.
 CREATE INDEX runs_at_work ON signalbox.job_history (job_type, slot) WHERE status = 'running';
--- For the sweep, too: lost runs and broken chains of the last hours.
+-- The sweep also reads these: lost runs and interrupted continuations of the last hours.
 CREATE INDEX runs_to_resume ON signalbox.job_history (finished_at)
     WHERE more OR (status = 'failed' AND error ->> 'type' = 'WorkerLost');
--- A slot is missed once, however many reconcilers look.
+-- A slot is recorded as missed once, even if several reconcilers find it.
 CREATE UNIQUE INDEX slot_missed_once ON signalbox.job_history (job_type, slot) WHERE status = 'missed';
 
 CREATE FUNCTION signalbox.refuse_rewrite() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -80,19 +80,19 @@ CREATE TRIGGER final_runs_stay BEFORE UPDATE OF status ON signalbox.job_history
     FOR EACH ROW WHEN (OLD.status <> 'running') EXECUTE FUNCTION signalbox.refuse_rewrite();
 
 -- Partitioned by time: job_history by slot here, job_executions by the job's id, whose first bits are its time. The
--- default partition holds rows that fit no other: those of late and early clocks, and of times for which no partitions
--- were made. docs/tables-by-time.md has the details.
+-- default partition holds rows that fit no other: from wrong clocks, and from periods without a partition.
+-- docs/tables-by-time.md has the details.
 CREATE TABLE signalbox.job_history_default PARTITION OF signalbox.job_history DEFAULT;
 
 CREATE FUNCTION signalbox.first_id(since timestamptz) RETURNS uuid LANGUAGE sql IMMUTABLE STRICT AS $$
     SELECT (lpad(to_hex(greatest(0, floor(extract(epoch FROM since) * 1000))::bigint), 12, '0') || repeat('0', 20))::uuid
 $$;
-COMMENT ON FUNCTION signalbox.first_id IS 'The least that an id of version 7 can be which was made since.';
+COMMENT ON FUNCTION signalbox.first_id IS 'The smallest version 7 UUID of this instant. Ids made later are greater.';
 
 CREATE FUNCTION signalbox.time_of(id uuid) RETURNS timestamptz LANGUAGE sql IMMUTABLE STRICT AS $$
     SELECT to_timestamp(('x' || left(replace(id::text, '-', ''), 12))::bit(48)::bigint / 1000.0)
 $$;
-COMMENT ON FUNCTION signalbox.time_of IS 'When an id of version 7 was made, by its maker''s clock.';
+COMMENT ON FUNCTION signalbox.time_of IS 'When a version 7 UUID was made, by the clock of its maker.';
 
 CREATE VIEW signalbox.partitions AS
 SELECT parent.relname::text AS of_table, child.relname::text AS name, bound.starts_at, bound.ends_at
@@ -107,7 +107,7 @@ CROSS JOIN LATERAL (
         CASE WHEN text[2] ~ '^[0-9a-f]{8}-' THEN signalbox.time_of(text[2]::uuid) ELSE text[2]::timestamptz END AS ends_at
 ) AS bound
 WHERE parent.relnamespace = 'signalbox'::regnamespace AND text IS NOT NULL;
-COMMENT ON VIEW signalbox.partitions IS 'The partitions that hold a stretch of time, of each table that has such.';
+COMMENT ON VIEW signalbox.partitions IS 'The partitions of each partitioned table, with the period that each holds.';
 
 -- Return the columns that a copy of a row may set.
 CREATE FUNCTION signalbox.columns_of(of_table text) RETURNS text LANGUAGE sql STABLE AS $$
@@ -134,8 +134,8 @@ BEGIN
         'CREATE TABLE signalbox.%I (LIKE signalbox.%I INCLUDING DEFAULTS INCLUDING GENERATED INCLUDING CONSTRAINTS)',
         part, of_table
     ) || coalesce(options, '');
-    -- Lock the parent itself: newcomers wait here, and then see the new partition. In the middle of a statement they
-    -- would look for the moved rows in the old one.
+    -- Lock the parent itself: new statements wait here, and then see the new partition. A statement that had started
+    -- earlier would search the old partition for the moved rows.
     EXECUTE format('LOCK TABLE ONLY signalbox.%I IN ACCESS EXCLUSIVE MODE', of_table);
     EXECUTE format(
         'WITH moved AS (DELETE FROM signalbox.%1$I WHERE %2$I >= %3$L AND %2$I < %4$L RETURNING %5$s) '
@@ -148,7 +148,7 @@ END $$;
 
 CREATE FUNCTION signalbox.make_partitions(of_table text, days integer, at_any_cost boolean DEFAULT false) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER
--- A lock that is not available in this time is left for another day, because every newcomer waits behind it.
+-- Give up after this time and try on another day, because every new statement waits behind this lock.
 SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET lock_timeout = '1500ms' AS $$
 DECLARE
     most_moved CONSTANT bigint := 10000;
@@ -161,7 +161,7 @@ DECLARE
     made integer := 0;
 BEGIN
     IF of_table NOT IN ('job_executions', 'job_history') OR days NOT BETWEEN 1 AND 366 THEN
-        RAISE EXCEPTION 'no partitions of % days are made of ''%'': give job_executions or job_history, and 1 to 366',
+        RAISE EXCEPTION 'can''t make partitions of % days for ''%'': name job_executions or job_history, and 1 to 366 days',
             days, of_table USING ERRCODE = 'invalid_parameter_value';
     END IF;
     PERFORM pg_advisory_xact_lock(hashtextextended('signalbox.partitions ' || of_table, 0));
@@ -171,7 +171,7 @@ BEGIN
     IF starts < today + 2 * length AND NOT at_any_cost
         AND pg_relation_size(('signalbox.' || of_table || '_default')::regclass) > most_scanned
     THEN
-        RAISE EXCEPTION 'the default partition of % has more than 1 GB, which a new partition has it searched for under a lock',
+        RAISE EXCEPTION 'the default partition of % has more than 1 GB, and a new partition needs a scan of it under a lock',
             of_table USING ERRCODE = 'object_not_in_prerequisite_state', HINT = format(
                 'In a quiet minute: SELECT signalbox.make_partitions(%L, %s, at_any_cost => true)', of_table, days);
     END IF;
@@ -193,14 +193,14 @@ BEGIN
     RETURN made;
 END $$;
 COMMENT ON FUNCTION signalbox.make_partitions IS
-    'Makes the partitions of so many days that a table lacks, up to twice that from today, and answers how many.';
+    'Makes the missing partitions of a table, each of `days` days, up to twice that ahead. Returns how many it made.';
 REVOKE EXECUTE ON FUNCTION signalbox.make_partitions FROM PUBLIC;
 
--- Return whether it exists, and is old enough as a whole. Refuse to look with a snapshot older than the lock.
+-- Return whether the partition exists and all of it is old enough. Refuse a snapshot that is older than the lock.
 CREATE FUNCTION signalbox.may_drop(of_table text, which text, before timestamptz) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
-        RAISE EXCEPTION 'partition % is dropped in READ COMMITTED only: else what was changed meanwhile would be lost', which
+        RAISE EXCEPTION 'partition % can be dropped in READ COMMITTED only: otherwise recent changes would be lost', which
             USING ERRCODE = 'active_sql_transaction';
     END IF;
     PERFORM pg_advisory_xact_lock(hashtextextended('signalbox.partitions ' || of_table, 0));
@@ -210,7 +210,7 @@ BEGIN
     );
 END $$;
 
--- Move rows that must stay to the default partition, and drop the other. The caller has locked and checked the table.
+-- Move rows that must stay to the default partition, and drop this one. The caller has locked and checked the table.
 CREATE FUNCTION signalbox.drop_partition(of_table text, which text, kept tid[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     columns text := signalbox.columns_of(of_table);
@@ -257,7 +257,7 @@ BEGIN
     RETURN total - cardinality(kept);
 END $$;
 COMMENT ON FUNCTION signalbox.drop_runs IS
-    'Drops a partition of job_history and answers how many runs went; each task''s of before the instant in `retained` may. Null: too many must stay.';
+    'Drops a partition of job_history. `retained` has an instant for each task: older runs of the task may be deleted. Returns how many were; null if too many must stay.';
 REVOKE EXECUTE ON FUNCTION signalbox.drop_runs FROM PUBLIC;
 
 SELECT signalbox.make_partitions('job_history', 7);
@@ -275,7 +275,7 @@ CREATE FUNCTION signalbox.claim_run(
     OUT run_id bigint, OUT verdict text, OUT because text
 ) LANGUAGE plpgsql AS $$
 DECLARE
-    -- The order in which they are taken is the same in every worker, so that two can't deadlock.
+    -- Every worker takes them in the same order, so that two can't deadlock.
     wanted text[] := CASE WHEN alone THEN ARRAY[of_task, slot_lock] ELSE ARRAY[slot_lock] END;
     taken integer;
     done bigint;
@@ -283,7 +283,7 @@ BEGIN
     -- A crash of the server may lose a claim that was not flushed, and the worker's connection with it. Any commit of
     -- the run flushes its claim too, so none of its effects can outlive it.
     PERFORM set_config('synchronous_commit', 'off', true);
-    -- This waits for a worker that is giving the lease back, and what it recorded is visible below.
+    -- This waits for a worker that is releasing the lease. What it recorded is visible below.
     INSERT INTO signalbox.job_locks AS held (id, worker_id, locked_at, expires_at)
     SELECT lock, by_worker, clock_timestamp(), clock_timestamp() + lease FROM unnest(wanted) AS lock
     ON CONFLICT (id) DO UPDATE
@@ -296,7 +296,7 @@ BEGIN
         AND (NOT forced OR started_at >= forced_since)
     LIMIT 1;
     IF taken = cardinality(wanted) AND done IS NULL THEN
-        -- A worker that let the lease run out did not finish.
+        -- A worker whose lease expired did not finish.
         UPDATE signalbox.job_history AS lost
         SET status = 'failed', finished_at = greatest(clock_timestamp(), lost.started_at),
             error = signalbox.worker_lost()
@@ -316,7 +316,7 @@ BEGIN
     ) THEN
         because := 'the slot is being run by another worker';
     ELSE
-        -- A manual run is not missed: the person sees the answer.
+        -- A manual run does not become a missed slot: the person sees the answer.
         verdict := CASE why WHEN 'manual' THEN 'skipped' ELSE 'missed' END;
         because := 'another slot of the task is being run, and its runs may not overlap';
     END IF;
@@ -338,7 +338,7 @@ BEGIN
     RETURNING id INTO run_id;
 END $$;
 COMMENT ON FUNCTION signalbox.claim_run IS
-    'Takes the slot''s lease, and the task''s where it must be alone, and opens a run; or records why there is none.';
+    'Takes the slot''s lease, and the task''s if its overlap policy needs it, and starts a run. Otherwise records why there is no run.';
 
 CREATE FUNCTION signalbox.end_run(
     which bigint, by_worker text, slot_lock text, of_task text, becomes text, counted bigint, has_more boolean,
@@ -355,14 +355,14 @@ BEGIN
     IF FOUND THEN
         DELETE FROM signalbox.job_locks WHERE id IN (slot_lock, of_task) AND worker_id = by_worker;
     ELSE
-        -- The caller asks again because the answer was lost.
+        -- The caller repeats the call because the answer was lost.
         SELECT duration_ms INTO took FROM signalbox.job_history
         WHERE id = which AND worker_id = by_worker AND status = becomes AND error ->> 'type' IS DISTINCT FROM 'WorkerLost';
     END IF;
     RETURN took;
 END $$;
 COMMENT ON FUNCTION signalbox.end_run IS
-    'Ends a run and gives its leases back; answers its milliseconds, or null where it was given up in the meantime.';
+    'Ends a run and releases its leases. Returns its milliseconds, or null if another worker has ended it in the meantime.';
 
 CREATE TABLE signalbox.task_schedules (
     task text PRIMARY KEY,
@@ -371,7 +371,7 @@ CREATE TABLE signalbox.task_schedules (
     changed boolean NOT NULL DEFAULT false
 );
 COMMENT ON TABLE signalbox.task_schedules IS
-    'Since when a task has had its schedule: no slot before that can have been missed.';
+    'Since when a task has had its schedule. No slot before that can be missed.';
 
 CREATE TABLE signalbox.backfills (
     id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
@@ -432,14 +432,14 @@ COMMENT ON VIEW signalbox.backfill_progress IS 'Each backfill with its slots cou
 
 -- ---- Jobs
 
--- Ids are made as in Python: they sort by time, and a job's id leads to the partition of its attempts.
+-- Ids are made as in Python: they sort by time, and a job's id names the partition of its attempts.
 CREATE FUNCTION signalbox.new_id() RETURNS uuid LANGUAGE sql VOLATILE AS $$
     SELECT overlay(gen_random_uuid()::text PLACING
         left(signalbox.first_id(moment)::text, 14) || '7'
         || lpad(to_hex(extract(microseconds FROM moment)::bigint % 1000 * 4096 / 1000), 3, '0') FROM 1 FOR 18)::uuid
     FROM (SELECT clock_timestamp() AS moment OFFSET 0) AS clock
 $$;
-COMMENT ON FUNCTION signalbox.new_id IS 'A UUID of version 7.';
+COMMENT ON FUNCTION signalbox.new_id IS 'Returns a new version 7 UUID.';
 
 CREATE TABLE signalbox.jobs (
     id uuid PRIMARY KEY DEFAULT signalbox.new_id(),
@@ -527,40 +527,39 @@ CREATE TABLE signalbox.jobs (
         CHECK (unmet_dependencies >= 0 AND (unmet_dependencies = 0 OR status IN ('pending', 'paused', 'cancelled', 'failed')))
 ) WITH (
     -- A job's row is written three or four times, with its entries in the indexes of waiting jobs. By autovacuum's
-    -- default a fifth of the table would be dead before it is vacuumed. Claims and dispatches read past a fiftieth
-    -- quickly.
+    -- default, a fifth of the table would be dead rows before a vacuum. A fiftieth costs claims and dispatches little.
     fillfactor = 75, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
     autovacuum_analyze_scale_factor = 0.05
 );
-COMMENT ON TABLE signalbox.jobs IS 'The truth about each job. A message on a lane only says that its job should be looked at.';
-COMMENT ON COLUMN signalbox.jobs.attempts IS 'Begun so far, but for those that were given back or throttled. A retry count is one less.';
-COMMENT ON COLUMN signalbox.jobs.executions IS 'Begun so far, whether they count or not: the number of the newest attempt_number.';
-COMMENT ON COLUMN signalbox.jobs.throttles IS 'How often it was rate-limited since throttled_since, the first time in its piece.';
-COMMENT ON COLUMN signalbox.jobs.pieces IS 'How often it has answered "more" since first_started_at, when it was begun first.';
+COMMENT ON TABLE signalbox.jobs IS 'One row for each job, and the only truth about it. A message on a lane only names a job to claim.';
+COMMENT ON COLUMN signalbox.jobs.attempts IS 'Attempts started so far, without those that were released or throttled. The number of retries is one less.';
+COMMENT ON COLUMN signalbox.jobs.executions IS 'Executions started so far, whether they count as attempts or not; equals the newest attempt_number.';
+COMMENT ON COLUMN signalbox.jobs.throttles IS 'How often the job was rate-limited since throttled_since, the first time in this piece.';
+COMMENT ON COLUMN signalbox.jobs.pieces IS 'How often the job has returned More since first_started_at, its first start.';
 COMMENT ON COLUMN signalbox.jobs.send_at IS
-    'When dispatch_jobs looks at it: a job that waits for its time, or one that was sent and may have got lost.';
+    'When dispatch_jobs sends the job: at its time, or again if its message may be lost.';
 COMMENT ON COLUMN signalbox.jobs.sends IS
-    'How often it was sent, or looked for in its lane, since it was last claimed: each time with twice the patience.';
-COMMENT ON COLUMN signalbox.jobs.scheduled_for IS 'Not before: as submitted, or after a retry, a snooze or a cap.';
-COMMENT ON COLUMN signalbox.jobs.cursor IS 'Where a job that said "more" goes on.';
-COMMENT ON COLUMN signalbox.jobs.cap_key IS 'What caps and rates by key count together: the submitter''s own, or else what its type makes of the payload.';
-COMMENT ON COLUMN signalbox.jobs.started_at IS 'Of the newest attempt.';
+    'How often the job was sent, or its lane checked for it, since its last claim. The wait doubles each time.';
+COMMENT ON COLUMN signalbox.jobs.scheduled_for IS 'The earliest start: as submitted, or set by a retry, a snooze or a cap.';
+COMMENT ON COLUMN signalbox.jobs.cursor IS 'Where a job that returned More continues.';
+COMMENT ON COLUMN signalbox.jobs.cap_key IS 'Jobs with the same key share caps and rates by key. The submitter sets it, or the job type makes it of the payload.';
+COMMENT ON COLUMN signalbox.jobs.started_at IS 'When the newest attempt started.';
 COMMENT ON COLUMN signalbox.jobs.held_by IS
-    'The cap or rate that holds it, as kind:key. Whoever ends a job of that one begins the next; it is sent nowhere until then.';
+    'The cap or rate that holds the job, as kind:key. It has no message until there is room: the end of another job of the cap sends it.';
 COMMENT ON COLUMN signalbox.jobs.paused_by IS
-    'Who paused this very job. Without it a pause of its type, lane, tenant or key holds it, and ends with that one.';
+    'Who paused this job by itself. If null, a pause of its type, lane, tenant or key holds the job, and the end of that pause releases it.';
 
--- A second submit with the same key finds the first job, as long as it exists.
+-- A second submit with the same key finds the first job while it exists.
 CREATE UNIQUE INDEX job_submitted_once ON signalbox.jobs (job_type, idempotency_key) WHERE idempotency_key IS NOT NULL;
--- Due jobs, jobs whose message may be lost, and jobs that a worker with room takes up.
+-- Due jobs, jobs whose message may be lost, and jobs that a worker with free capacity takes up.
 CREATE INDEX jobs_to_send ON signalbox.jobs (lane, priority, send_at) WHERE send_at IS NOT NULL;
--- For the sweeps, the caps and the lists of running, paused or failed jobs; these are few beside ended jobs.
+-- For the sweeps, the caps and the lists of running, paused or failed jobs. They are few compared with ended jobs.
 CREATE INDEX jobs_watched ON signalbox.jobs (status, job_type, id) WHERE status IN ('running', 'paused', 'failed');
--- Jobs that wait for others are in neither index: this one counts them.
+-- Jobs that wait for others are in neither index above; this one counts them.
 CREATE INDEX jobs_blocked ON signalbox.jobs (lane, job_type) WHERE status = 'pending' AND unmet_dependencies > 0;
 -- Jobs that a cap or a rate holds: the next one, and how many.
 CREATE INDEX jobs_held ON signalbox.jobs (held_by, priority, id) WHERE held_by IS NOT NULL;
--- Suspects that wait to try again whether a cap has room.
+-- Suspects that wait until a cap may have room.
 CREATE INDEX suspects_waiting ON signalbox.jobs (held_since)
     WHERE status = 'pending' AND held_since IS NOT NULL AND held_by IS NULL;
 -- Counts the jobs cancelled in a period.
@@ -593,8 +592,8 @@ CREATE TRIGGER job_transition_known AFTER UPDATE OF status ON signalbox.jobs
     ) EXECUTE FUNCTION signalbox.refuse_transition();
 
 -- Written once, when the attempt ends; until then its job's row has everything. No foreign key: it would cost each
--- attempt a lock on its job, which its end holds anyway. Attempts go with their partition, or with their job by
--- prune_jobs. New partitions take their storage options from the default one.
+-- attempt a lock on its job, which its end holds anyway. Attempts are deleted with their partition, or by prune_jobs
+-- with their job. New partitions take their storage options from the default one.
 CREATE TABLE signalbox.job_executions (
     job_id uuid NOT NULL,
     attempt_number integer NOT NULL,
@@ -627,14 +626,14 @@ CREATE TABLE signalbox.job_executions_default PARTITION OF signalbox.job_executi
     fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
     autovacuum_analyze_scale_factor = 0.05
 );
--- Ids from the year 2109 on, which are nearly all ids of version 4. They are separate, because each new partition has
--- the default one searched.
+-- Ids of the year 2109 and later: nearly all version 4 UUIDs. They have a partition of their own, because PostgreSQL
+-- scans the default partition for each new one.
 CREATE TABLE signalbox.job_executions_others PARTITION OF signalbox.job_executions
     FOR VALUES FROM ('04000000-0000-0000-0000-000000000000') TO (MAXVALUE) WITH (
     fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
     autovacuum_analyze_scale_factor = 0.05
 );
-COMMENT ON TABLE signalbox.job_executions IS 'One row an execution that has ended, whether it counts as an attempt or not.';
+COMMENT ON TABLE signalbox.job_executions IS 'One row for each execution that has ended, whether it counts as an attempt or not.';
 -- For roll-ups by the hour; attempts come nearly in the order of their start.
 CREATE INDEX executions_by_time ON signalbox.job_executions USING brin (started_at) WITH (pages_per_range = 32);
 
@@ -646,7 +645,7 @@ UNION ALL
 SELECT id, executions, job_type, lane, 'started', worker_id, execution_node, queued_at, started_at, NULL, NULL, NULL, NULL,
     NULL, NULL, NULL, NULL
 FROM signalbox.jobs WHERE status = 'running';
-COMMENT ON VIEW signalbox.attempts IS 'The executions that have ended, and those at work, which are started.';
+COMMENT ON VIEW signalbox.attempts IS 'The executions that have ended, and those that run (status started).';
 
 CREATE TABLE signalbox.job_dependencies (
     job_id uuid NOT NULL REFERENCES signalbox.jobs ON DELETE CASCADE,
@@ -664,8 +663,8 @@ CREATE TABLE signalbox.job_dependencies (
     CONSTRAINT satisfied_at_iff_satisfied CHECK (satisfied = (satisfied_at IS NOT NULL))
 );
 COMMENT ON TABLE signalbox.job_dependencies IS
-    'What a job waits for: that another succeeds, or that it ends in any way. on_failure says what becomes of it otherwise.';
--- Not only unsatisfied rows: each job that prune_jobs deletes looks for its own rows here.
+    'A job waits for another to succeed, or to end in any way. on_failure says what happens to it otherwise.';
+-- Not only unsatisfied rows: prune_jobs searches here for the rows of each job that it deletes.
 CREATE INDEX dependents_of_job ON signalbox.job_dependencies (depends_on_job_id);
 
 CREATE TABLE signalbox.job_groups (
@@ -681,7 +680,7 @@ CREATE TABLE signalbox.job_groups (
     CONSTRAINT group_counts_add_up CHECK (completed + failed + cancelled <= total)
 );
 COMMENT ON TABLE signalbox.job_groups IS
-    'Jobs that belong together. Once it is sealed and all have ended, its completion job is released.';
+    'Jobs that are counted together. Once the group is sealed and all its jobs have ended, its completion job is released.';
 -- A redriven completion job waits for its group again.
 CREATE INDEX group_of_completion ON signalbox.job_groups (completion_job_id) WHERE completion_job_id IS NOT NULL;
 
@@ -727,13 +726,13 @@ CREATE TABLE signalbox.job_schedules (
     CONSTRAINT runs_not_beyond_max CHECK (max_runs IS NULL OR run_count <= max_runs)
 );
 COMMENT ON COLUMN signalbox.job_schedules.starts_at IS
-    'Not before; an interval counts from here, and else from its creation.';
-COMMENT ON COLUMN signalbox.job_schedules.last_run_at IS 'The newest instant that got a job.';
-COMMENT ON COLUMN signalbox.job_schedules.missed_count IS 'Instants that got none, by the policy in catch_up.';
-COMMENT ON COLUMN signalbox.job_schedules.error IS 'Why the instant in next_run_at gets no job; it is tried each minute.';
+    'No job before this instant. Intervals count from here, or else from the creation of the schedule.';
+COMMENT ON COLUMN signalbox.job_schedules.last_run_at IS 'The newest instant for which a job was submitted.';
+COMMENT ON COLUMN signalbox.job_schedules.missed_count IS 'Instants without a job, skipped by the policy in catch_up.';
+COMMENT ON COLUMN signalbox.job_schedules.error IS 'Why no job was submitted for next_run_at. Each minute tries again.';
 CREATE INDEX schedules_due ON signalbox.job_schedules (next_run_at, id) WHERE enabled AND next_run_at IS NOT NULL;
 
--- Pauses and caps, changed while jobs run. Few rows, read by each claim.
+-- Pauses and caps, which can change while jobs run. Few rows, read by each claim.
 CREATE TABLE signalbox.job_caps (
     kind text NOT NULL,
     key text NOT NULL,
@@ -751,10 +750,10 @@ CREATE TABLE signalbox.job_caps (
     CONSTRAINT cap_not_negative CHECK (max_running >= 0),
     CONSTRAINT rate_per_time CHECK ((rate IS NULL) = (per_seconds IS NULL) AND rate >= 1 AND per_seconds >= 1)
 );
-COMMENT ON COLUMN signalbox.job_caps.by_default IS 'Made for the cap that a job type declares; nobody has set another.';
-COMMENT ON COLUMN signalbox.job_caps.next_at IS 'When the next job may begin, by the rate.';
+COMMENT ON COLUMN signalbox.job_caps.by_default IS 'The cap that a job type declares; no operator has changed it.';
+COMMENT ON COLUMN signalbox.job_caps.next_at IS 'When the rate lets the next job start.';
 COMMENT ON TABLE signalbox.job_caps IS
-    'A job type, lane, tenant or a submitter''s key (cap_key) that is paused, or of which only so many may run or begin.';
+    'Pauses, caps and rates of a job type, lane, tenant or submitter''s key (cap_key).';
 
 CREATE TABLE signalbox.dead_letter_jobs (
     id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
@@ -794,12 +793,12 @@ CREATE TABLE signalbox.dead_letter_jobs (
     CONSTRAINT resolved_at_iff_resolved CHECK ((status IN ('resolved', 'ignored')) = (resolved_at IS NOT NULL))
 );
 COMMENT ON TABLE signalbox.dead_letter_jobs IS
-    'What failed for good, one row a job (or message, or invocation): why, how often, and what was done about it.';
+    'One row for each job, message or invocation that failed permanently: why, how often, and how it was triaged.';
 CREATE UNIQUE INDEX dead_letter_of_job ON signalbox.dead_letter_jobs (original_job_id) WHERE original_job_id IS NOT NULL;
 CREATE INDEX dead_letters_by_status ON signalbox.dead_letter_jobs (status, last_failed_at);
--- Finds the newest of a kind, for each failure of that kind.
+-- For each new failure, finds the newest of its kind.
 CREATE INDEX dead_letters_by_fingerprint ON signalbox.dead_letter_jobs (fingerprint, last_failed_at);
--- What has not been reported to the operators yet: few rows, however many others there are.
+-- Dead letters that have not been reported to the operators yet: always few rows.
 CREATE INDEX dead_letters_to_tell ON signalbox.dead_letter_jobs (last_failed_at)
     WHERE status = 'pending' AND notified_at IS NULL;
 
@@ -826,10 +825,10 @@ CREATE TABLE signalbox.job_metrics (
     CONSTRAINT period_known CHECK (period IN ('minute', 'hour', 'day'))
 );
 COMMENT ON TABLE signalbox.job_metrics IS
-    'Attempts that ended, counted by time, type and lane. durations and waits are histograms of milliseconds, by powers of the square root of two.';
+    'Counts of ended attempts by time, type and lane. durations and waits are histograms of milliseconds, by powers of the square root of two.';
 
--- This uses executions_by_time, which has starts: an attempt that ended in the period began in it, or not long before,
--- even if it was lost and taken back late. A tenant's attempts are found by jobs_of_tenant, from the jobs made in the
+-- This uses executions_by_time, an index of starts: an attempt that ended in the period started in it or shortly
+-- before, even if it was lost and rescued late. jobs_of_tenant finds a tenant's attempts, from the jobs created in the
 -- period.
 CREATE FUNCTION signalbox.count_attempts(
     since timestamptz, until timestamptz, bounds float8[], longest interval, of_tenant text DEFAULT NULL
@@ -897,7 +896,7 @@ SELECT starts_at, job_type, lane, begun, completed, failed, timed_out, cancelled
 FROM counted JOIN histograms USING (starts_at, job_type, lane)
 $$;
 COMMENT ON FUNCTION signalbox.count_attempts IS
-    'The figures of each minute, type and lane, counted from the attempts: as roll_up_metrics stores them, or live.';
+    'Counts attempts by minute, type and lane: for roll_up_metrics to store, or live.';
 
 -- Notifications in the application, by deliver_notification. No foreign key: a notification outlives its job.
 CREATE TABLE signalbox.notifications (
@@ -914,9 +913,9 @@ CREATE TABLE signalbox.notifications (
     CONSTRAINT read_after_created CHECK (read_at >= created_at)
 );
 COMMENT ON TABLE signalbox.notifications IS
-    'What people are told in the application, for it to show. The application sets read_at.';
+    'Notifications for the application to show to people. The application sets read_at.';
 CREATE INDEX notifications_of_recipient ON signalbox.notifications (recipient, created_at DESC);
--- For prune_jobs, which looks for the old rows; they come in the order of their time.
+-- For prune_jobs, which searches for old rows; rows are inserted in the order of their time.
 CREATE INDEX notifications_by_time ON signalbox.notifications USING brin (created_at);
 
 CREATE TABLE signalbox.audit_log (
@@ -928,13 +927,13 @@ CREATE TABLE signalbox.audit_log (
     entity_id text NOT NULL,
     detail jsonb
 );
-COMMENT ON TABLE signalbox.audit_log IS 'Who did what to jobs, schedules, caps and dead letters; and dead letters that were archived.';
+COMMENT ON TABLE signalbox.audit_log IS 'Who changed jobs, schedules, caps and dead letters, and how; also archived dead letters.';
 CREATE INDEX audit_of_entity ON signalbox.audit_log (entity_type, entity_id);
 
--- These are functions for the same reasons as claim_run: each step sees what the one before waited for, in one round
+-- These are functions for the same reasons as claim_run: each step sees what the step before waited for, in one round
 -- trip.
 
--- Return how many more jobs a cap lets run, without the places kept for suspects; NULL without a cap.
+-- Return how many more jobs a cap lets run, without the places reserved for suspects; NULL without a cap.
 CREATE FUNCTION signalbox.room_under_cap(cap signalbox.job_caps) RETURNS integer LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN cap.max_running IS NOT NULL THEN greatest(0, cap.max_running - (
         SELECT count(*) FROM signalbox.jobs AS j
@@ -947,8 +946,8 @@ CREATE FUNCTION signalbox.room_under_cap(cap signalbox.job_caps) RETURNS integer
     ))::integer END
 $$;
 
--- Return how many may begin now, by cap and rate; NULL where nothing limits them. A rate has one place each interval; a
--- worker that looks a moment late may use the places of the last quarter of a second.
+-- Return how many may start now, by cap and rate; NULL if nothing limits them. A rate has one place each interval. A
+-- worker that is a moment late may use the places of the last quarter of a second.
 CREATE FUNCTION signalbox.room_of(cap signalbox.job_caps) RETURNS integer LANGUAGE sql STABLE AS $$
     SELECT least(signalbox.room_under_cap(cap), CASE WHEN cap.rate IS NOT NULL THEN greatest(0, 1 + floor(
         extract(epoch FROM clock_timestamp() - greatest(cap.next_at, clock_timestamp() - interval '250 ms'))
@@ -956,8 +955,8 @@ CREATE FUNCTION signalbox.room_of(cap signalbox.job_caps) RETURNS integer LANGUA
     ))::integer END)
 $$;
 
--- Return a lane's queued jobs whose messages are late, the oldest of each priority. The index leads to them, past jobs
--- that are to be sent later.
+-- Return a lane's queued jobs whose messages are late, the oldest of each priority. The index finds them past jobs that
+-- are to be sent later.
 CREATE FUNCTION signalbox.late_jobs(of_lane text, late interval, within interval, most_each integer)
 RETURNS TABLE (id uuid, job_type text, tenant text, priority smallint, send_at timestamptz, suspect boolean)
 LANGUAGE sql STABLE AS $$
@@ -968,7 +967,7 @@ LANGUAGE sql STABLE AS $$
         FROM signalbox.jobs AS j
         WHERE j.lane = of_lane AND j.priority = p.priority AND j.send_at <= clock_timestamp() + within
             AND ((j.status = 'queued' AND j.queued_at <= clock_timestamp() - late)
-                -- A suspect, which a place is kept for.
+                -- A suspect, for which a place is reserved.
                 OR (j.status = 'pending' AND j.held_since <= clock_timestamp() - late AND j.send_at <= clock_timestamp()))
         ORDER BY j.send_at LIMIT most_each
     ) AS w
@@ -982,8 +981,8 @@ DECLARE
     room integer;
     begun integer;
 BEGIN
-    -- Locked in one order, so that two workers can't deadlock. The worker that counts holds the row, so that its count
-    -- stays true until it has claimed.
+    -- Locked in one order, so that two workers can't deadlock. The worker that counts holds the row's lock, so that its
+    -- count stays true until it has claimed.
     found := ARRAY(
         SELECT c FROM signalbox.job_caps AS c
         WHERE (c.kind, c.key) IN (
@@ -996,7 +995,7 @@ BEGIN
         ORDER BY c.kind, c.key
         FOR UPDATE
     );
-    -- Rates come last, so that no place in time is spent on a job that a cap holds.
+    -- Rates come last, so that a job that a cap holds uses no place of a rate.
     FOR cap IN SELECT (c).* FROM unnest(found) AS c ORDER BY (c).rate IS NOT NULL, (c).kind, (c).key LOOP
         IF cap.paused THEN
             UPDATE signalbox.jobs AS j SET status = 'paused', paused_by = NULL, send_at = NULL, updated_at = now()
@@ -1009,8 +1008,8 @@ BEGIN
         -- Jobs beyond the room wait, the less urgent and the later ones first; no attempt is spent.
         WITH matching AS (
             SELECT j.id, row_number() OVER (ORDER BY j.priority, j.id) AS place,
-                -- A suspect begins alone, while held jobs begin beside others when a job ends. So a suspect is not
-                -- held, but tries again, and the next place is kept for it (room_under_cap).
+                -- A suspect starts alone, while held jobs start beside others when a job ends. So a suspect is not
+                -- held, but tries again, and the next place is reserved for it (room_under_cap).
                 CASE WHEN j.error_details ->> 'type' = 'WorkerLost' THEN now() + interval '5 s' END AS again
             FROM signalbox.jobs AS j
             WHERE j.id = ANY (wanted) AND j.status = 'queued' AND cap.key = CASE cap.kind
@@ -1032,10 +1031,10 @@ BEGIN
     END LOOP;
 END $$;
 
--- Return those of these caps that hold jobs, the seconds until one may begin, and whether it is short enough. The
--- seconds are NULL where all places are taken; `fits` is NULL where all of these jobs are of other lanes. The settings
--- force the order of jobs_held, even if the planner misjudges a table that has just filled: one index lookup for each
--- cap, however many jobs it holds.
+-- Return which of these caps hold jobs, the seconds until one may start, and whether its time-out fits. The seconds are
+-- NULL if all places are taken; `fits` is NULL if all of these jobs are of other lanes. The settings force the order of
+-- jobs_held, even if the planner misjudges a table that has just filled: one index lookup for each cap, no matter how
+-- many jobs it holds.
 CREATE FUNCTION signalbox.find_held(caps text[], lanes text[], longest_ms integer)
 RETURNS TABLE (cap text, seconds float8, fits boolean) LANGUAGE sql STABLE
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
@@ -1057,7 +1056,7 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
 $$;
 
 -- Queue the next held jobs of these caps (named as in held_by), as many as there is room for; return which. This is not
--- done under the caps' locks, which a claim takes for what it begins: that claim holds the jobs beyond the room again.
+-- done under the caps' locks: the claim that starts these jobs takes the locks, and holds jobs beyond the room again.
 CREATE FUNCTION signalbox.release_held(
     caps text[], places integer, lanes text[], longest_ms integer, suspects boolean
 ) RETURNS uuid[] LANGUAGE plpgsql
@@ -1078,7 +1077,7 @@ BEGIN
         ), changed AS (
             UPDATE signalbox.jobs AS j
             SET status = 'queued', held_by = NULL, queued_at = clock_timestamp(), updated_at = clock_timestamp(),
-                send_at = clock_timestamp()  -- it has no message: if no claim begins it, dispatch_jobs sends it
+                send_at = clock_timestamp()  -- it has no message: if no claim starts it, dispatch_jobs sends it
             FROM next WHERE j.id = next.id
             RETURNING j.id
         )
@@ -1107,8 +1106,8 @@ DECLARE
     looked_at text[];
     released uuid[] := '{}';
 BEGIN
-    -- A retry's message comes when its time has come while the job still waits. It has been queued since then, or since
-    -- its release.
+    -- A retry's message arrives when its time has come, while the job still waits. It counts as queued since then, or
+    -- since its release.
     UPDATE signalbox.jobs AS j
     SET status = 'queued', queued_at = least(clock_timestamp(), greatest(j.scheduled_for, j.updated_at)),
         updated_at = clock_timestamp()
@@ -1133,7 +1132,7 @@ BEGIN
             );
             PERFORM signalbox.hold_jobs(wanted);
         END IF;
-        -- Where another cap holds all of these now, the jobs behind them may begin.
+        -- If another cap now holds all of these, the jobs behind them may start.
         EXIT WHEN released = '{}' OR NOT has_caps
             OR EXISTS (SELECT FROM signalbox.jobs AS j WHERE j.id = ANY (wanted) AND j.status = 'queued');
     END LOOP;
@@ -1157,11 +1156,11 @@ BEGIN
         );
 END $$;
 COMMENT ON FUNCTION signalbox.claim_jobs IS
-    'Begins the queued ones among these jobs: a lease and an attempt each. Leaves those whose time-out is longer, and those whose last worker died, unless suspects are asked for.';
+    'Claims the queued ones among these jobs: each gets a lease and an attempt. Skips jobs with a longer time-out, and suspects unless asked for them.';
 
--- Resolve what waits for ended jobs, and what waits for those in turn: release, cancel or fail it, wave by wave. Return
--- all of these; the pending ones are released and may be sent. `counted`: the groups of the ended jobs have counted
--- them already.
+-- Resolve the dependents of ended jobs, and their dependents in turn: release, cancel or fail them, level by level.
+-- Return all of them; the pending ones are released and may be sent. `counted`: the groups of the ended jobs have
+-- counted them already.
 CREATE FUNCTION signalbox.resolve_dependents(ended uuid[], counted boolean DEFAULT false) RETURNS uuid[] LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off  -- as for end_attempts
 AS $$
@@ -1177,7 +1176,7 @@ DECLARE
     moment timestamptz;
 BEGIN
     PERFORM signalbox.lock_dependents(ended, news);
-    -- Read the clock only now: changes by others during the wait for their locks must not be later than this.
+    -- Read the clock only after the locks: changes that others made during the wait must not be later than this.
     moment := clock_timestamp();
     LOOP
         WITH judged AS (
@@ -1208,7 +1207,7 @@ BEGIN
         )
         SELECT array_agg(id) INTO freed FROM lowered WHERE send_at <= moment;
         followers := followers || freed;
-        -- If one parent's end cancels a job and another's fails it, it is cancelled: then nobody needs to triage it.
+        -- If one parent's end cancels a job and another's fails it, cancel it: then nobody needs to triage it.
         doomed := ARRAY(SELECT unnest(doomed) EXCEPT SELECT unnest(dropped));
         UPDATE signalbox.jobs SET status = 'cancelled', completed_at = moment, updated_at = moment, send_at = NULL,
             error_details = signalbox.dependency_failed()
@@ -1228,9 +1227,9 @@ CREATE FUNCTION signalbox.dependency_failed() RETURNS jsonb LANGUAGE sql IMMUTAB
     SELECT '{"type": "DependencyFailed", "message": "a job that it depends on did not succeed"}'::jsonb
 $$;
 
--- Lock all that settling will change: first jobs, then groups, each in the order of their ids, as submitting does.
--- Otherwise two workers, or a worker and a submit, could deadlock. Jobs that may have to fail are locked to the last
--- descendant, with their groups.
+-- Lock everything that settling may change: first jobs, then groups, each in the order of their ids, as submitting
+-- does. Otherwise two workers, or a worker and a submit, could deadlock. This includes all descendants of jobs that may
+-- have to fail, and their groups.
 CREATE FUNCTION signalbox.lock_dependents(ended uuid[], news uuid[]) RETURNS void LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off  -- as for end_attempts
 AS $$
@@ -1254,7 +1253,7 @@ BEGIN
     )) ORDER BY id FOR NO KEY UPDATE;
 END $$;
 
--- Fail these jobs. Each gets a dead letter, and no attempt: it never began.
+-- Fail these jobs. Each gets a dead letter, but no attempt, because it never started.
 CREATE FUNCTION signalbox.fail_dependents(doomed uuid[], moment timestamptz) RETURNS void LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off  -- as for end_attempts
 AS $$
@@ -1313,7 +1312,7 @@ BEGIN
             'id', finished.id, 'total', finished.total, 'completed', finished.completed, 'failed', finished.failed,
             'cancelled', finished.cancelled
         ))
-    -- A group ends a second time if one of its jobs was redriven: then its completion job no longer waits.
+    -- A group ends a second time if one of its jobs was redriven. Its completion job no longer waits then.
     WHERE id = finished.completion_job_id AND status IN ('pending', 'paused') AND unmet_dependencies > 0
     RETURNING CASE WHEN send_at <= clock_timestamp() THEN id END INTO released;
     RETURN released;
@@ -1321,7 +1320,6 @@ END $$;
 
 -- Work that submits leave for their commit, so that a long transaction locks no rows of parents, groups and caps: a
 -- worker that ends such a job would wait for it. Only the transaction that wrote a row ever sees it.
--- caps: else a worker that ends such a job would wait for it. Only the transaction that wrote a row ever sees it.
 CREATE TABLE signalbox.job_submits (
     tx xid8 NOT NULL DEFAULT pg_current_xact_id(),
     parents uuid[] NOT NULL,
@@ -1329,11 +1327,11 @@ CREATE TABLE signalbox.job_submits (
     caps jsonb NOT NULL
 );
 COMMENT ON TABLE signalbox.job_submits IS
-    'What the commit of a transaction still does for the jobs that it has submitted: empty in between.';
+    'Work that the commit of a submitting transaction does for its jobs. Empty outside of such transactions.';
 CREATE INDEX submits_of_transaction ON signalbox.job_submits (tx);
 
--- Do what the submits of this transaction have left: store the caps that their types declare, join groups, and resolve
--- parents that may have ended in the meantime. The order is first jobs, then groups, as in settling.
+-- Finish the submits of this transaction: store the caps that their types declare, join groups, and resolve parents
+-- that may have ended in the meantime. The order is first jobs, then groups, as in settling.
 CREATE FUNCTION signalbox.finish_submits() RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     parents uuid[];
@@ -1356,7 +1354,7 @@ BEGIN
     )
     ORDER BY r.kind, r.key
     ON CONFLICT DO NOTHING;
-    -- The lock keeps parents from ending between here and the commit: such an end would go unseen, and the job would
+    -- The lock keeps parents from ending between here and the commit. Such an end would be missed, and the job would
     -- never be released.
     PERFORM FROM signalbox.jobs WHERE id = ANY (parents) ORDER BY id FOR SHARE;
     WITH grown AS (
@@ -1401,14 +1399,14 @@ CREATE TABLE signalbox.job_types (
     has_validators boolean NOT NULL,
     updated_at timestamptz NOT NULL DEFAULT now()
 );
-COMMENT ON TABLE signalbox.job_types IS 'The job types that this stack runs, written by the migrator with each deploy. submit_job goes by them.';
-COMMENT ON COLUMN signalbox.job_types.lane IS 'Of all its jobs; NULL: by their priority.';
-COMMENT ON COLUMN signalbox.job_types.lanes IS 'What a submit may choose.';
+COMMENT ON TABLE signalbox.job_types IS 'The job types that this stack runs. The migrator writes them with each deploy, and submit_job checks against them.';
+COMMENT ON COLUMN signalbox.job_types.lane IS 'The lane of all its jobs; null: their priority decides.';
+COMMENT ON COLUMN signalbox.job_types.lanes IS 'The lanes that a submit may choose.';
 COMMENT ON COLUMN signalbox.job_types.subject IS 'The field of the payload that becomes subject_id.';
 COMMENT ON COLUMN signalbox.job_types.has_validators IS
-    'A payload that fits the schema may still be refused when the job is claimed; then the job fails for good.';
+    'A payload that fits the schema may still be refused at the claim; then the job fails permanently.';
 
--- Return what is wrong with a value by its JSON schema, as far as pydantic writes one: references, types, required and
+-- Return the faults of a value by its JSON schema. It covers what pydantic writes: references, types, required and
 -- unknown fields, alternatives, enums, lengths and ranges. Each fault names its field; none quotes a value.
 CREATE FUNCTION signalbox.schema_faults(schema jsonb, value jsonb, place text DEFAULT '', root jsonb DEFAULT NULL)
 RETURNS text[] LANGUAGE plpgsql IMMUTABLE AS $$
@@ -1483,7 +1481,6 @@ END $$;
 
 -- Store a job in the caller's transaction; return its id, or that of the first job with the idempotency key. It has no
 -- message: dispatch_jobs sends it with its next run.
--- message: dispatch_jobs sends it with its next run.
 CREATE FUNCTION signalbox.submit_job(job_type text, payload jsonb DEFAULT '{}', options jsonb DEFAULT '{}')
 RETURNS uuid LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -1504,7 +1501,7 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     IF jsonb_typeof(options) <> 'object' THEN
-        RAISE EXCEPTION 'options is no JSON object' USING ERRCODE = 'invalid_parameter_value';
+        RAISE EXCEPTION 'options must be a JSON object' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     SELECT * INTO given FROM jsonb_to_record(options) AS o (
         idempotency_key text, priority smallint, lane text, delay_seconds float8, at timestamptz, tenant text, cap_key text,
@@ -1536,7 +1533,7 @@ BEGIN
     IF fault <> '' THEN
         RAISE EXCEPTION 'payload of job type ''%'' refused: %', known.name, fault USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- If a cap counts by a value of the payload, only the type's own code can make the key: dispatch_jobs does that
+    -- If a cap counts by a value of the payload, only the type's own code can compute the key. dispatch_jobs does that
     -- before it sends the job.
     own_cap := CASE WHEN given.cap_key IS NULL AND known.cap ->> 'per' = 'tenant'
         THEN left(known.name || ' ' || coalesce(given.tenant, '-'), 200) END;
@@ -1581,7 +1578,7 @@ COMMENT ON FUNCTION signalbox.submit_job IS
 
 CREATE FUNCTION signalbox.end_attempts(ends jsonb)
 RETURNS TABLE (id uuid, status text, follows boolean) LANGUAGE plpgsql
--- The settings force the primary key, because on tables that were just filled the statistics say that they are empty.
+-- The settings force the primary key, because the statistics of a table that was just filled say that it is empty.
 -- The plan is made once a session: planning for each array of a thousand ids takes ten times as long as the work.
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 SET lock_timeout = '2s'
@@ -1597,7 +1594,7 @@ DECLARE
     grouped boolean;
     followers uuid[];
 BEGIN
-    -- The token keeps a late worker from ending a job that was rescued and has begun again.
+    -- The token keeps a late worker from ending a job that was rescued and has started again.
     WITH changed AS (
         UPDATE signalbox.jobs AS j
         SET status = e.status,
@@ -1633,8 +1630,8 @@ BEGIN
             -- Locked in one order: a submit may hold two of them as parents.
             ORDER BY id OFFSET 0
         ) AS e
-        -- The token is compared as a column, and the status not at all. Otherwise the planner chooses one of their
-        -- indexes, since it expects at most one row of either, and finds a thousand.
+        -- The token is compared as a column, and the status not at all. Otherwise the planner uses one of their
+        -- indexes, because it expects at most one row, and finds a thousand.
         WHERE j.id = e.id AND j.lease_token = e.token
         RETURNING j.id, j.status, j.job_group IS NOT NULL AS grouped,
             j.status = 'pending' AND j.cancel_requested_at IS NOT NULL AS unwanted,
@@ -1675,17 +1672,17 @@ BEGIN
     END IF;
     RETURN QUERY SELECT e.id, e.status, false FROM unnest(ended, became) AS e (id, status);
     IF EXISTS (SELECT FROM signalbox.job_caps) THEN
-        RETURN QUERY SELECT NULL::uuid, 'capped', false;  -- perhaps jobs that one of these held may begin now
+        RETURN QUERY SELECT NULL::uuid, 'capped', false;  -- perhaps jobs that one of these held may start now
     END IF;
     IF followers IS NOT NULL THEN
         RETURN QUERY SELECT j.id, j.status, true FROM signalbox.jobs AS j WHERE j.id = ANY (followers);
     END IF;
 END $$;
 COMMENT ON FUNCTION signalbox.end_attempts IS
-    'Ends attempts as their worker decided: jobs, executions, dead letters and what waits for them. Answers what has become of those whose token is still their job''s.';
+    'Ends attempts as their worker decided: updates jobs, executions, dead letters and dependents. Returns the jobs whose lease token was still valid, with their new status.';
 
--- End one completed job as end_attempts would, in a third of its time: a transactional job ends by itself, and code for
--- a thousand records is expensive for one. Return the jobs that waited for it, and nothing where the lease is lost.
+-- End one completed job as end_attempts would, in a third of the time: a transactional job ends alone, and code for a
+-- thousand records is expensive for one. Return the jobs that waited for it, and nothing if the lease is lost.
 CREATE FUNCTION signalbox.complete_job(
     token uuid, job uuid, began_ms float8, ended_ms float8, cpu_ms float8, memory_mb integer,
     result jsonb, output_files text[]
@@ -1708,7 +1705,7 @@ BEGIN
             completed_at = j.started_at + ended_ms * interval '1 ms',
             updated_at = greatest(moment, j.started_at + ended_ms * interval '1 ms')
         WHERE j.id = job AND j.lease_token = token
-        -- Not the whole row, which would be stored temporarily with its payload.
+        -- Not the whole row: PostgreSQL would store it temporarily, with its payload.
         RETURNING j.id, j.executions, j.job_type, j.lane, j.worker_id, j.execution_node, j.queued_at, j.started_at,
             j.completed_at, j.job_group
     ), written AS (
@@ -1732,15 +1729,15 @@ BEGIN
     RETURN '{}';
 END $$;
 
--- The end of a transactional job goes in one message with its COMMIT. So a lost lease has to be an error, or what the
--- job did would be committed all the same.
+-- The end of a transactional job is sent in one message with its COMMIT. So a lost lease must raise an error;
+-- otherwise the job's effects would be committed.
 CREATE FUNCTION signalbox.refuse_lost_lease(job uuid) RETURNS uuid[] LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE EXCEPTION 'the lease on job % is another''s by now', job USING ERRCODE = 'SB001';
+    RAISE EXCEPTION 'the lease on job % belongs to another worker now', job USING ERRCODE = 'SB001';
 END $$;
 
--- Open the newest dead letter of kinds of failure that were resolved and have come back. A kind that is still open, or
--- is ignored, stays as it is.
+-- Reopen the newest dead letter of each kind of failure that was resolved and has occurred again. A kind that is open
+-- or ignored stays unchanged.
 CREATE FUNCTION signalbox.reopen_dead_letters(returned text[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     WITH mended AS (
@@ -1751,7 +1748,7 @@ BEGIN
         ) AS newest
         WHERE newest.status = 'resolved'
     ), held AS (
-        -- Locked in one order: two workers may meet the same two kinds.
+        -- Locked in one order, because two workers may find the same two kinds.
         SELECT d.id FROM signalbox.dead_letter_jobs AS d WHERE d.id IN (SELECT id FROM mended) ORDER BY d.id FOR UPDATE
     )
     UPDATE signalbox.dead_letter_jobs AS d
@@ -1799,8 +1796,8 @@ BEGIN
         reopened_at = moment, last_failed_at = moment, updated_at = moment;
 END $$;
 
--- Return attempts that have not ended before the instant. This uses executions_by_time: what has ended since then began
--- at most an hour before it, and in an old partition there are few of them.
+-- Return attempts that have not ended before the instant. This uses executions_by_time: attempts that have ended since
+-- then started at most an hour before it, and an old partition has few of them.
 CREATE FUNCTION signalbox.executions_to_keep(which text, before timestamptz, most integer) RETURNS tid[] LANGUAGE plpgsql
 SET enable_seqscan = off AS $$
 DECLARE
@@ -1829,8 +1826,8 @@ BEGIN
         RETURN NULL;
     END IF;
     EXECUTE format('SELECT count(*) FROM signalbox.%I', which) INTO total;
-    -- Lock the parent itself: no attempt may end while this looks. Newcomers wait, and then find what was kept in its
-    -- new place.
+    -- Lock the parent itself: no attempt may end during this check. New statements wait, and then find the kept rows in
+    -- their new place.
     LOCK TABLE ONLY signalbox.job_executions IN ACCESS EXCLUSIVE MODE;
     kept := signalbox.executions_to_keep(which, before, most_kept + 1);
     IF cardinality(kept) > most_kept THEN
@@ -1840,7 +1837,7 @@ BEGIN
     RETURN total - cardinality(kept);
 END $$;
 COMMENT ON FUNCTION signalbox.drop_executions IS
-    'Drops a partition of job_executions, but for the attempts that have not ended before the instant, and answers how many went. Null: too many must stay.';
+    'Drops a partition of job_executions. Attempts that have not ended before the instant are kept. Returns how many were deleted; null if too many must stay.';
 REVOKE EXECUTE ON FUNCTION signalbox.drop_executions FROM PUBLIC;
 
 SELECT signalbox.make_partitions('job_executions', 7);

@@ -1,5 +1,5 @@
 -- serves: 1
--- The forecast platform's own tables, as far as its scheduled tasks read and write them.
+-- The tables of the forecast platform that its scheduled tasks read and write.
 
 CREATE TABLE forecasts.plan_limits (
     plan text PRIMARY KEY,
@@ -26,14 +26,14 @@ CREATE TABLE forecasts.organizations (
     created_at timestamptz NOT NULL DEFAULT now(),
     deleted_at timestamptz
 );
--- trigger_digests: who is due, page by page.
+-- trigger_digests: the organisations that are due, page by page.
 CREATE INDEX organizations_digest_due ON forecasts.organizations (next_digest_at, id) WHERE deleted_at IS NULL;
--- sync_stripe: who was not looked at for longest; never first. One that failed waits its turn again behind the others,
--- so that many who always fail can't keep these from theirs.
+-- sync_stripe: organisations that were never synced first, then the longest ago. One that failed goes to the end, so
+-- that organisations that always fail can't delay the others.
 CREATE INDEX organizations_billing_stale
     ON forecasts.organizations ((greatest(last_billing_sync_at, billing_sync_failed_at)) NULLS FIRST, id)
     WHERE deleted_at IS NULL;
--- cleanup_soft_deletes; and the enforcers, of whom there are never many.
+-- cleanup_soft_deletes, and the tasks enforce_*; there are never many rows.
 CREATE INDEX organizations_deleted ON forecasts.organizations (deleted_at) WHERE deleted_at IS NOT NULL;
 CREATE INDEX organizations_payment_failed ON forecasts.organizations (payment_failed_at)
     WHERE payment_failed_at IS NOT NULL AND deleted_at IS NULL;
@@ -64,7 +64,7 @@ CREATE INDEX idx_watchpoints_archive_candidates ON forecasts.watchpoints (time_w
     WHERE status = 'active' AND time_window_end IS NOT NULL;
 -- cleanup_archived_watchpoints.
 CREATE INDEX watchpoints_archived ON forecasts.watchpoints (archived_at, id) WHERE status = 'archived';
--- verification: canaries, of which there are a handful.
+-- verification: canaries; there are only a few.
 CREATE INDEX watchpoints_canaries ON forecasts.watchpoints (id) WHERE metadata ->> 'system_role' = 'canary';
 
 CREATE TABLE forecasts.notifications (
@@ -74,7 +74,7 @@ CREATE TABLE forecasts.notifications (
     payload jsonb NOT NULL,
     created_at timestamptz NOT NULL DEFAULT now()
 );
--- cleanup_notifications; the other two serve the cascades.
+-- For cleanup_notifications; the other two serve the cascades.
 CREATE INDEX notifications_by_age ON forecasts.notifications (created_at);
 CREATE INDEX notifications_of_organization ON forecasts.notifications (organization_id);
 CREATE INDEX notifications_of_watchpoint ON forecasts.notifications (watchpoint_id) WHERE watchpoint_id IS NOT NULL;
@@ -89,7 +89,7 @@ CREATE TABLE forecasts.notification_deliveries (
     CONSTRAINT delivery_status_known CHECK (status IN ('pending', 'sent', 'deferred', 'failed'))
 );
 CREATE INDEX deliveries_of_notification ON forecasts.notification_deliveries (notification_id);
--- requeue_deferred: whose quiet hours have ended.
+-- requeue_deferred: deliveries whose quiet hours have ended.
 CREATE INDEX deliveries_deferred ON forecasts.notification_deliveries (next_retry_at, id) WHERE status = 'deferred';
 
 CREATE TABLE forecasts.forecast_runs (
@@ -115,17 +115,17 @@ CREATE TABLE forecasts.forecast_runs (
     CONSTRAINT retries_not_negative CHECK (retry_count >= 0),
     CONSTRAINT failed_has_reason CHECK (status <> 'failed' OR failure_reason IS NOT NULL)
 );
-COMMENT ON COLUMN forecasts.forecast_runs.input_references IS 'What it is computed from, for its next attempt.';
-COMMENT ON COLUMN forecasts.forecast_runs.radar_timestamp IS 'Of a nowcast: the radar instant beside the satellite''s.';
-COMMENT ON COLUMN forecasts.forecast_runs.started_at IS 'When the last attempt began, by the time of the task''s run.';
+COMMENT ON COLUMN forecasts.forecast_runs.input_references IS 'The input files of the run, for its next attempt.';
+COMMENT ON COLUMN forecasts.forecast_runs.radar_timestamp IS 'The radar instant of a nowcast, beside the satellite''s.';
+COMMENT ON COLUMN forecasts.forecast_runs.started_at IS 'When the last attempt started, by the now of the task''s run.';
 COMMENT ON COLUMN forecasts.forecast_runs.triggered_at IS
-    'When RunPod was last asked for it, by the clock: it names the attempt, and a job''s real age.';
--- reconcile_forecasts and the poller's second look: there are never many at work.
+    'When RunPod was last asked for it, by the clock. It names the attempt, and gives the real age of a RunPod job.';
+-- reconcile_forecasts and the poller's second check: few runs are running at any time.
 CREATE INDEX forecast_runs_running ON forecasts.forecast_runs (started_at) WHERE status = 'running';
 -- transition_forecasts and verification.
 CREATE INDEX forecast_runs_stored ON forecasts.forecast_runs (model, run_timestamp)
     WHERE status IN ('complete', 'failed');
--- transition_forecasts: does a folder hold the data of another run, too? In byte order, so that a folder is a range.
+-- transition_forecasts: does a folder also hold the data of another run? In byte order, so that a folder is a range.
 CREATE INDEX forecast_runs_by_prefix ON forecasts.forecast_runs (storage_prefix COLLATE "C") WHERE status <> 'deleted';
 
 CREATE TABLE forecasts.rate_limits (
@@ -180,11 +180,11 @@ CREATE TABLE forecasts.verification_requests (
     CONSTRAINT verification_id_iff_requested CHECK ((status = 'requested') = (external_id IS NOT NULL))
 );
 COMMENT ON TABLE forecasts.verification_requests IS
-    'Which run was to be compared with what was observed, and when: once a run and window.';
+    'Requests to compare a run with observations: one for each run and window.';
 COMMENT ON COLUMN forecasts.verification_requests.status IS
-    'waiting for observations; unconfirmed: asked for, and RunPod has not said that it took it, so it is never asked again; '
-    'requested; refused by RunPod; abandoned, as the observations never came.';
--- verification: there are never many.
+    'waiting for observations; unconfirmed: sent, but RunPod has not confirmed it, so it is never sent again; '
+    'requested; refused by RunPod; abandoned, because the observations never came.';
+-- For verification; there are never many rows.
 CREATE INDEX verification_requests_open ON forecasts.verification_requests (window_start)
     WHERE status IN ('waiting', 'unconfirmed');
 
@@ -212,7 +212,7 @@ CREATE TABLE forecasts.calibration_requests (
     external_id text
 );
 COMMENT ON TABLE forecasts.calibration_requests IS
-    'What RunPod was asked to calibrate, once a slot of update_calibration; without an external_id it has not said yes.';
+    'Requests to RunPod to calibrate tiles: one for each slot of update_calibration. Without an external_id, RunPod has not accepted it.';
 
 CREATE TABLE forecasts.idempotency_keys (
     key text PRIMARY KEY,
@@ -255,10 +255,10 @@ CREATE TABLE forecasts.audit_logs (
     created_at timestamptz NOT NULL DEFAULT now()
 );
 COMMENT ON TABLE forecasts.audit_logs IS
-    'Outlives the organisation it tells of: no foreign key, so that a deletion leaves its trace.';
+    'Kept longer than the organisation: no foreign key, so that a deletion stays on record.';
 -- archive_audit_logs: the oldest, in the order of their ids.
 CREATE INDEX audit_logs_by_age ON forecasts.audit_logs (created_at, id);
--- verification: a canary's mismatch is noted once a slot, however often the slot runs.
+-- verification: a canary's mismatch is recorded once for each slot, even if the slot runs several times.
 CREATE UNIQUE INDEX canary_mismatch_once ON forecasts.audit_logs (entity_id, (detail ->> 'slot'))
     WHERE action = 'canary.mismatched';
 
@@ -277,7 +277,7 @@ CREATE TABLE forecasts.audit_archives (
         CHECK (archived_at IS NULL OR (row_count IS NOT NULL AND bytes IS NOT NULL AND sha256 IS NOT NULL))
 );
 COMMENT ON TABLE forecasts.audit_archives IS
-    'Which audit records went into which object of cold storage; the one without archived_at is on its way there.';
-COMMENT ON COLUMN forecasts.audit_archives.sha256 IS 'Of the object as it is stored, in Base64, as S3 gives it.';
+    'Which audit records are in which object of cold storage. The row without archived_at is being uploaded.';
+COMMENT ON COLUMN forecasts.audit_archives.sha256 IS 'The checksum of the stored object, in Base64, as S3 returns it.';
 -- archive_audit_logs: one plan at a time, so that no record can be in two.
 CREATE UNIQUE INDEX audit_archive_open ON forecasts.audit_archives ((archived_at IS NULL)) WHERE archived_at IS NULL;
