@@ -73,7 +73,7 @@ def test_list_tasks_shows_each_with_its_policies(stage: Stage) -> None:
     tasks = {task["name"]: task for task in stage.operate("list_tasks")["tasks"]}
     assert tasks["prune_history"] == {
         "name": "prune_history",
-        "summary": "delete runs older than their task's retention, and what is left of old backfills and leases",
+        "summary": "delete runs older than their task's retention, old backfills and expired leases",
         "function": "archiver",
         "schedule": "cron(30 2 * * ? *)",
         "catch_up": "latest",

@@ -1,4 +1,4 @@
-"""List the engine's own job types, useful by themselves. One line each."""
+"""List the engine's own job types, which any product can use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from signalbox.packs.retry_policy import RetryPolicy
 JOB_TYPES: tuple[JobType, ...] = (
     JobType(
         "deliver_webhook",
-        "tells a receiver outside of an event, signed",
+        "delivers an event as a signed webhook",
         "signalbox.job_types.webhooks.deliver_webhook",
         # More than the 30 s that a receiver may take: time to read the key, and for the receiver's time-out to be
         # reported.
@@ -25,7 +25,7 @@ JOB_TYPES: tuple[JobType, ...] = (
     ),
     JobType(
         "deliver_notification",
-        "tells a person by mail, SMS or in the application, or the subscribers of a topic",
+        "notifies people by mail, SMS or in the application, or a topic's subscribers",
         "signalbox.job_types.deliver_notification",
         timeout=timedelta(minutes=2),
         retry=RetryPolicy(max_attempts=5, base=timedelta(seconds=2), cap=timedelta(minutes=5), jitter="twenty_percent"),
@@ -42,7 +42,7 @@ JOB_TYPES: tuple[JobType, ...] = (
     ),
     JobType(
         "import_table",
-        "reads CSV or lines of JSON from S3 into a table",
+        "imports CSV or JSON lines from S3 into a table",
         "signalbox.job_types.tables.import_table",
         side_by_side=1,
         lanes=LIGHT | {Lane.HEAVY},
@@ -53,7 +53,7 @@ JOB_TYPES: tuple[JobType, ...] = (
     ),
     JobType(
         "export_table",
-        "writes a table's or a view's rows to S3",
+        "exports the rows of a table or view to S3",
         "signalbox.job_types.tables.export_table",
         side_by_side=1,
         # A file is one statement: it gets as much time as a worker has.

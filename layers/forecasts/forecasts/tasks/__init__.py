@@ -1,7 +1,7 @@
 """List the pack's tasks; each has a rule in the template.
 
-Most tasks do the work of slots missed before them, so at most the latest missed slot runs. Tasks that file something
-under a day, or look at one day's window, run for each.
+Most runs also do the work of the slots missed before, so at most the latest missed slot is caught up. A slot of
+verification reads one day only, so every missed slot is caught up.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ HOURLY = "cron(0 * * * ? *)"
 TASKS = (
     Task(
         "poll_data",
-        "look for new upstream data and trigger forecast runs",
+        "check for new upstream data and trigger forecast runs",
         "forecasts.tasks.poll_data",
         schedule=QUARTERLY,
         function="poller",
@@ -27,7 +27,7 @@ TASKS = (
     ),
     Task(
         "archive_watchpoints",
-        "archive watchpoints whose event has passed, and ask for their summaries",
+        "archive watchpoints whose event has passed, and request their summaries",
         "forecasts.tasks.archive_watchpoints",
         schedule=QUARTERLY,
     ),
@@ -39,21 +39,21 @@ TASKS = (
     ),
     Task(
         "reconcile_forecasts",
-        "find out what became of forecast runs that take too long",
+        "check forecast runs that take too long: complete, retry or fail them",
         "forecasts.tasks.reconcile_forecasts",
         schedule=HOURLY,
         overlap=Overlap.FORBID,
     ),
     Task(
         "trigger_digests",
-        "ask for the digests that are due",
+        "request the digests that are due",
         "forecasts.tasks.trigger_digests",
         schedule=HOURLY,
         catch_up=CatchUp.LATEST,
     ),
     Task(
         "sync_stripe",
-        "compare subscriptions with Stripe's, and repair ours",
+        "compare subscriptions with Stripe, and repair ours",
         "forecasts.tasks.sync_stripe",
         schedule="cron(0 0 * * ? *)",
         catch_up=CatchUp.LATEST,
@@ -61,7 +61,7 @@ TASKS = (
     ),
     Task(
         "aggregate_usage",
-        "file yesterday's usage and start new periods",
+        "store yesterday's usage, and start new periods",
         "forecasts.tasks.aggregate_usage",
         schedule="cron(0 1 * * ? *)",
         catch_up=CatchUp.LATEST,
@@ -75,7 +75,7 @@ TASKS = (
     ),
     Task(
         "enforce_overage",
-        "pause the newest watchpoints of organisations beyond their plan for two weeks",
+        "pause the newest watchpoints of organisations over their plan for two weeks",
         "forecasts.tasks.enforce_overage",
         # After aggregate_usage, which ends the overage of organisations that are within their plan again.
         schedule="cron(40 1 * * ? *)",
@@ -83,7 +83,7 @@ TASKS = (
     ),
     Task(
         "cleanup_soft_deletes",
-        "delete organisations for good a month after they were deleted",
+        "purge organisations a month after they were deleted",
         "forecasts.tasks.cleanup_soft_deletes",
         schedule="cron(0 2 * * ? *)",
     ),
@@ -95,7 +95,7 @@ TASKS = (
     ),
     Task(
         "cleanup_archived_watchpoints",
-        "delete watchpoints long archived",
+        "delete watchpoints that were archived long ago",
         "forecasts.tasks.cleanup_archived_watchpoints",
         schedule="cron(20 2 * * ? *)",
     ),
@@ -121,10 +121,10 @@ TASKS = (
     ),
     Task(
         "verification",
-        "have yesterday's forecasts compared with what was observed, and check the canaries",
+        "request a comparison of yesterday's forecasts with observations, and check the canaries",
         "forecasts.tasks.verification",
         schedule="cron(0 3 * * ? *)",
-        # Each slot looks at a day of its own.
+        # Each slot reads a day of its own.
         catch_up=CatchUp.ALL,
         max_lateness=3 * DAY,
     ),
@@ -137,7 +137,7 @@ TASKS = (
     ),
     Task(
         "update_calibration",
-        "have the calibration of tiles with enough verification computed again",
+        "request a new calibration of tiles with enough verification",
         "forecasts.tasks.update_calibration",
         schedule="cron(30 4 ? * MON *)",
         catch_up=CatchUp.LATEST,

@@ -1,4 +1,4 @@
-"""WPLC-009, OBS-007: archive watchpoints whose event has passed, and ask for their summaries, each quarter hour.
+"""WPLC-009, OBS-007: archive watchpoints whose event has passed, and request their summaries, each quarter hour.
 
 A watchpoint, its audit record and its message belong together: the message goes out before the commit. After a crash
 between the two, the next run sends it again; none is lost.
