@@ -173,7 +173,7 @@ def test_invoke_may_leave_the_run_to_the_queue(signalbox: Signalbox) -> None:
         (["sweep_runs", "--reference-time", "2026-02-03T00:04"], 2, "has no time zone; in UTC it is"),
         (["--event", "events/none.json"], 2, "events/none.json can't be read"),
         (["--event", "README.md"], 2, "holds no JSON"),
-        (["sweep_runs", "--event", "events/sweep_runs.json"], 2, "name no TASK"),
+        (["sweep_runs", "--event", "events/sweep_runs.json"], 2, "leave out TASK"),
         ([], 2, "name a TASK"),
     ],
 )
@@ -258,7 +258,7 @@ def test_backfill_shows_its_plan_and_does_nothing(signalbox: Signalbox) -> None:
 
 def test_backfill_asks_at_a_terminal_only(signalbox: Signalbox) -> None:
     said = refusal(signalbox, "backfill", "prune_history", *RANGE, code=2)
-    assert "there is no terminal to ask at; add --yes" in said
+    assert "no terminal to prompt on; add --yes" in said
 
 
 def test_backfill_runs_to_its_end_and_leaves_done_slots_alone(signalbox: Signalbox) -> None:
@@ -269,7 +269,7 @@ def test_backfill_runs_to_its_end_and_leaves_done_slots_alone(signalbox: Signalb
     assert "3 of 3 slots" in ran.err
     again = signalbox(*words)
     assert (again.code, again.out) == (0, "")
-    assert "nothing was done: --force runs slots again that have succeeded" in again.err
+    assert "nothing was done: all slots have succeeded; --force runs them again" in again.err
 
 
 @contextmanager
@@ -326,11 +326,11 @@ def test_backfill_goes_on_when_whoever_watches_it_leaves(signalbox: Signalbox) -
         (["prune_histry", *RANGE, "--yes"], 2, "did you mean 'prune_history'?"),
         (["prune_history", "--from", "1d", "--to", "2d", "--yes"], 1, "before it begins"),
         (["prune_history"], 2, "needs --from and --to"),
-        (["prune_history", "show", *RANGE], 2, "'show' is too many; verbs are list, show"),
+        (["prune_history", "show", *RANGE], 2, "'show' is unexpected; the verbs are list, show"),
         (["prune_history", "--status", "running", *RANGE], 2, "belong to `backfill list`"),
         (["show"], 2, "name the ID of a backfill"),
         (["show", "7"], 1, "no backfill has the id '7'"),
-        (["list", "--force"], 2, "takes no options of an order"),
+        (["list", "--force"], 2, "takes no options of a new backfill"),
     ],
 )
 def test_backfill_says_in_a_line_what_is_wrong(signalbox: Signalbox, words: list[str], code: int, said: str) -> None:

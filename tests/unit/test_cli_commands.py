@@ -150,7 +150,7 @@ def test_a_tick_far_ahead_is_refused_before_anything_is_asked(
     ahead = datetime.now(UTC) + timedelta(minutes=7)
     assert main(["tick", "--at", ahead.isoformat(), *which]) == 2
     said = capsys.readouterr().err
-    assert f"--at {ahead:%Y-%m-%dT%H:%MZ} lies more than 5 minutes ahead, so each run would be refused" in said
+    assert f"--at {ahead:%Y-%m-%dT%H:%MZ} is more than 5 minutes ahead, so each run would be refused" in said
 
 
 def test_waiting_for_an_aws_stack_is_refused_with_an_alternative(capsys: pytest.CaptureFixture[str]) -> None:

@@ -242,7 +242,7 @@ def test_a_redrive_is_previewed_with_what_can_not_be() -> None:
         "to redrive: 3, the last one at 2026-03-10T12:02Z",
         "  a  x",
         "  and 2 more",
-        "1 can't be:",
+        "1 can't be redriven:",
         "  b  its job is running",
     ]
 
@@ -273,12 +273,12 @@ def test_refusal_of_one_job_names_its_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "holds no job"),
-        ("[]", "holds no job"),
-        ('{"job_type": "a"}\n[1]\n{', "line 2 holds what is no job"),
-        ('{"job_type": "a"}\n{', "line 2 is no JSON"),
-        ('[{"payload": {}}]', "holds what is no job: an object with a job_type"),
-        ('[{"job_type": "a"', "is no JSON"),
+        ("", "contains no job"),
+        ("[]", "contains no job"),
+        ('{"job_type": "a"}\n[1]\n{', "line 2 holds a value that is not a job"),
+        ('{"job_type": "a"}\n{', "line 2 is not JSON"),
+        ('[{"payload": {}}]', "holds a value that is not a job: expected an object with a job_type"),
+        ('[{"job_type": "a"', "is not JSON"),
     ],
 )
 def test_a_file_that_holds_no_jobs_is_refused_with_the_line(tmp_path: Path, text: str, words: str) -> None:

@@ -20,10 +20,10 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("words", "error", "said"),
     [
-        (["pack", "Shop"], UsageRefused, "'Shop' is no name"),
-        (["pack", "a" * 41], UsageRefused, "is no name"),
-        (["pack", "shop", "--pack", "other"], UsageRefused, "--pack names the pack of a new task or job"),
-        (["task", "close_orders"], UsageRefused, "--pack names the pack of a new task or job"),
+        (["pack", "Shop"], UsageRefused, "'Shop' is not a valid name"),
+        (["pack", "a" * 41], UsageRefused, "is not a valid name"),
+        (["pack", "shop", "--pack", "other"], UsageRefused, "--pack is required for a new task or job"),
+        (["task", "close_orders"], UsageRefused, "--pack is required for a new task or job"),
         (["task", "close_orders", "--pack", "shop"], CommandFailed, "there is no pack 'shop' in layers/"),
         (["pack", "shop"], CommandFailed, "there is no template.yaml"),
     ],

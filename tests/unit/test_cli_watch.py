@@ -36,5 +36,5 @@ def test_lists_may_be_watched(command: str, words: list[str], seconds: float | N
 
 
 def test_interval_is_a_time() -> None:
-    with pytest.raises(UsageRefused, match="'0' is no number of seconds"):
+    with pytest.raises(UsageRefused, match="'0' is not a number of seconds"):
         build_parser().parse_args(["jobs", "--watch", "0"])

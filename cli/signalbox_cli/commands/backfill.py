@@ -21,16 +21,16 @@ from signalbox_cli.views.table import Column, Row, table
 from signalbox_cli.views.times import show_instant
 
 EXAMPLES = (
-    Example("backfill prune_history --from 7d --to 1d", "show the plan, ask, run it, and watch it"),
+    Example("backfill prune_history --from 7d --to 1d", "show the plan, ask, start it, and watch it"),
     Example("backfill prune_history --from 7d --to 1d --dry-run", "only show the plan"),
     Example(
         "backfill poll_data --from 6h --to now --rate 4 --yes --no-wait", "four slots a minute; do not ask or wait"
     ),
-    Example("backfill list", "the newest backfills"),
-    Example("backfill show ID", "one of them"),
-    Example("backfill pause ID --reason 'upstream is down'", "start no further slot"),
-    Example("backfill resume ID", "go on; tries failed slots again"),
-    Example("backfill cancel ID", "start no further slot, ever"),
+    Example("backfill list", "list the newest backfills"),
+    Example("backfill show ID", "show one backfill"),
+    Example("backfill pause ID --reason 'upstream is down'", "start no more slots"),
+    Example("backfill resume ID", "continue, and retry failed slots"),
+    Example("backfill cancel ID", "start no more slots; can't be undone"),
 )
 VERBS = ("list", "show", "pause", "resume", "cancel")
 _ORDER_ONLY = ("first", "last", "rate", "params", "force", "dry_run", "yes", "wait")
@@ -42,29 +42,31 @@ def configure(parser: CommandParser) -> None:
         "       signalbox backfill list [--status STATUS] [--limit N]\n"
         "       signalbox backfill show|pause|resume|cancel ID [--reason TEXT]"
     )
-    parser.explain(f"{TIME_FORMS} The first word is a verb if it is {', '.join(VERBS)}, else a TASK.")
-    parser.add_argument("what", metavar="TASK|VERB", help="the task to run again, or what to do with backfills")
-    parser.add_argument("id", metavar="ID", nargs="?", help="the backfill that a verb means, by its id or its start")
-    parser.add_argument("--reason", metavar="TEXT", help="why, for those who look later")
+    parser.explain(f"{TIME_FORMS} If the first word is {', '.join(VERBS)}, it is a verb, otherwise a TASK.")
+    parser.add_argument("what", metavar="TASK|VERB", help="the task to run, or a verb")
+    parser.add_argument("id", metavar="ID", nargs="?", help="the id of the backfill, after a verb")
+    parser.add_argument("--reason", metavar="TEXT", help="the reason, which is kept with the backfill")
     _configure_order(parser)
     listing = parser.add_argument_group("list")
-    listing.add_argument("--status", choices=("running", "paused", "cancelled", "completed"), help="only those")
-    listing.add_argument("--limit", type=positive, metavar="N", help="at most so many (default: 50)")
+    listing.add_argument(
+        "--status", choices=("running", "paused", "cancelled", "completed"), help="only backfills with this status"
+    )
+    listing.add_argument("--limit", type=positive, metavar="N", help="show at most N (default: 50)")
     add_target(parser)
 
 
 def _configure_order(parser: CommandParser) -> None:
-    order = parser.add_argument_group("order")
-    order.add_argument("--from", dest="first", type=instant, metavar=TIME, help="the first slot, or before it")
-    order.add_argument("--to", dest="last", type=instant, metavar=TIME, help="the last slot, or after it")
-    order.add_argument("--rate", type=positive, metavar="N", help="slots a minute (default: 60)")
+    order = parser.add_argument_group("create")
+    order.add_argument("--from", dest="first", type=instant, metavar=TIME, help="the start of the range")
+    order.add_argument("--to", dest="last", type=instant, metavar=TIME, help="the end of the range")
+    order.add_argument("--rate", type=positive, metavar="N", help="slots per minute (default: 60)")
     order.add_argument("--params", type=json_object, metavar="JSON", help="the task's params")
-    order.add_argument("--force", action="store_true", default=None, help="slots that have succeeded, too")
-    order.add_argument("--dry-run", action="store_true", default=None, help="show the plan, and do nothing")
-    order.add_argument("--yes", "-y", action="store_true", default=None, help="do not ask")
+    order.add_argument("--force", action="store_true", default=None, help="also run slots that have succeeded")
+    order.add_argument("--dry-run", action="store_true", default=None, help="only show the plan")
+    order.add_argument("--yes", "-y", action="store_true", default=None, help="do not ask for confirmation")
     waiting = order.add_mutually_exclusive_group()
-    waiting.add_argument("--wait", action="store_true", default=None, help="watch it to its end (the default)")
-    waiting.add_argument("--no-wait", dest="wait", action="store_false", default=None, help="return once it is ordered")
+    waiting.add_argument("--wait", action="store_true", default=None, help="watch it until it ends (the default)")
+    waiting.add_argument("--no-wait", dest="wait", action="store_false", default=None, help="return once it is created")
 
 
 def run(args: Namespace) -> int:
@@ -73,7 +75,7 @@ def run(args: Namespace) -> int:
     given = [name for name in _ORDER_ONLY if getattr(args, name) is not None]
     if given:
         raise UsageRefused(
-            f"`backfill {args.what}` takes no options of an order; `signalbox backfill --help` lists its own"
+            f"`backfill {args.what}` takes no options of a new backfill; `signalbox backfill --help` lists its own"
         )
     if (args.id is None) != (args.what == "list"):
         raise UsageRefused(
@@ -147,8 +149,8 @@ def _lines(backfill: Backfill) -> list[str]:
         "slots": f"{backfill['slots']['total']:,}: {', '.join(counted)}",
         "rate": f"{backfill['rate_per_minute']:,} a minute",
         "params": backfill["params"] or None,
-        "force": "also slots that had succeeded" if backfill["force"] else None,
-        "ordered": f"{show_instant(backfill['created_at'])} by {backfill['requested_by'] or 'someone unnamed'}",
+        "force": "also runs slots that had succeeded" if backfill["force"] else None,
+        "created": f"{show_instant(backfill['created_at'])} by {backfill['requested_by'] or 'unknown'}",
         "paused": _told(backfill) if backfill["status"] == "paused" else None,
         "cancelled": _told(backfill) if backfill["status"] == "cancelled" else None,
         "ended": backfill["finished_at"] and show_instant(backfill["finished_at"]),
@@ -160,7 +162,7 @@ def _lines(backfill: Backfill) -> list[str]:
 
 def _told(backfill: Backfill) -> str:
     """Return the time and the author of the last change."""
-    return f"{show_instant(backfill['updated_at'])} by {backfill['changed_by'] or 'someone unnamed'}"
+    return f"{show_instant(backfill['updated_at'])} by {backfill['changed_by'] or 'unknown'}"
 
 
 def _order(args: Namespace) -> int:
@@ -184,7 +186,7 @@ def _order(args: Namespace) -> int:
 def _refuse_incomplete(args: Namespace) -> None:
     if args.id is not None:
         raise UsageRefused(
-            f"'{args.what}' is taken for a task, and '{args.id}' is too many; verbs are {', '.join(VERBS)}"
+            f"'{args.what}' is read as a task, so '{args.id}' is unexpected; the verbs are {', '.join(VERBS)}"
         )
     if args.status or args.limit:
         raise UsageRefused("--status and --limit belong to `backfill list`")
@@ -193,9 +195,7 @@ def _refuse_incomplete(args: Namespace) -> None:
             f"a backfill of '{args.what}' needs --from and --to; `signalbox backfill --help` shows examples"
         )
     if not (args.yes or args.dry_run or sys.stdin.isatty()):
-        raise UsageRefused(
-            "nothing was done: there is no terminal to ask at; add --yes, or --dry-run for the plan alone"
-        )
+        raise UsageRefused("nothing was done: no terminal to prompt on; add --yes, or --dry-run to only show the plan")
 
 
 def _params(args: Namespace) -> dict[str, Any]:
@@ -211,12 +211,12 @@ def _params(args: Namespace) -> dict[str, Any]:
 
 def _plan_lines(plan: dict[str, Any], args: Namespace) -> list[str]:
     done, to_run = plan["already_succeeded"], plan["to_run"]
-    again = "run again" if args.force else "not run again"
+    again = "run again" if args.force else "skipped"
     return [
         f"{plan['task']}: {plan['slots']:,} slots from {show_instant(plan['first'])} to {show_instant(plan['last'])}",
         *([f"  {done:,} succeeded before: {again}"] if done else []),
         f"  {to_run:,} to run, {args.rate or 60:,} a minute"
-        + (f": some {plan['minutes']:,} minutes" if plan["minutes"] > 1 else ""),
+        + (f": about {plan['minutes']:,} minutes" if plan["minutes"] > 1 else ""),
     ]
 
 
@@ -229,7 +229,7 @@ def _confirmed() -> bool:
 def _nothing_ordered(plan: dict[str, Any], args: Namespace) -> int:
     if args.dry_run:
         return 0
-    why = "--force runs slots again that have succeeded" if not plan["to_run"] else "it was not confirmed"
+    why = "all slots have succeeded; --force runs them again" if not plan["to_run"] else "it was not confirmed"
     say(f"nothing was done: {why}")
     if args.json:
         print_json({"backfill": None})
@@ -241,7 +241,7 @@ def _watched(target: Target, backfill: Backfill) -> Backfill:
         return watch(target, backfill)
     except KeyboardInterrupt:
         say(
-            f"the backfill goes on without us: `signalbox backfill show {backfill['id']}` shows how far it is, "
+            f"the backfill keeps running: `signalbox backfill show {backfill['id']}` shows its progress, "
             f"`signalbox backfill cancel {backfill['id']}` stops it"
         )
         raise

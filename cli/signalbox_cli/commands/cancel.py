@@ -13,20 +13,21 @@ from signalbox_cli.options.shared import TIME_FORMS, add_target
 
 EXAMPLES = (
     Example("cancel ID", "one job, by its id"),
-    Example("cancel --type import_table --tenant acme", "show what that concerns, ask, and cancel it"),
-    Example("cancel --tag night --status pending --dry-run", "only show what it would concern"),
+    Example("cancel --type import_table --tenant acme", "preview the jobs, ask, and cancel them"),
+    Example("cancel --tag night --status pending --dry-run", "only show a preview"),
     Example(
-        "cancel --group invoices-2026-02 --yes --reason 'wrong prices'", "do not ask; the audit log has the reason"
+        "cancel --group invoices-2026-02 --yes --reason 'wrong prices'", "do not ask; the audit log keeps the reason"
     ),
 )
 
 
 def configure(parser: CommandParser) -> None:
     parser.explain(
-        "A running job hears of it within seconds and stops where it looks; if it ends by itself first, it stays what "
-        f"it became. What depends on a cancelled job ends as its policy says. {TIME_FORMS}"
+        "A running job receives the request within seconds and stops when its code checks for it. If it ends before "
+        "that, its result stays. Dependents of a cancelled job follow their on_failure policy. "
+        f"{TIME_FORMS}"
     )
-    parser.add_argument("ids", metavar="ID", nargs="*", help="the jobs, by their ids or the starts of them")
+    parser.add_argument("ids", metavar="ID", nargs="*", help="the ids of the jobs")
     add_bulk_options(parser)
     add_target(parser)
 
@@ -36,7 +37,7 @@ def run(args: Namespace) -> int:
 
 
 def _tell(answer: Mapping[str, Any]) -> str:
-    asked = f"; asked {answer['requested']:,} that run to stop" if answer["requested"] else ""
+    asked = f"; asked {answer['requested']:,} running to stop" if answer["requested"] else ""
     return f"cancelled {answer['cancelled']:,}{asked}"
 
 

@@ -1,4 +1,4 @@
-"""`signalbox caps` lists what is paused and capped, and sets and clears caps while jobs run."""
+"""`signalbox caps` lists pauses and caps, and sets and clears caps while jobs run."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from signalbox_cli.views.table import Column, Row, table
 from signalbox_cli.views.times import read_span, show_age
 
 EXAMPLES = (
-    Example("caps", "everything that is paused or capped, and how much of it runs"),
-    Example("caps set tenant acme --max-running 5", "at most five jobs of a tenant at once"),
-    Example("caps set type deliver_webhook --rate 100/60s", "at most a hundred jobs of a type begin in a minute"),
-    Example("caps clear tenant acme", "lift its cap"),
+    Example("caps", "list every pause and cap, with its running jobs"),
+    Example("caps set tenant acme --max-running 5", "run at most five jobs of a tenant at once"),
+    Example("caps set type deliver_webhook --rate 100/60s", "start at most a hundred jobs of a type per minute"),
+    Example("caps clear tenant acme", "remove its cap"),
 )
 _RATE = re.compile(r"([1-9]\d{0,6})/(\w+)")
 
@@ -33,14 +33,14 @@ def configure(parser: CommandParser) -> None:
         "       signalbox caps set type|lane|tenant|key NAME [--max-running N] [--rate N/SPAN] [--reason TEXT]\n"
         "       signalbox caps clear type|lane|tenant|key NAME [--reason TEXT]"
     )
-    parser.explain("A cap is set as a whole: what a new one does not name is lifted. Jobs beyond it wait their turn.")
+    parser.explain("A cap is replaced as a whole: limits that you omit are removed. Jobs over a limit wait their turn.")
     parser.add_argument("verb", metavar="VERB", nargs="?", choices=("list", "set", "clear"), default="list",
                         help="list (the default), set or clear")  # fmt: skip
     parser.add_argument("kind", metavar="KIND", nargs="?", choices=WHOLE, help="type, lane, tenant or key")
     parser.add_argument("name", metavar="NAME", nargs="?", help="its name")
-    parser.add_argument("--max-running", type=_count, metavar="N", help="at most so many at once; 0 lets none begin")
-    parser.add_argument("--rate", type=_rate, metavar="N/SPAN", help="at most so many begin in such a time: 100/60s")
-    parser.add_argument("--reason", metavar="TEXT", help="why, for those who look later")
+    parser.add_argument("--max-running", type=_count, metavar="N", help="run at most N at once; 0 starts none")
+    parser.add_argument("--rate", type=_rate, metavar="N/SPAN", help="start at most N in a SPAN: 100/60s")
+    parser.add_argument("--reason", metavar="TEXT", help="the reason, for the audit log")
     add_target(parser)
 
 
@@ -62,10 +62,10 @@ def run(args: Namespace) -> int:
     capped = args.max_running is not None or args.rate is not None
     if args.verb == "list":
         if args.kind or capped or args.reason:
-            raise UsageRefused("`caps list` takes nothing; `caps set` and `caps clear` name what they concern")
+            raise UsageRefused("`caps list` takes no arguments; `caps set` and `caps clear` take a kind and a name")
         return _list(args)
     if not args.name:
-        raise UsageRefused(f"name what it concerns, such as `caps {args.verb} tenant acme`")
+        raise UsageRefused(f"give a kind and a name, such as `caps {args.verb} tenant acme`")
     if capped != (args.verb == "set"):
         raise UsageRefused("`caps set` takes --max-running, --rate or both, and `caps clear` neither")
     rate, per_seconds = args.rate or (None, None)

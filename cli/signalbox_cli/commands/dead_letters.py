@@ -1,4 +1,4 @@
-"""`signalbox dead-letters` lists what failed for good, one by one or by kind, and records what was decided about it."""
+"""`signalbox dead-letters` lists dead letters, one by one or by kind, and records how they were triaged."""
 
 from __future__ import annotations
 
@@ -20,12 +20,17 @@ from signalbox_cli.views.dead_letter_table import COLUMNS, KIND_COLUMNS, kind_ro
 from signalbox_cli.views.table import table
 
 EXAMPLES = (
-    Example("dead-letters", "the newest that are open"),
-    Example("dead-letters --kinds", "the kinds of failure, each with how many it has"),
-    Example("dead-letters show ID", "one of them, with what was tried"),
-    Example("dead-letters investigate ID --reason 'looking into it'", "note that somebody does"),
-    Example("dead-letters resolve --fingerprint PRINT --yes --reason 'fixed in 1.4'", "a kind of failure is mended"),
-    Example("dead-letters ignore --type deliver_webhook --tenant acme --dry-run", "how many that would concern"),
+    Example("dead-letters", "list the newest open dead letters"),
+    Example("dead-letters --kinds", "list the kinds of failure, with counts"),
+    Example("dead-letters show ID", "show one, with its attempts"),
+    Example("dead-letters investigate ID --reason 'looking into it'", "record that you are looking into it"),
+    Example(
+        "dead-letters resolve --fingerprint PRINT --yes --reason 'fixed in 1.4'", "close a kind of failure as fixed"
+    ),
+    Example(
+        "dead-letters ignore --type deliver_webhook --tenant acme --dry-run",
+        "count the dead letters that this would change",
+    ),
 )
 DECISIONS = {
     "investigate": "investigating",
@@ -44,17 +49,17 @@ def configure(parser: CommandParser) -> None:
         "       signalbox dead-letters investigate|resolve|ignore|reopen ID ... | FILTER ... [--reason TEXT]"
     )
     parser.explain(
-        "A resolved kind of failure that returns is opened again; an ignored one stays ignored. "
-        f"`signalbox redrive` tries them again. {TIME_FORMS}"
+        "A resolved kind of failure is reopened when it occurs again; an ignored one stays ignored. "
+        f"`signalbox redrive` retries dead letters. {TIME_FORMS}"
     )
     parser.add_argument("verb", metavar="VERB", nargs="?", choices=VERBS, default="list", help=", ".join(VERBS))
-    parser.add_argument("ids", metavar="ID", nargs="*", help="the dead letters, by their ids or the starts of them")
+    parser.add_argument("ids", metavar="ID", nargs="*", help="the ids of the dead letters")
     LETTERS.add(parser)
     listing = parser.add_argument_group("list")
-    listing.add_argument("--kinds", action="store_true", help="the kinds of failure instead")
-    listing.add_argument("--everything", action="store_true", help="also closed ones")
-    listing.add_argument("--limit", type=positive, default=50, metavar="N", help="at most so many (default: 50)")
-    listing.add_argument("--before", metavar="PLACE", help="the next page, as a list names it")
+    listing.add_argument("--kinds", action="store_true", help="list the kinds of failure instead")
+    listing.add_argument("--everything", action="store_true", help="also list closed ones")
+    listing.add_argument("--limit", type=positive, default=50, metavar="N", help="show at most N (default: 50)")
+    listing.add_argument("--before", metavar="PLACE", help="show the page before PLACE, as printed below a list")
     add_consent(parser)
     add_target(parser)
 
@@ -90,7 +95,7 @@ def _list(args: Namespace) -> int:
     if found.get("more"):
         print(f"{found['more']:,} more; --limit N shows more")
     if found.get("next"):
-        print(f"the newest {len(rows):,}; --limit N shows more, --before {found['next']} the next ones")
+        print(f"the newest {len(rows):,}; --limit N shows more, --before {found['next']} the next page")
     return 0
 
 
@@ -129,7 +134,7 @@ def _decide(args: Namespace) -> int:
     if args.json:
         print_json(done)
     else:
-        left = f"; {done['unchanged']:,} stay as they are" if done["unchanged"] else ""
+        left = f"; {done['unchanged']:,} unchanged" if done["unchanged"] else ""
         print(f"{done['changed']:,} are {DECISIONS[args.verb]} now{left}")
     return 0
 

@@ -34,9 +34,9 @@ from signalbox_laptop.packs import load_stories
 from signalbox_laptop.up import StackOptions, up_attached
 
 EXAMPLES = (
-    Example("demo", "see a stack at work; a `signalbox up` beside it is not disturbed"),
-    Example("demo --json", "what happened, for programs"),
-    Example("demo --parameter ForecastsSettings={none}", "see how a failure looks"),
+    Example("demo", "run the demo; it does not disturb a stack of `signalbox up`"),
+    Example("demo --json", "print the results as JSON"),
+    Example("demo --parameter ForecastsSettings={none}", "see what a failure looks like"),
 )
 # At this instant most rules are due at once. The sample data are made for it.
 AT = datetime(2026, 1, 5, 2, 30, tzinfo=UTC)
@@ -65,11 +65,11 @@ class _Demo:
         self.steps.begin("submitting jobs, and loading sample data")
         self.jobs.submit(state, target)
         before = _load_samples(state)
-        self.steps.begin("redriving the job that failed for good")
+        self.steps.begin("redriving the dead letter")
         self.jobs.redrive(target)
         self.steps.begin(f"firing every rule for {show_instant(AT)}")
         fired = control.tick(AT, None, due=False)
-        self.steps.begin("waiting for all that follows")
+        self.steps.begin("waiting for the runs")
         idle = bool(control.idle(_PATIENCE_SECONDS)["idle"])
         self.steps.begin("waiting for the jobs")
         self.jobs.finish(target)

@@ -1,4 +1,4 @@
-"""`signalbox doctor` checks the whole stack and shows problems first, with what to do. A failure gives exit code 1."""
+"""`signalbox doctor` checks the whole stack and shows problems first, with fixes. A failure gives exit code 1."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from signalbox_laptop.home import home_folder
 EXAMPLES = (
     Example("doctor", "check the laptop stack"),
     Example("doctor --stack signalbox-prod", "check a stack on AWS"),
-    Example("doctor --json", "the findings for programs; exit code 1 if any of them is a failure"),
+    Example("doctor --json", "print the findings as JSON; exit code 1 for any failure"),
 )
 
 _URGENCY = ("fail", "warn", "ok")
@@ -96,4 +96,4 @@ def _show(finding: Finding) -> None:
 
 def _conclusion(findings: list[Finding]) -> str:
     count = {verdict: sum(finding.verdict == verdict for finding in findings) for verdict in ("ok", "warn", "fail")}
-    return f"{count['ok']} ok, {count['warn']} to look at, {count['fail']} failed"
+    return f"{count['ok']} ok, {count['warn']} warnings, {count['fail']} failed"

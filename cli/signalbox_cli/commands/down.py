@@ -13,7 +13,7 @@ from signalbox_laptop.up import down
 
 EXAMPLES = (
     Example("down", "stop the stack of this folder"),
-    Example("down --home /tmp/another", "stop the stack of another one"),
+    Example("down --home /tmp/another", "stop the stack of another folder"),
 )
 
 

@@ -1,4 +1,4 @@
-"""`signalbox group` shows how far a group of jobs is, and closes it."""
+"""`signalbox group` shows the progress of a group of jobs, and seals it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from signalbox_cli.views.numbers import counted
 from signalbox_cli.views.times import show_instant
 
 EXAMPLES = (
-    Example("group import-7", "how many of its jobs have ended, and how"),
-    Example("group import-7 --seal", "it takes no further jobs; its completion job begins when all have ended"),
+    Example("group import-7", "show how many of its jobs have ended, and how"),
+    Example("group import-7 --seal", "accept no more jobs; the completion job starts when all have ended"),
 )
 
 
 def configure(parser: CommandParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="as the jobs were submitted with")
-    parser.add_argument("--seal", action="store_true", help="let it take no further jobs")
-    parser.add_argument("--reason", metavar="TEXT", help="why, for those who look later")
+    parser.add_argument("name", metavar="NAME", help="the name that the jobs were submitted with")
+    parser.add_argument("--seal", action="store_true", help="accept no more jobs")
+    parser.add_argument("--reason", metavar="TEXT", help="the reason, for the audit log")
     add_target(parser)
 
 
@@ -42,7 +42,7 @@ def run(args: Namespace) -> int:
 
 def _lines(group: dict[str, Any]) -> list[str]:
     how = ", ".join(f"{group[state]:,} {state}" for state in ("completed", "failed", "cancelled") if group[state])
-    closed = "sealed" if group["sealed"] else "open: it takes further jobs"
+    closed = "sealed" if group["sealed"] else "open: accepts more jobs"
     lines = [
         f"group {group['id']}: {counted(group['total'], 'job')}, {group['percent']} % ended"
         + (f" ({how})" if how else ""),

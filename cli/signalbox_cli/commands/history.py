@@ -15,10 +15,10 @@ from signalbox_cli.terminal import console, print_json, print_lines, width_of
 from signalbox_cli.views.run_table import run_table
 
 EXAMPLES = (
-    Example("history", "the newest fifty runs"),
-    Example("history --task poll_data --since 2h", "one task's, for slots of the last two hours"),
-    Example("history --status failed --since 7d --all", "every failure of a week"),
-    Example("history --stack signalbox-prod --json", "of a stack on AWS, for programs"),
+    Example("history", "list the newest fifty runs"),
+    Example("history --task poll_data --since 2h", "list one task's runs, for slots of the last two hours"),
+    Example("history --status failed --since 7d --all", "list every failure of a week"),
+    Example("history --stack signalbox-prod --json", "a stack on AWS, as JSON"),
 )
 STATUSES = ("running", "succeeded", "failed", "skipped", "missed")
 TRIGGERS = ("schedule", "manual", "backfill", "catch_up", "continuation")
@@ -26,14 +26,14 @@ TRIGGERS = ("schedule", "manual", "backfill", "catch_up", "continuation")
 
 def configure(parser: CommandParser) -> None:
     parser.explain(TIME_FORMS)
-    parser.add_argument("--task", metavar="TASK", help="of this task only")
-    parser.add_argument("--status", choices=STATUSES, help="with this outcome only")
-    parser.add_argument("--trigger", choices=TRIGGERS, help="that came about so only")
-    parser.add_argument("--since", type=instant, metavar=TIME, help="for slots from this one on")
-    parser.add_argument("--until", type=instant, metavar=TIME, help="for slots up to this one")
+    parser.add_argument("--task", metavar="TASK", help="only runs of this task")
+    parser.add_argument("--status", choices=STATUSES, help="only runs with this status")
+    parser.add_argument("--trigger", choices=TRIGGERS, help="only runs with this trigger")
+    parser.add_argument("--since", type=instant, metavar=TIME, help="only slots from then on")
+    parser.add_argument("--until", type=instant, metavar=TIME, help="only slots up to then")
     how_many = parser.add_mutually_exclusive_group()
-    how_many.add_argument("--limit", type=positive, default=50, metavar="N", help="at most so many (default: 50)")
-    how_many.add_argument("--all", action="store_true", help="all that there are")
+    how_many.add_argument("--limit", type=positive, default=50, metavar="N", help="show at most N (default: 50)")
+    how_many.add_argument("--all", action="store_true", help="show all")
     add_watch(parser)
     add_target(parser)
 

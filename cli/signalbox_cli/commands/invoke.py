@@ -20,12 +20,14 @@ from signalbox_cli.views.log_line import LogRecord, show_record
 from signalbox_cli.views.times import show_instant
 
 EXAMPLES = (
-    Example("invoke sweep_runs", "run a task for the slot of this moment"),
-    Example("invoke prune_history --reference-time 2026-01-05T02:30:00Z", "run it for a slot of the past"),
-    Example("invoke prune_history --reference-time 1d --force", "run it though the slot has succeeded"),
-    Example("""invoke reconcile_slots --params '{"lookback_hours": 24}' --logs""", "with params, and what it logged"),
+    Example("invoke sweep_runs", "run a task for its current slot"),
+    Example("invoke prune_history --reference-time 2026-01-05T02:30:00Z", "run it for a past slot"),
+    Example("invoke prune_history --reference-time 1d --force", "run it even if the slot has succeeded"),
+    Example(
+        """invoke reconcile_slots --params '{"lookback_hours": 24}' --logs""", "run it with params, and show its logs"
+    ),
     Example("invoke --event events/poll_data.json", "send a payload from a file (- is the standard input)"),
-    Example("invoke poll_data --async --stack signalbox-prod", "queue it on AWS, and do not wait"),
+    Example("invoke poll_data --async --stack signalbox-prod", "queue it on AWS, without waiting"),
 )
 FUNCTIONS = ("api", "archiver", "poller", "migrator", "worker", "worker-heavy", "dead-letter")
 # A payload without any field is the poller's, too.
@@ -36,16 +38,16 @@ _OWN_FIELDS = ("reference_time", "scheduled_time", "force", "params")
 def configure(parser: CommandParser) -> None:
     parser.explain(TIME_FORMS)
     parser.add_argument("task", metavar="TASK", nargs="?", help="the task to run")
-    parser.add_argument("--reference-time", type=instant, metavar=TIME, help="the run's now: its slot follows from it")
-    parser.add_argument("--scheduled-time", type=instant, metavar=TIME, help="the same, as a rule would give it")
-    parser.add_argument("--force", action="store_true", default=None, help="also if the slot has succeeded before")
+    parser.add_argument("--reference-time", type=instant, metavar=TIME, help="the run's now, which gives its slot")
+    parser.add_argument("--scheduled-time", type=instant, metavar=TIME, help="the same, as a rule gives it")
+    parser.add_argument("--force", action="store_true", default=None, help="run even if the slot has succeeded")
     parser.add_argument("--params", type=json_object, metavar="JSON", help="the task's params")
     parser.add_argument("--event", metavar="FILE", help="the whole payload, from a file; - is the standard input")
     parser.add_argument(
         "--function", choices=FUNCTIONS, help="the function to send it to (default: the task's function)"
     )
-    parser.add_argument("--async", dest="queued", action="store_true", help="queue it, and do not wait for the answer")
-    parser.add_argument("--logs", action="store_true", help="show the end of what the function logged")
+    parser.add_argument("--async", dest="queued", action="store_true", help="queue it, without waiting for the answer")
+    parser.add_argument("--logs", action="store_true", help="show the end of the function's log")
     add_target(parser)
 
 
@@ -66,7 +68,7 @@ def run(args: Namespace) -> int:
 def _payload(args: Namespace) -> Any:
     if args.event is not None:
         if args.task or any(getattr(args, name) is not None for name in _OWN_FIELDS):
-            raise UsageRefused("--event holds the whole payload: name no TASK and none of its fields beside it")
+            raise UsageRefused("--event holds the whole payload: leave out TASK and the options of the payload")
         return _read_event(args.event)
     if not args.task:
         raise UsageRefused("name a TASK, or give a payload with --event; `signalbox invoke --help` shows examples")
@@ -123,9 +125,7 @@ def _show_queued(answer: FunctionResponse, args: Namespace) -> None:
     if args.json:
         print_json({"accepted": True, "function": answer.function, "request_id": answer.request_id})
     else:
-        print(
-            f"accepted by {answer.function} as request {answer.request_id}; `signalbox logs` shows what becomes of it"
-        )
+        print(f"accepted by {answer.function} as request {answer.request_id}; `signalbox logs` shows its result")
 
 
 def _show(value: Any, args: Namespace) -> None:
@@ -144,5 +144,5 @@ def _sentence(answer: dict[str, Any]) -> str:
     if "reason" in answer:
         parts.append(str(answer["reason"]))
     if answer.get("more"):
-        parts.append("work is left, and a continuation is on its way")
+        parts.append("work is left; a continuation follows")
     return f"{', '.join(parts)} (run {answer['run_id']})"

@@ -1,4 +1,4 @@
-"""`signalbox job` shows one job with everything around it, and a timeline of what happened to it."""
+"""`signalbox job` shows one job: its state, attempts, dependencies, and a timeline."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from signalbox_cli.terminal import console, print_json, print_lines, width_of
 from signalbox_cli.views.job_page import job_page
 
 EXAMPLES = (
-    Example("job ID", "its state, its attempts, what it waits for, who did what to it"),
-    Example("job 019e2a7c-5b3a-7c41", "the start of an id is enough if only one job has it"),
-    Example("job ID --json", "all columns, for programs"),
+    Example("job ID", "show its state, attempts and dependencies, and who changed it"),
+    Example("job ID --json", "print all columns as JSON"),
 )
 
 

@@ -16,11 +16,11 @@ from signalbox_cli.terminal import console, print_json, print_lines, width_of
 from signalbox_cli.views.job_table import job_table
 
 EXAMPLES = (
-    Example("jobs", "the newest fifty jobs"),
-    Example("jobs --status failed --since 1h", "what failed of the last hour's"),
-    Example("jobs --type deliver_webhook --tenant acme --all", "all of a type and a tenant"),
-    Example("jobs --status running --watch", "what runs, shown again every two seconds"),
-    Example("jobs --stack signalbox-prod --status running --json", "of a stack on AWS, for programs"),
+    Example("jobs", "list the newest fifty jobs"),
+    Example("jobs --status failed --since 1h", "list failed jobs of the last hour"),
+    Example("jobs --type deliver_webhook --tenant acme --all", "list all jobs of a type and a tenant"),
+    Example("jobs --status running --watch", "list running jobs, again every two seconds"),
+    Example("jobs --stack signalbox-prod --status running --json", "a stack on AWS, as JSON"),
 )
 
 
@@ -28,9 +28,9 @@ def configure(parser: CommandParser) -> None:
     parser.explain(TIME_FORMS)
     JOBS.add(parser)
     how_many = parser.add_mutually_exclusive_group()
-    how_many.add_argument("--limit", type=positive, default=50, metavar="N", help="at most so many (default: 50)")
-    how_many.add_argument("--all", action="store_true", help="all that there are")
-    parser.add_argument("--before", metavar="ID", help="only those before this one: the next page")
+    how_many.add_argument("--limit", type=positive, default=50, metavar="N", help="show at most N (default: 50)")
+    how_many.add_argument("--all", action="store_true", help="show all")
+    parser.add_argument("--before", metavar="ID", help="show the page before this job")
     add_watch(parser)
     add_target(parser)
 
@@ -49,5 +49,5 @@ def run(args: Namespace) -> int:
     out = console()
     print_lines(out, job_table(jobs, width_of(out), datetime.now(UTC)))
     if following is not None:
-        print(f"the newest {len(jobs):,}; --limit N shows more, --all shows all, --before {following} the next ones")
+        print(f"the newest {len(jobs):,}; --limit N shows more, --all shows all, --before {following} the next page")
     return 0

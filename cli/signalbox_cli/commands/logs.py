@@ -1,4 +1,4 @@
-"""`signalbox logs` shows what the functions logged, merged in order of time, one readable line a record."""
+"""`signalbox logs` shows the logs of the functions, merged in order of time, one line for each record."""
 
 from __future__ import annotations
 
@@ -23,27 +23,29 @@ from signalbox_cli.terminal import console, print_json, print_lines, say
 from signalbox_cli.views.log_line import LogRecord, show_record
 
 EXAMPLES = (
-    Example("logs", "what all functions logged in the last ten minutes"),
-    Example("logs --follow", "and what they will log, until Ctrl-C"),
-    Example("logs archiver --since 2h --task prune_history", "one task's"),
-    Example("logs --since 1d --grep 'ERROR|WorkerLost'", "what matches a regular expression"),
-    Example("logs --all --json --stack signalbox-prod", "each record as it is, a line of JSON each"),
+    Example("logs", "show the last ten minutes of all functions"),
+    Example("logs --follow", "also show new records, until Ctrl-C"),
+    Example("logs archiver --since 2h --task prune_history", "show one task's records"),
+    Example("logs --since 1d --grep 'ERROR|WorkerLost'", "show what matches a regular expression"),
+    Example("logs --all --json --stack signalbox-prod", "print every record as a line of JSON"),
 )
 _LOOK_AGAIN_SECONDS = 1.0
 
 
 def configure(parser: CommandParser) -> None:
     parser.explain(
-        f"{TIME_FORMS} Metrics, and the starts and ends of invocations that went well, are left out without --all."
+        f"{TIME_FORMS} Metrics, and the starts and ends of successful invocations, are shown only with --all."
     )
     parser.add_argument(
         "function", metavar="FUNCTION", nargs="?", help="archiver, worker, dead-letter … (default: all)"
     )
     parser.add_argument("--since", type=instant, metavar=TIME, help="from then on (default: 10m)")
-    parser.add_argument("--follow", "-f", action="store_true", help="go on until Ctrl-C")
-    parser.add_argument("--task", metavar="TASK", help="what this task logged")
-    parser.add_argument("--grep", metavar="REGEX", type=_pattern, help="what matches, in any field")
-    parser.add_argument("--all", action="store_true", help="metrics and every invocation's start and end, too")
+    parser.add_argument("--follow", "-f", action="store_true", help="keep showing new records until Ctrl-C")
+    parser.add_argument("--task", metavar="TASK", help="only records of this task")
+    parser.add_argument("--grep", metavar="REGEX", type=_pattern, help="only records with a match in any field")
+    parser.add_argument(
+        "--all", action="store_true", help="also show metrics, and the start and end of every invocation"
+    )
     add_target(parser)
 
 
@@ -60,7 +62,7 @@ def run(args: Namespace) -> int:
         return 0
     shown = show(filter(_wanted(args), reader.read(since)))
     if not shown and not args.json:
-        say("nothing was logged in that time; --since 1d looks further back, --all at all that there is")
+        say("no log records in that time; --since 1d shows an earlier time, --all also shows metrics")
     return 0
 
 

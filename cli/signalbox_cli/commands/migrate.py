@@ -1,4 +1,4 @@
-"""`signalbox migrate` has the migrator function bring the schema up to the deployed code, or show what it would do."""
+"""`signalbox migrate` lets the migrator function apply the pending migrations, or lists them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from signalbox_cli.target.target import choose_target
 from signalbox_cli.terminal import print_json
 
 EXAMPLES = (
-    Example("migrate --plan", "list the migrations that are pending, and apply none"),
+    Example("migrate --plan", "list the pending migrations, and apply none"),
     Example("migrate", "apply them"),
     Example("migrate --stack signalbox-prod", "apply them to a stack on AWS"),
 )
 
 
 def configure(parser: CommandParser) -> None:
-    parser.add_argument("--plan", action="store_true", help="apply nothing; say what is pending")
+    parser.add_argument("--plan", action="store_true", help="only list what is pending")
     add_target(parser)
 
 

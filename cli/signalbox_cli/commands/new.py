@@ -1,4 +1,4 @@
-"""`signalbox new`: a pack, or a task or a job type in one, that works from the start."""
+"""`signalbox new` writes a new pack, or a new task or job type in a pack. What it writes works as it is."""
 
 from __future__ import annotations
 
@@ -24,14 +24,12 @@ _LONGEST = 40
 
 
 def configure(parser: CommandParser) -> None:
-    parser.explain(
-        "Run it at the top of a project. It changes nothing that is there, but adds lines where a pack is named."
-    )
+    parser.explain("Run it at the top of a project. It adds files, and the new names to existing files.")
     parser.add_argument("kind", metavar="KIND", choices=("pack", "task", "job"), help="pack, task or job")
     parser.add_argument(
-        "name", metavar="NAME", help="lower case, digits and _; the function of a task or job is called so"
+        "name", metavar="NAME", help="lower case, digits and _; also the name of the task's or job's function"
     )
-    parser.add_argument("--pack", metavar="PACK", help="of a task or a job type: the pack that gets it")
+    parser.add_argument("--pack", metavar="PACK", help="the pack of a new task or job type")
     add_output(parser)
 
 
@@ -39,10 +37,10 @@ def run(args: Namespace) -> int:
     for name in filter(None, (args.name, args.pack)):
         if not _NAME.fullmatch(name) or len(name) > _LONGEST:
             raise UsageRefused(
-                f"'{name}' is no name: up to {_LONGEST} lower-case letters, digits and _, such as close_orders"
+                f"'{name}' is not a valid name: use up to {_LONGEST} lower-case letters, digits and _: close_orders"
             )
     if (args.kind == "pack") == bool(args.pack):
-        raise UsageRefused("--pack names the pack of a new task or job, and no other")
+        raise UsageRefused("--pack is required for a new task or job, and not allowed for a new pack")
     changes = Changes(Path.cwd())
     if args.kind == "pack":
         write_pack(changes, args.name)

@@ -13,17 +13,17 @@ from signalbox_cli.options.pause_resume import configure_pause, run_pause
 
 EXAMPLES = (
     Example(
-        "pause type deliver_webhook --reason 'the receiver is down'", "no job of the type begins; those at work end"
+        "pause type deliver_webhook --reason 'the receiver is down'", "start no job of the type; running jobs continue"
     ),
-    Example("pause tenant acme", "likewise of a tenant"),
-    Example("pause schedule nightly-import", "it submits no job until it is resumed"),
-    Example("pause jobs ID", "one job, by its id"),
-    Example("pause jobs --type import_table --tag night --dry-run", "what a pause by filter would concern"),
+    Example("pause tenant acme", "start no job of the tenant"),
+    Example("pause schedule nightly-import", "submit no job until it is resumed"),
+    Example("pause jobs ID", "pause one job"),
+    Example("pause jobs --type import_table --tag night --dry-run", "preview a pause by filter"),
 )
 
 
 def configure(parser: CommandParser) -> None:
-    parser.explain("What runs is not stopped. `signalbox caps` lists what is paused.")
+    parser.explain("Running jobs continue. `signalbox caps` lists what is paused.")
     configure_pause(parser, "pause")
 
 

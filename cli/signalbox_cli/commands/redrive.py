@@ -1,4 +1,4 @@
-"""`signalbox redrive` tries again what failed for good, with all its attempts, at once or at a rate."""
+"""`signalbox redrive` retries dead letters, with a full new set of attempts, all at once or at a rate."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from signalbox_cli.terminal import print_json, say
 from signalbox_cli.views.times import show_instant
 
 EXAMPLES = (
-    Example("redrive ID", "one, by the id of its dead letter"),
-    Example("""redrive ID --payload '{"url": "https://example.com/hook"}'""", "with another payload"),
-    Example("redrive --fingerprint PRINT --rate 60", "a kind of failure, sixty a minute, after a look and asking"),
-    Example("redrive --type deliver_webhook --since 2h --dry-run", "only show what it would concern"),
+    Example("redrive ID", "redrive one dead letter"),
+    Example("""redrive ID --payload '{"url": "https://example.com/hook"}'""", "redrive it with another payload"),
+    Example("redrive --fingerprint PRINT --rate 60", "preview a kind of failure, ask, and redrive sixty per minute"),
+    Example("redrive --type deliver_webhook --since 2h --dry-run", "only show a preview"),
 )
 
 
 def configure(parser: CommandParser) -> None:
-    parser.explain(f"A filter finds those that are open, unless it names a --status. {TIME_FORMS}")
-    parser.add_argument("ids", metavar="ID", nargs="*", help="the dead letters, by their ids or the starts of them")
+    parser.explain(f"Filters match only open dead letters, unless you give a --status. {TIME_FORMS}")
+    parser.add_argument("ids", metavar="ID", nargs="*", help="the ids of the dead letters")
     LETTERS.add(parser)
     add_consent(parser)
-    parser.add_argument("--rate", type=positive, metavar="N", help="so many a minute (default: all at once)")
-    parser.add_argument("--payload", type=json_object, metavar="JSON", help="another payload, for one dead letter")
+    parser.add_argument("--rate", type=positive, metavar="N", help="redrive N per minute (default: all at once)")
+    parser.add_argument("--payload", type=json_object, metavar="JSON", help="replace the payload of one dead letter")
     add_target(parser)
 
 
@@ -79,7 +79,7 @@ def preview_lines(seen: dict[str, Any]) -> list[str]:
 
 def _done_lines(done: dict[str, Any]) -> list[str]:
     last = f", the last one at {show_instant(done['last_at'])}" if done["last_at"] and done["redriven"] > 1 else ""
-    left = [f"{done['left']:,} are left: run the same command again"] if done["left"] else []
+    left = [f"{done['left']:,} are left: repeat the command"] if done["left"] else []
     return [f"redriven {done['redriven']:,}{last}", *left, *_refused_lines(done)]
 
 
@@ -87,4 +87,7 @@ def _refused_lines(told: dict[str, Any]) -> list[str]:
     refused = told["refused"]
     if not refused["count"]:
         return []
-    return [f"{refused['count']:,} can't be:", *(f"  {one['id']}  {one['reason']}" for one in refused["sample"])]
+    return [
+        f"{refused['count']:,} can't be redriven:",
+        *(f"  {one['id']}  {one['reason']}" for one in refused["sample"]),
+    ]

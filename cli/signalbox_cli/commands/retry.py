@@ -1,4 +1,4 @@
-"""`signalbox retry` tries jobs now that wait for a retry, a cap or their time."""
+"""`signalbox retry` runs jobs now that wait for a retry, a cap or their time."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from signalbox_cli.options.bulk_options import BulkCommand, add_bulk_options, ru
 from signalbox_cli.options.shared import TIME_FORMS, add_target
 
 EXAMPLES = (
-    Example("retry ID", "one job, by its id"),
-    Example("retry --type deliver_webhook --tenant acme", "all that wait of a type and a tenant, after asking"),
-    Example("retry --correlation order-7 --yes --json", "do not ask; for programs"),
+    Example("retry ID", "run one job now"),
+    Example("retry --type deliver_webhook --tenant acme", "run all waiting jobs of a type and a tenant, after asking"),
+    Example("retry --correlation order-7 --yes --json", "do not ask; print JSON"),
 )
 
 
 def configure(parser: CommandParser) -> None:
     parser.explain(
-        "What failed for good is tried again by `signalbox redrive`. A job that waits for others goes on waiting. "
-        + TIME_FORMS
+        "`signalbox redrive` retries dead letters. A job that depends on others keeps waiting. " + TIME_FORMS
     )
-    parser.add_argument("ids", metavar="ID", nargs="*", help="the jobs, by their ids or the starts of them")
+    parser.add_argument("ids", metavar="ID", nargs="*", help="the ids of the jobs")
     add_bulk_options(parser)
     add_target(parser)
 
@@ -34,7 +33,7 @@ def run(args: Namespace) -> int:
 
 def _tell(answer: Mapping[str, Any]) -> str:
     later = answer["hastened"] - answer["sent"]
-    return f"{answer['hastened']:,} due now" + (f"; {later:,} of them go out within a minute" if later > 0 else "")
+    return f"{answer['hastened']:,} due now" + (f"; {later:,} of them are sent within a minute" if later > 0 else "")
 
 
 COMMAND = BulkCommand("retry_jobs", "retry", ("pending",), _tell)

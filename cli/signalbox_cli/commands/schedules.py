@@ -1,4 +1,4 @@
-"""`signalbox schedules` shows what submits jobs by itself and when it is next due, and manages such schedules."""
+"""`signalbox schedules` lists job schedules and when they are next due, and manages them."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from signalbox_cli.views.table import Column, Row, table
 from signalbox_cli.views.times import read_span, show_age, show_instant, show_span
 
 EXAMPLES = (
-    Example("schedules", "all of them, and when they are due next"),
+    Example("schedules", "list all, and when they are next due"),
     Example(
         "schedules create nightly run_task --cron '15 2 * * *' --timezone Europe/Berlin "
         """--payload '{"task": "prune_history"}'""",
-        "each night, by the clocks of Berlin",
+        "every night, in Berlin time",
     ),
     Example("""schedules create sweep run_task --every 10m --payload '{"task": "sweep_runs"}'""", "every ten minutes"),
-    Example("schedules pause nightly --reason 'month end'", "it submits nothing until it is resumed"),
-    Example("schedules resume nightly", "from its next time on"),
-    Example("schedules delete nightly", "for good; jobs that it has submitted stay"),
+    Example("schedules pause nightly --reason 'month end'", "submit nothing until it is resumed"),
+    Example("schedules resume nightly", "submit again, from its next time on"),
+    Example("schedules delete nightly", "delete it; jobs that it has submitted stay"),
 )
 VERBS = ("list", "create", "pause", "resume", "delete")
 _CREATE_ONLY = (
@@ -55,9 +55,9 @@ def configure(parser: CommandParser) -> None:
     )
     parser.explain(TIME_FORMS)
     parser.add_argument("verb", metavar="VERB", nargs="?", choices=VERBS, default="list", help=", ".join(VERBS))
-    parser.add_argument("name", metavar="NAME", nargs="?", help="the schedule, by its name or id")
+    parser.add_argument("name", metavar="NAME", nargs="?", help="the name or id of the schedule")
     parser.add_argument("type", metavar="TYPE", nargs="?", help="the type of the jobs that it submits")
-    parser.add_argument("--reason", metavar="TEXT", help="why, for those who look later")
+    parser.add_argument("--reason", metavar="TEXT", help="the reason, for the audit log")
     _configure_create(parser)
     add_target(parser)
 
@@ -67,15 +67,17 @@ def _configure_create(parser: CommandParser) -> None:
     when = group.add_mutually_exclusive_group()
     when.add_argument("--cron", metavar="EXPRESSION", help="minute, hour, day, month, weekday: '15 2 * * *'")
     when.add_argument("--every", type=_span, metavar="SPAN", help="at this interval: 90s, 10m, 2h")
-    when.add_argument("--at", type=instant, metavar=TIME, help="once, then")
-    group.add_argument("--timezone", metavar="ZONE", help="whose clocks a cron expression goes by (default: UTC)")
-    group.add_argument("--payload", type=json_object, metavar="JSON", help="of each job")
-    group.add_argument("--catch-up", choices=("all", "latest", "skip"), help="of missed times (default: latest)")
-    group.add_argument("--max-runs", type=positive, metavar="N", help="after so many jobs it ends")
-    group.add_argument("--expires", type=instant, metavar=TIME, help="after then it ends")
-    group.add_argument("--priority", type=positive, metavar="N", help="of each job, 1 (first) to 10")
-    group.add_argument("--lane", choices=LANES, help="of each job")
-    group.add_argument("--replace", action="store_true", default=None, help="change the one of that name, if there is")
+    when.add_argument("--at", type=instant, metavar=TIME, help="once, at this time")
+    group.add_argument("--timezone", metavar="ZONE", help="the time zone of the cron expression (default: UTC)")
+    group.add_argument("--payload", type=json_object, metavar="JSON", help="the payload of each job")
+    group.add_argument(
+        "--catch-up", choices=("all", "latest", "skip"), help="which missed times to catch up (default: latest)"
+    )
+    group.add_argument("--max-runs", type=positive, metavar="N", help="end after N jobs")
+    group.add_argument("--expires", type=instant, metavar=TIME, help="end after this time")
+    group.add_argument("--priority", type=positive, metavar="N", help="the priority of each job, 1 (first) to 10")
+    group.add_argument("--lane", choices=LANES, help="the lane of each job")
+    group.add_argument("--replace", action="store_true", default=None, help="replace a schedule with the same name")
     group.add_argument("--tenant", metavar="TENANT", help="the tenant of each job")
 
 

@@ -12,18 +12,18 @@ from signalbox_cli.terminal import console, print_json, print_lines, shows_unico
 from signalbox_cli.views.slot_grid import fold, grid_lines
 
 EXAMPLES = (
-    Example("slots", "all tasks over the last day"),
-    Example("slots --task poll_data --since 3d", "one task over three days"),
-    Example("slots --since 2026-01-05T00:00:00Z --until 2026-01-05T06:00:00Z", "a night of the past"),
-    Example("slots --stack signalbox-prod --json", "of a stack on AWS, for programs"),
+    Example("slots", "show all tasks over the last day"),
+    Example("slots --task poll_data --since 3d", "show one task over three days"),
+    Example("slots --since 2026-01-05T00:00:00Z --until 2026-01-05T06:00:00Z", "show a night in the past"),
+    Example("slots --stack signalbox-prod --json", "a stack on AWS, as JSON"),
 )
 # Without a terminal, use a width that most terminals have.
 _WIDTH = 120
 
 
 def configure(parser: CommandParser) -> None:
-    parser.explain(f"{TIME_FORMS} A column that holds several slots of a task shows the worst of them.")
-    parser.add_argument("--task", metavar="TASK", help="this task only")
+    parser.explain(f"{TIME_FORMS} A column with several slots of a task shows the worst one.")
+    parser.add_argument("--task", metavar="TASK", help="only this task")
     parser.add_argument("--since", type=instant, metavar=TIME, help="from then on (default: a day before --until)")
     parser.add_argument("--until", type=instant, metavar=TIME, help="up to then (default: now)")
     add_watch(parser)

@@ -1,4 +1,4 @@
-"""`signalbox stats` shows how many jobs there are, their throughput, what fails, and the job plane's health."""
+"""`signalbox stats` shows job counts, throughput, failures, and the health of the job queue."""
 
 from __future__ import annotations
 
@@ -13,23 +13,25 @@ from signalbox_cli.views.stats_page import health_lines, stats_lines
 from signalbox_cli.views.times import read_span
 
 EXAMPLES = (
-    Example("stats", "the last day, by type, and the health of the job plane"),
-    Example("stats --type deliver_webhook --window 1h", "one type over an hour"),
-    Example("stats --tenant acme", "one tenant; --by-tenant lists them"),
-    Example("stats --health", "the health alone; exit code 1 where it is unhealthy"),
-    Example("stats --stack signalbox-prod --json", "of a stack on AWS, for programs"),
+    Example("stats", "show the last day, by type, and the health"),
+    Example("stats --type deliver_webhook --window 1h", "show one type over an hour"),
+    Example("stats --tenant acme", "show one tenant; --by-tenant lists tenants"),
+    Example("stats --health", "show only the health; exit code 1 if unhealthy"),
+    Example("stats --stack signalbox-prod --json", "a stack on AWS, as JSON"),
 )
 
 
 def configure(parser: CommandParser) -> None:
-    parser.explain("Of a tenant, ended jobs are those that were submitted within the window.")
-    parser.add_argument("--type", metavar="TYPE", help="of this type alone")
-    parser.add_argument("--tenant", metavar="TENANT", help="of this tenant alone")
+    parser.explain("With --tenant, the counts of ended jobs include only jobs submitted within the window.")
+    parser.add_argument("--type", metavar="TYPE", help="only this job type")
+    parser.add_argument("--tenant", metavar="TENANT", help="only this tenant")
     parser.add_argument(
-        "--by-tenant", action="store_true", help="also a line for each tenant with work or dead letters"
+        "--by-tenant", action="store_true", help="also show a line for each tenant with jobs or dead letters"
     )
-    parser.add_argument("--window", type=_hours, metavar="SPAN", default=24.0, help="the time up to now: 1h, 7d (24h)")
-    parser.add_argument("--health", action="store_true", help="the health and the alerts alone")
+    parser.add_argument(
+        "--window", type=_hours, metavar="SPAN", default=24.0, help="how far back to count: 1h, 7d (default: 24h)"
+    )
+    parser.add_argument("--health", action="store_true", help="show only the health and the alerts")
     add_watch(parser)
     add_target(parser)
 

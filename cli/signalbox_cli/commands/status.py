@@ -1,4 +1,4 @@
-"""`signalbox status` says whether a stack is up, where, and what it is doing. Exit code 1 means it is not in order."""
+"""`signalbox status` shows whether a stack is up, where, and what it is doing. Exit code 1 means it is not ready."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from signalbox_laptop.home import StackState, home_folder
 from signalbox_laptop.up import StackStatus, status
 
 EXAMPLES = (
-    Example("status", "where the laptop's stack is, and what it is at"),
-    Example("status --json", "the same for programs; exit code 1 where none runs, or its database does not answer"),
-    Example("status --stack signalbox-prod", "what AWS and its own functions say of a stack there"),
+    Example("status", "show where the laptop's stack is, and what it is doing"),
+    Example("status --json", "print it as JSON; exit code 1 if no stack runs, or its database does not answer"),
+    Example("status --stack signalbox-prod", "show what AWS and its functions report of a stack on AWS"),
 )
 
 

@@ -21,13 +21,13 @@ from signalbox_cli.views.job_page import job_page
 from signalbox_cli.views.times import read_span
 
 EXAMPLES = (
-    Example("""submit run_task --payload '{"task": "sweep_runs"}'""", "one job, as soon as a worker has time"),
-    Example("""submit run_task --payload '{"task": "sweep_runs"}' --wait""", "and watch it to its end"),
+    Example("""submit run_task --payload '{"task": "sweep_runs"}'""", "submit one job, to run as soon as possible"),
+    Example("""submit run_task --payload '{"task": "sweep_runs"}' --wait""", "submit it, and watch it until it ends"),
     Example(
         """submit run_task --payload '{"task": "prune_history"}' --delay 10m --key 2026-02""",
-        "later, and once however often it is typed",
+        "run later, and only once even if submitted again",
     ),
-    Example("submit --file jobs.jsonl --dry-run", "check jobs from a file, an object a line; store none"),
+    Example("submit --file jobs.jsonl --dry-run", "check jobs from a file, one JSON object per line; store none"),
     Example("submit --file jobs.json --yes --json", "submit them; do not ask"),
 )
 _FINAL = ("completed", "failed", "cancelled")
@@ -36,39 +36,49 @@ _LOOK_AGAIN_SECONDS = 0.5
 
 def configure(parser: CommandParser) -> None:
     parser.explain(
-        "A file holds objects with a job_type and what the operation submit_jobs takes beside: payload, ref, "
+        "A file holds objects with a job_type and the other fields of the operation submit_jobs: payload, ref, "
         f"depends_on, group, priority, … {TIME_FORMS}"
     )
     parser.add_argument("type", metavar="TYPE", nargs="?", help="the type of the job")
-    parser.add_argument("--payload", type=json_object, metavar="JSON", help="what the type asks for")
-    parser.add_argument("--file", metavar="FILE", help="many jobs: a JSON array, or an object a line; - is the input")
+    parser.add_argument("--payload", type=json_object, metavar="JSON", help="the payload of the job")
+    parser.add_argument(
+        "--file", metavar="FILE", help="many jobs: a JSON array, or one object per line; - is the input"
+    )
     _configure_job(parser)
-    group = parser.add_argument_group("order")
-    group.add_argument("--dry-run", action="store_true", help="check everything, and store nothing")
-    group.add_argument("--yes", "-y", action="store_true", help="do not ask before many")
-    group.add_argument("--wait", action="store_true", help="watch the job to its end; exit code 1 unless it succeeds")
+    group = parser.add_argument_group("how")
+    group.add_argument("--dry-run", action="store_true", help="check the jobs, and store nothing")
+    group.add_argument("--yes", "-y", action="store_true", help="do not ask for confirmation")
+    group.add_argument(
+        "--wait", action="store_true", help="watch the job until it ends; exit code 1 unless it succeeds"
+    )
     add_target(parser)
 
 
 def _configure_job(parser: CommandParser) -> None:
     group = parser.add_argument_group("the job")
-    group.add_argument("--key", metavar="KEY", help="idempotency key: a second submit of the type gives the first job")
+    group.add_argument("--key", metavar="KEY", help="idempotency key: a second submit with it returns the first job")
     group.add_argument("--priority", type=positive, metavar="N", help="1 (first) to 10 (default: 5)")
     group.add_argument("--lane", choices=LANES, help="the lane (default: by type and priority)")
     when = group.add_mutually_exclusive_group()
-    when.add_argument("--delay", type=_span, metavar="SPAN", help="not before so long from now: 90s, 10m, 2h")
-    when.add_argument("--at", type=instant, metavar=TIME, help="not before then")
-    group.add_argument(
-        "--tenant", metavar="TENANT", help="the tenant that the job is for; lanes are shared fairly by it"
-    )
+    when.add_argument("--delay", type=_span, metavar="SPAN", help="start no earlier than SPAN from now: 90s, 10m, 2h")
+    when.add_argument("--at", type=instant, metavar=TIME, help="start no earlier than this time")
+    group.add_argument("--tenant", metavar="TENANT", help="the tenant of the job; tenants share lanes fairly")
     group.add_argument("--group", metavar="GROUP", help="the group that it joins")
-    group.add_argument("--after", dest="depends_on", action="append", metavar="ID", help="once this job has succeeded")
-    group.add_argument("--tag", dest="tags", action="append", metavar="TAG", help="to find it by; may be repeated")
-    group.add_argument("--name", metavar="NAME", help="for people")
-    group.add_argument("--correlation", dest="correlation_id", metavar="ID", help="to find what belongs together")
-    group.add_argument("--cap-key", metavar="KEY", help="a key of your own to cap concurrency and rate by")
-    group.add_argument("--max-attempts", type=positive, metavar="N", help="instead of the type's")
-    group.add_argument("--timeout", type=_span, metavar="SPAN", help="of an attempt, instead of the type's")
+    group.add_argument(
+        "--after",
+        dest="depends_on",
+        action="append",
+        metavar="ID",
+        help="start after this job has succeeded; may be repeated",
+    )
+    group.add_argument("--tag", dest="tags", action="append", metavar="TAG", help="a tag for filters; may be repeated")
+    group.add_argument("--name", metavar="NAME", help="a name to show to people")
+    group.add_argument("--correlation", dest="correlation_id", metavar="ID", help="a correlation id for filters")
+    group.add_argument("--cap-key", metavar="KEY", help="a key of your own for caps and rates")
+    group.add_argument(
+        "--max-attempts", type=positive, metavar="N", help="at most N attempts, instead of the type's number"
+    )
+    group.add_argument("--timeout", type=_span, metavar="SPAN", help="time-out of an attempt, instead of the type's")
 
 
 _PLAIN = ("payload", "priority", "lane", "tenant", "group", "depends_on", "tags", "name", "correlation_id", "cap_key",
@@ -89,7 +99,7 @@ def run(args: Namespace) -> int:
             raise UsageRefused("name the TYPE of the job, or give many with --file; `signalbox submit --help`")
         return _submit_one(args, {"job_type": args.type, **single})
     if args.type or single or args.wait:
-        raise UsageRefused("--file holds whole jobs: name no TYPE and none of a job's options beside it")
+        raise UsageRefused("--file holds whole jobs: leave out TYPE and the options of a job")
     return _submit_many(args)
 
 
@@ -153,7 +163,7 @@ def _watched(args: Namespace, target: Target, id_: str) -> int:
 def _submit_many(args: Namespace) -> int:
     file = None if args.file == "-" else read_jobs(args.file)
     if not (args.yes or args.dry_run) and (file is None or not sys.stdin.isatty()):
-        raise UsageRefused("nothing was submitted: there is no terminal to ask at; add --yes, or --dry-run to check")
+        raise UsageRefused("nothing was submitted: no terminal to prompt on; add --yes, or --dry-run to check")
     file = file or read_jobs(args.file)
     jobs = file.jobs
     parts, target = calls(jobs), choose_target(args)

@@ -1,4 +1,4 @@
-"""`signalbox tick` fires rules by hand, as the clock would at that minute, on the laptop and on AWS alike."""
+"""`signalbox tick` fires rules by hand, as the clock would at that minute, on the laptop and on AWS."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from signalbox_cli.views.times import show_instant
 
 EXAMPLES = (
     Example("tick", "fire the rules that are due this minute"),
-    Example("tick --at 2026-01-05T02:30:00Z", "fire those that were due then, for that instant"),
+    Example("tick --at 2026-01-05T02:30:00Z", "fire the rules that were due then, for that instant"),
     Example("tick --rule sweep_runs --rule poll_data", "fire these, due or not"),
-    Example("tick --all --wait", "fire every enabled rule, wait until all is done, and show the runs"),
-    Example("tick --rule sweep_runs --stack signalbox-prod", "fire one of a stack on AWS"),
+    Example("tick --all --wait", "fire every enabled rule, wait for all runs, and show them"),
+    Example("tick --rule sweep_runs --stack signalbox-prod", "fire one rule of a stack on AWS"),
 )
 _PATIENCE_SECONDS = 300.0
 Fired = list[dict[str, Any]]
@@ -37,21 +37,21 @@ class Rules(Protocol):
 
 def configure(parser: CommandParser) -> None:
     parser.explain(
-        f"{TIME_FORMS} With --wait, exit code 1 says that a run failed, or that an invocation was refused; elsewhere, "
-        "that a rule did not reach its target."
+        f"{TIME_FORMS} With --wait, exit code 1 means that a run failed or an invocation was refused. Without it, exit "
+        "code 1 means that a rule did not reach its target."
     )
     parser.add_argument("--at", type=instant, metavar=TIME, help="the minute to fire for (default: now)")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--rule", metavar="NAME", action="append", help="fire this one, due or not; may be repeated")
     which.add_argument("--all", action="store_true", help="fire every enabled rule, due or not")
-    parser.add_argument("--wait", action="store_true", help="wait until all that follows is done (laptop only)")
+    parser.add_argument("--wait", action="store_true", help="wait until all runs have ended (laptop only)")
     add_target(parser)
 
 
 def run(args: Namespace) -> int:
     if args.wait and args.stack:
         raise UsageRefused(
-            "--wait is for the laptop's stack: AWS does not tell when all is done; "
+            "--wait works only on the laptop: AWS does not report when all runs have ended; "
             f"`signalbox history --stack {args.stack}` shows the runs as they come"
         )
     at = _minute(args.at, datetime.now(UTC))
@@ -69,7 +69,7 @@ def _minute(given: datetime | None, clock: datetime) -> datetime:
     if at > clock + CLOCK_SKEW:
         ahead = CLOCK_SKEW // timedelta(minutes=1)
         raise UsageRefused(
-            f"--at {show_instant(at)} lies more than {ahead} minutes ahead, so each run would be refused; "
+            f"--at {show_instant(at)} is more than {ahead} minutes ahead, so each run would be refused; "
             "leave it out to fire for this minute"
         )
     return at
@@ -90,7 +90,7 @@ def _fire_and_wait(args: Namespace, target: Target, at: datetime) -> int:
     fired = _tick(args, control, target.stack, at)
     if not control.idle(_PATIENCE_SECONDS)["idle"]:
         raise CommandFailed(
-            f"the stack is still at work after {_PATIENCE_SECONDS:.0f} s; `signalbox logs` shows at what"
+            f"the stack is still busy after {_PATIENCE_SECONDS:.0f} s; `signalbox logs` shows with what"
         )
     outcome = gather(target, fired, before, at=at, began=began, idle=True)
     failures = outcome.failures() if fired else []  # nothing due means nothing failed

@@ -14,19 +14,21 @@ from signalbox_laptop.project import ROOT
 from signalbox_laptop.up import DEFAULT_PORT, StackOptions, up, up_attached
 
 EXAMPLES = (
-    Example("up", "start, and stay until Ctrl-C"),
-    Example("up --detach --json", "start, print where it is as JSON, and return"),
-    Example("up --port 0 --no-clock", "any free port, and rules fire only by `signalbox tick`"),
-    Example("up --fresh", "begin with an empty database; else the last one is kept"),
-    Example("up --parameter DisabledTasks=poll_data", "give the template a parameter"),
+    Example("up", "start the stack, and run until Ctrl-C"),
+    Example("up --detach --json", "start it, print its addresses as JSON, and return"),
+    Example("up --port 0 --no-clock", "use any free port; only `signalbox tick` fires rules"),
+    Example("up --fresh", "start with an empty database; otherwise the last one is kept"),
+    Example("up --parameter DisabledTasks=poll_data", "set a parameter of the template"),
 )
 
 
 def configure(parser: CommandParser) -> None:
     parser.add_argument("--detach", action="store_true", help="return once the stack is ready")
-    parser.add_argument("--port", type=port, default=DEFAULT_PORT, help="of the endpoint (default: 4566; 0: any free)")
+    parser.add_argument(
+        "--port", type=port, default=DEFAULT_PORT, help="the port of the endpoint (default: 4566; 0: any free)"
+    )
     parser.add_argument("--no-clock", action="store_true", help="fire no rules by the clock")
-    parser.add_argument("--fresh", action="store_true", help="begin with an empty database, not with the last one")
+    parser.add_argument("--fresh", action="store_true", help="start with an empty database instead of the last one")
     add_deployment(parser)
     add_laptop(parser)
 
@@ -34,7 +36,7 @@ def configure(parser: CommandParser) -> None:
 def add_deployment(parser: CommandParser) -> None:
     """Add the options that say what is deployed; `demo` takes them, too."""
     parser.add_argument(
-        "--template", metavar="FILE", type=Path, default=ROOT / "template.yaml", help="another template than this one's"
+        "--template", metavar="FILE", type=Path, default=ROOT / "template.yaml", help="use another template"
     )
     parser.add_argument(
         "--parameter",
@@ -42,7 +44,7 @@ def add_deployment(parser: CommandParser) -> None:
         type=parameter,
         action="append",
         default=[],
-        help="a parameter of the template; may be repeated",
+        help="set a parameter of the template; may be repeated",
     )
 
 

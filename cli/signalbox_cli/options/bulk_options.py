@@ -38,10 +38,10 @@ def add_bulk_options(parser: CommandParser) -> None:
 
 
 def add_consent(parser: CommandParser) -> None:
-    group = parser.add_argument_group("command")
-    group.add_argument("--reason", metavar="TEXT", help="why, for those who look later")
-    group.add_argument("--dry-run", action="store_true", help="show what it would concern, and do nothing")
-    group.add_argument("--yes", "-y", action="store_true", help="do not ask")
+    group = parser.add_argument_group("how")
+    group.add_argument("--reason", metavar="TEXT", help="the reason, for the audit log")
+    group.add_argument("--dry-run", action="store_true", help="only show a preview")
+    group.add_argument("--yes", "-y", action="store_true", help="do not ask for confirmation")
 
 
 def run_bulk_action(command: BulkCommand, args: Namespace, ids: list[str]) -> int:
@@ -60,7 +60,7 @@ def run_bulk_action(command: BulkCommand, args: Namespace, ids: list[str]) -> in
     seen = target.operate(command.operation, dry_run=True, **filters)["dry_run"]
     count = show_preview(command, seen, to_stderr=True)
     if not count:
-        return nothing_done(args, f"no job that matches is {' or '.join(command.states)}", code=0)
+        return nothing_done(args, f"no matching job is {' or '.join(command.states)}", code=0)
     if not (args.yes or confirmed(f"{command.verb} them?")):
         return nothing_done(args, "it was not confirmed", code=1)
     return _told(command, args, repeat_until_done(target, command.operation, {**filters, "until": seen["as_of"]}, args))
@@ -100,9 +100,7 @@ def requester() -> str | None:
 
 def require_consent(args: Namespace) -> None:
     if not (args.yes or args.dry_run or sys.stdin.isatty()):
-        raise UsageRefused(
-            "nothing was done: there is no terminal to ask at; add --yes, or --dry-run to see what it would concern"
-        )
+        raise UsageRefused("nothing was done: no terminal to prompt on; add --yes, or --dry-run for a preview")
 
 
 def confirmed(question: str) -> bool:
@@ -123,7 +121,7 @@ def show_preview(command: BulkCommand, seen: Mapping[str, Any], *, to_stderr: bo
     concerned = {state: seen["counts"][state] for state in command.states if state in seen["counts"]}
     out.print(f"to {command.verb}: {count:,}{_in_brackets(concerned)}")
     if others:
-        out.print(f"left as they are: {sum(others.values()):,}{_in_brackets(others)}")
+        out.print(f"unchanged: {sum(others.values()):,}{_in_brackets(others)}")
     return count
 
 
@@ -150,7 +148,7 @@ def _told(command: BulkCommand, args: Namespace, answer: dict[str, Any]) -> int:
     else:
         print(command.tell(answer))
         for one in refused:
-            say(f"job {one['id']} is {one['status']}: it stays so")
+            say(f"job {one['id']} is {one['status']}: unchanged")
     return 1 if refused else 0
 
 

@@ -27,7 +27,7 @@ class FilterOptions:
     too_wide: Collection[str]  # fields that choose nearly everything when given alone
 
     def add(self, parser: CommandParser) -> None:
-        group = parser.add_argument_group(f"which {self.things} (all that is given must hold)")
+        group = parser.add_argument_group(f"which {self.things} (all filters must match)")
         for name, field in self._fields().items():
             option = _option(name)
             group.add_argument(f"--{option.replace('_', '-')}", help=field.description, **_kind(option, field))
@@ -41,10 +41,10 @@ class FilterOptions:
         """Refuse a command that names neither ids nor a filter, or both."""
         filters = self.filters(args)
         if ids and filters:
-            raise UsageRefused(f"name {self.things} by their ids, or choose them by filters: not both at once")
+            raise UsageRefused(f"give ids of {self.things} or filters, not both")
         if not ids and not filters.keys() - self.too_wide:
             raise UsageRefused(
-                f"name the ID of {self.one}, or choose some by a filter such as {self.example}; "
+                f"name the ID of {self.one}, or give a filter such as {self.example}; "
                 f"`signalbox {args.command.name} --help` shows examples"
             )
 

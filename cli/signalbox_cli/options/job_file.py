@@ -45,7 +45,7 @@ def read_jobs(name: str) -> JobFile:
         raise UsageRefused(f"--file {name} can't be read: {error}") from None
     found = list(_parse(name, text))
     if not found:
-        raise UsageRefused(f"--file {name} holds no job")
+        raise UsageRefused(f"--file {name} contains no job")
     return JobFile(name, [job for _, job in found], [place for place, _ in found])
 
 
@@ -63,14 +63,14 @@ def _json(name: str, where: str, text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise UsageRefused(f"--file {name}{where} is no JSON: {error}") from None
+        raise UsageRefused(f"--file {name}{where} is not JSON: {error}") from None
 
 
 def _checked(name: str, where: str, jobs: Sequence[Any]) -> Iterator[Job]:
     for job in jobs:
         if not isinstance(job, dict) or not isinstance(job.get("job_type"), str):
             raise UsageRefused(
-                f"--file {name}{where} holds what is no job: an object with a job_type, such as "
+                f"--file {name}{where} holds a value that is not a job: expected an object with a job_type, such as "
                 '{"job_type": "run_task", "payload": {…}}'
             )
         yield job
@@ -89,8 +89,8 @@ def calls(jobs: Sequence[Job]) -> list[list[Job]]:
         size += length
     if len(found) > 1 and any("ref" in job for job in jobs):
         raise UsageRefused(
-            f"{len(jobs):,} jobs are too many for one call, and some have a ref, which holds within one call only: "
-            "cut the file where no ref leads across, and submit the parts"
+            f"{len(jobs):,} jobs are too many for one call, and a ref is valid only within one call: "
+            "split the file so that jobs and their refs stay together, and submit the parts"
         )
     return found
 

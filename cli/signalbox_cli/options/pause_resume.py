@@ -28,8 +28,15 @@ def configure_pause(parser: CommandParser, verb: str) -> None:
         f"       signalbox {verb} schedule NAME [--reason TEXT]\n"
         f"       signalbox {verb} jobs [ID ...] [FILTER ...] [--dry-run] [--yes]"
     )
-    parser.add_argument("what", metavar="WHAT", choices=(*WHOLE, "schedule", "jobs"), help="what it concerns")
-    parser.add_argument("names", metavar="NAME|ID", nargs="*", help="its name; of jobs the ids, or none with filters")
+    parser.add_argument(
+        "what",
+        metavar="WHAT",
+        choices=(*WHOLE, "schedule", "jobs"),
+        help=f"what to {verb}: type, lane, tenant, key, schedule or jobs",
+    )
+    parser.add_argument(
+        "names", metavar="NAME|ID", nargs="*", help="its name; for jobs their ids, or none with filters"
+    )
     add_bulk_options(parser)
     add_target(parser)
 
@@ -54,7 +61,7 @@ def run_pause(args: Namespace, command: BulkCommand) -> int:
 
 def _pause_schedule(args: Namespace, name: str, command: BulkCommand) -> int:
     if args.dry_run:
-        raise UsageRefused("a schedule is one thing: there is nothing to preview")
+        raise UsageRefused("--dry-run does not apply to a schedule")
     answer = choose_target(args).operate(f"{command.operation}_schedule", id=name, **actor_params(args))
     _show(args, command, answer, f"schedule {name}")
     return 0
@@ -66,5 +73,5 @@ def _show(args: Namespace, command: BulkCommand, answer: dict[str, Any], what: s
     elif "dry_run" in answer:
         show_preview(command, answer["dry_run"], to_stderr=False)
     else:
-        told = f": {command.tell(answer)}" if "resumed" in answer else ""
-        print(f"{what} is {command.verb}d{told}" + ("" if answer.get("known", True) else "; no job of it is known yet"))
+        told = f"; {command.tell(answer)}" if "resumed" in answer else ""
+        print(f"{what} is {command.verb}d{told}" + ("" if answer.get("known", True) else "; it has no jobs yet"))

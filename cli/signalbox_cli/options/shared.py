@@ -16,7 +16,7 @@ def add_target(parser: CommandParser) -> None:
     group = parser.add_argument_group("which stack")
     which = group.add_mutually_exclusive_group()
     which.add_argument(
-        "--stack", metavar="NAME", help="a stack on AWS, by the usual AWS configuration (or SIGNALBOX_STACK)"
+        "--stack", metavar="NAME", help="a stack on AWS, with the usual AWS configuration (or SIGNALBOX_STACK)"
     )
     _add_home(which)
     add_output(parser)
@@ -30,7 +30,7 @@ def add_laptop(parser: CommandParser) -> None:
 
 def add_output(parser: CommandParser) -> None:
     group = parser.add_argument_group("output")
-    group.add_argument("--json", action="store_true", help="print JSON, for programs; an error, too")
+    group.add_argument("--json", action="store_true", help="print JSON, also for errors")
     group.add_argument("--debug", action="store_true", help="show the traceback of an error (or SIGNALBOX_DEBUG=1)")
 
 
@@ -42,7 +42,7 @@ def add_watch(parser: CommandParser) -> None:
         nargs="?",
         const=2.0,
         type=interval,
-        help="show it again every so many seconds (default: 2), until Ctrl-C",
+        help="refresh every SECONDS (default: 2) until Ctrl-C",
     )
 
 
@@ -85,7 +85,7 @@ def interval(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0.1 <= seconds <= 86_400:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of seconds from 0.1")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds from 0.1 to 86400")
     return seconds
 
 
