@@ -197,7 +197,7 @@ def test_a_database_that_does_not_let_go_keeps_the_answer_from_nobody(
         threading.Event().wait(0.01)
     answered.set()
     waiting.join()
-    assert (bucket.answer["Status"], bucket.answer["Reason"][:30]) == ("FAILED", "the migrator's time is over, a")
+    assert (bucket.answer["Status"], bucket.answer["Reason"][:30]) == ("FAILED", "the migrator ran out of time w")
 
 
 def test_a_table_in_use_is_tried_again_in_a_deploy(
@@ -234,7 +234,7 @@ def test_foreign_error_is_reported_by_type_without_its_text(bucket: Bucket) -> N
         raise ValueError("postgresql://u:sesame@h")
 
     serve_deploy(bucket.event(), start, {}, "tests", HOUR)
-    assert bucket.answer["Reason"].startswith("the migrator met ValueError at test_deploy_request.py:")
+    assert bucket.answer["Reason"].startswith("the migrator failed with ValueError at test_deploy_request.py:")
     assert "sesame" not in bucket.answer["Reason"]
 
 

@@ -101,7 +101,7 @@ def test_code_is_refused_by_a_schema_that_is_behind(empty: psycopg.Connection, n
     [
         ("0003_gap.sql", "-- serves: 1\n", "should have number 0002"),
         ("0002_Silent.sql", "-- serves: 1\n", "must be named like"),
-        ("0002_silent.sql", "SELECT 1;\n", "begin with '-- serves: N'"),
+        ("0002_silent.sql", "SELECT 1;\n", "start with '-- serves: N'"),
     ],
 )
 def test_a_file_that_breaks_the_order_is_refused(numbers: Pack, name: str, text: str, words: str) -> None:

@@ -153,7 +153,7 @@ def test_slot_missed_longer_than_its_task_allows_is_recorded_without_a_run(
 def test_a_catch_up_that_lambda_did_not_take_is_asked_for_again(stage: Stage, db: psycopg.Connection) -> None:
     succeeded_run(db, "catch_all", NOON - 2 * HOUR)
     stage.aws.away.add("lambda")
-    with pytest.raises(Exception, match="could not be handed to signalbox-archiver"):
+    with pytest.raises(Exception, match="could not be sent to signalbox-archiver"):
         reconcile(stage)
     assert len(missed(db, "catch_all")) == 2
     stage.aws.away.discard("lambda")

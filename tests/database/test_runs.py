@@ -219,7 +219,7 @@ def test_a_doubled_continuation_of_a_forced_run_does_its_work_once(
         ({"task": "note_rum"}, TaskUnknown, "did you mean 'note_run'?"),
         ({"task": "note_run", "referense_time": "x"}, PayloadRefused, "did you mean 'reference_time'?"),
         ({"task": "note_run", "reference_time": "2026-03-10T12:00:00"}, PayloadRefused, "has no time zone"),
-        ({"task": "note_run", "reference_time": "yesterday"}, PayloadRefused, "is no ISO-8601 time"),
+        ({"task": "note_run", "reference_time": "yesterday"}, PayloadRefused, "is not an ISO-8601 time"),
         ({"task": "note_run", "reference_time": 1773144000}, PayloadRefused, "must be text, an ISO-8601 time"),
         ({"task": "note_run", "reference_time": "2126-03-10T12:00:00Z"}, PayloadRefused, "is in the future"),
         ({"task": "note_run", "scheduled_time": "2026-03-10T12:30:00Z"}, PayloadRefused, "is in the future"),
@@ -278,7 +278,7 @@ def test_an_operation_that_finds_another_schema_is_an_error_of_the_function(
 @pytest.mark.parametrize(
     ("task", "params", "words"),
     [
-        ("note_run", {"x": 1}, "task 'note_run' takes no params, and got x"),
+        ("note_run", {"x": 1}, "task 'note_run' takes no params, but got x"),
         ("greet", {}, "field 'name' is missing"),
         ("greet", {"name": "a", "tmes": 2}, "did you mean 'times'?"),
         ("greet", {"name": "a", "times": "2"}, "field 'times'"),

@@ -167,7 +167,7 @@ def test_invoke_may_leave_the_run_to_the_queue(signalbox: Signalbox) -> None:
     ("words", "code", "said"),
     [
         (["swep_runs"], 2, "TaskUnknown: task 'swep_runs' is not registered; did you mean 'sweep_runs'?"),
-        (["sweep_runs", "--params", '{"a": 1}'], 1, "ParamsRefused: task 'sweep_runs' takes no params, and got a"),
+        (["sweep_runs", "--params", '{"a": 1}'], 1, "ParamsRefused: task 'sweep_runs' takes no params, but got a"),
         (["sweep_runs", "--reference-time", "2126-01-01T00:00Z"], 1, "PayloadRefused: reference_time 2126-01-01"),
         (["sweep_runs", "--function", "poller"], 1, "PayloadRefused: task 'sweep_runs' is run by signalbox-archiver"),
         (["sweep_runs", "--reference-time", "2026-02-03T00:04"], 2, "has no time zone; in UTC it is"),
@@ -324,7 +324,7 @@ def test_backfill_goes_on_when_whoever_watches_it_leaves(signalbox: Signalbox) -
     ("words", "code", "said"),
     [
         (["prune_histry", *RANGE, "--yes"], 2, "did you mean 'prune_history'?"),
-        (["prune_history", "--from", "1d", "--to", "2d", "--yes"], 1, "before it begins"),
+        (["prune_history", "--from", "1d", "--to", "2d", "--yes"], 1, "before it starts"),
         (["prune_history"], 2, "needs --from and --to"),
         (["prune_history", "show", *RANGE], 2, "'show' is unexpected; the verbs are list, show"),
         (["prune_history", "--status", "running", *RANGE], 2, "belong to `backfill list`"),

@@ -116,10 +116,10 @@ def test_jobs_come_from_the_input_too(signalbox: Signalbox, tag: str) -> None:
         (["run_task"], 1, "field 'task' is missing"),
         (["run_task", "--payload", SWEEP, "--priority", "11"], 1, "priority 11 is not between 1 (first) and 10"),
         (["run_task", "--payload", SWEEP, "--after", NOBODY], 1, NOBODY),
-        (["--file", "README.md", "--yes"], 2, "--file README.md line 1 is no JSON"),
+        (["--file", "README.md", "--yes"], 2, "--file README.md line 1 is not JSON"),
         (["--file", "none.json", "--yes"], 2, "none.json can't be read"),
         (["--file", "none.json"], 2, "none.json can't be read"),
-        (["--file", "events/list_jobs.json", "--yes"], 2, "is no JSON"),
+        (["--file", "events/list_jobs.json", "--yes"], 2, "is not JSON"),
         (["run_task", "--file", "x", "--yes"], 2, "--file holds whole jobs"),
     ],
 )

@@ -91,7 +91,7 @@ def test_a_chain_ends_at_its_cap_and_says_so(stage: Stage, db: psycopg.Connectio
     capped.run("mark_rows", NOON, seconds=10)  # the margin is ten: no time for a single batch
     answers = capped.deliver(seconds=10)
     assert [answer.get("reason") for answer in answers] == [
-        None, None, "work is left after 3 continuations, the most that a slot may have",
+        None, None, "work is left after 3 continuations, the limit for one slot",
     ]  # fmt: skip
     assert not stage.aws.invoked
 

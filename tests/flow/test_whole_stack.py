@@ -99,7 +99,7 @@ def test_each_rule_fires_its_task_for_the_instant_it_was_due(stack: StackState, 
     [
         ("archiver", [], "PayloadRefused", "must be a JSON object, and is an array"),
         ("archiver", {"task": "sweep_run"}, "TaskUnknown", "did you mean 'sweep_runs'?"),
-        ("archiver", {"task": "sweep_runs", "params": {"x": 1}}, "ParamsRefused", "takes no params, and got x"),
+        ("archiver", {"task": "sweep_runs", "params": {"x": 1}}, "ParamsRefused", "takes no params, but got x"),
         ("archiver", {"task": "sweep_runs", "reference_time": "2026-01-05"}, "PayloadRefused", "has no time zone"),
         ("poller", {"limit": -1}, "ParamsRefused", "field 'limit'"),
         ("migrator", {"action": "undo"}, "PayloadRefused", "field 'action'"),
@@ -163,6 +163,6 @@ def test_a_function_finds_the_database_by_its_secret(stack: StackState) -> None:
         )
         error, answer = invoke(stack, "poller", {})
         assert (error, answer["errorType"]) == ("Unhandled", "Unavailable")
-        assert f"there is no secret {arn}-gone" in answer["errorMessage"]
+        assert f"no secret {arn}-gone" in answer["errorMessage"]
     finally:
         functions.update_function_configuration(FunctionName=name, Environment={"Variables": variables})

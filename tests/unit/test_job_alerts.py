@@ -44,7 +44,7 @@ def test_what_is_critical_calls_as_a_warning_too() -> None:
 def test_an_alert_says_how_much_and_what_to_do() -> None:
     [alert] = alerts(Readings(completed=300, failed=100))
     assert alert.message == "100 of 400 attempts failed, more than 10 %"
-    assert alert.advice.startswith("look at the failures by type")
+    assert alert.advice.startswith("check the failures by type")
     [down] = alerts(Readings(silent_workers=2, standing_lanes=("high", "low")))
     assert "2 workers" in down.message
     assert "high, low" in down.message

@@ -32,7 +32,7 @@ def test_where_no_task_is_near_it_is_said_what_lists_them() -> None:
         ("delay", ["delay_seconds", "at"], "; did you mean 'delay_seconds'?"),
         ("xyzzy", ["sweep_runs", "sync_stripe"], "; known are sweep_runs, sync_stripe"),
         ("x", map(str, range(30)), "; known are 0, 1, 10, 11, 12, 13, 14, 15, 16, 17 and 20 more"),
-        ("x", [], "; none is taken here"),
+        ("x", [], "; no names are accepted here"),
     ],
 )
 def test_only_a_near_name_is_suggested(name: str, names: Iterable[str], said: str) -> None:

@@ -64,7 +64,7 @@ def test_all_faults_are_listed_together() -> None:
         "SIGNALBOX_DATABASE_HOST is not host, host:port or host:port/name",
         "SIGNALBOX_WORKER_SLOTS is '70000': Input should be less than or equal to 400",
         "SIGNALBOX_CA_BUNDLE names '/nowhere.pem', where there is no file",
-        "SIGNALBOX_PACKS holds 'fore casts', which is no name",
+        "SIGNALBOX_PACKS holds 'fore casts', which is not a name",
         "SIGNALBOX_MAX_CONTINUATIONS is '-1'",
         "neither SIGNALBOX_DATABASE_SECRET_ARN nor SIGNALBOX_DATABASE_URL is set",
     ):
@@ -94,7 +94,7 @@ def test_what_files_may_be_imported_and_exported_is_listed_by_its_use() -> None:
     [
         ("bucket:s3://a", "holds 'bucket:s3://a', which names no bucket"),
         ("export:a", "holds 'export:a', which names neither schema.table nor schema.*"),
-        ("a.b", "holds 'a.b', which begins with none of import:, export: and bucket:"),
+        ("a.b", "holds 'a.b', which must start with import:, export: or bucket:"),
     ],
 )
 def test_a_wrong_entry_of_the_file_transfers_is_named(value: str, said: str) -> None:

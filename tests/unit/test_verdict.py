@@ -104,7 +104,7 @@ def test_throttling_ends_after_so_often_or_so_long(throttles: int, hours: int, s
 @pytest.mark.parametrize(("pieces", "days"), [(9_999, 0), (1, 8)])
 def test_work_in_pieces_ends_after_so_many_or_so_long(pieces: int, days: int) -> None:
     long = job()._replace(pieces=pieces, first_started_at=NOW - timedelta(days=days))
-    with pytest.raises(Permanent, match="a redrive goes on from its cursor"):
+    with pytest.raises(Permanent, match="a redrive continues from its cursor"):
         check_pieces(TYPE, long, More({}), NOW)
     check_pieces(TYPE, long, Completed(), NOW)
 

@@ -24,4 +24,4 @@ def _field(secret: str, name: str) -> str:
     try:
         return str(json.loads(secret).get("api_key") or "")
     except ValueError:
-        raise SettingsRefused(f"secret {name} begins like JSON and is none") from None
+        raise SettingsRefused(f"secret {name} starts like JSON but is not valid JSON") from None

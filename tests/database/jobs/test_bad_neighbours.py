@@ -52,7 +52,7 @@ def test_an_answer_that_can_not_be_recorded_is_a_failure_that_says_so(stage: Sta
     stage.work(bad)
     letter = stage.dead_letter(bad)
     assert (letter["failure_reason"], letter["error_type"]) == ("permanent", "Permanent")
-    assert re.search("a job answered|can't be recorded", letter["final_error_message"])
+    assert re.search("a job returned|can't be recorded", letter["final_error_message"])
 
 
 def test_setting_left_behind_by_a_job_does_not_stop_recording(stage: Stage) -> None:

@@ -100,7 +100,7 @@ def test_a_running_job_that_would_be_tried_again_is_cancelled_instead(stage: Sta
 def test_what_has_ended_is_refused_with_its_state(stage: Stage, state: str) -> None:
     job_id = in_state(stage, state)
     before = stage.job(job_id), audit(stage.db)
-    with pytest.raises(TransitionRefused, match=f"job {job_id} is {state}, which is for good"):
+    with pytest.raises(TransitionRefused, match=f"job {job_id} is {state}: it has ended"):
         order(cancel, stage, job_id)
     assert (stage.job(job_id), audit(stage.db)) == before
 
@@ -121,7 +121,7 @@ def test_an_id_that_no_job_has_stops_the_order_before_it_begins(stage: Stage) ->
 
 
 def test_an_order_about_nothing_in_particular_is_refused(stage: Stage) -> None:
-    with pytest.raises(JobRefused, match="every job: name ids, or at least one filter"):
+    with pytest.raises(JobRefused, match="every job: give ids, or at least one filter"):
         order(cancel, stage, until=datetime.now(UTC))
 
 
@@ -400,8 +400,8 @@ def test_a_job_that_waits_for_its_time_is_tried_now(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("state", "words"),
     [
-        ("queued", "on its way"),
-        ("running", "being worked on"),
+        ("queued", "sent to a worker"),
+        ("running", "wait for its result"),
         ("paused", "signalbox resume"),
         ("failed", "signalbox redrive"),
         ("completed", "submit another"),

@@ -302,7 +302,7 @@ def test_refusal_in_a_coroutine_takes_back_what_came_before(
     async_client: AsyncClient, dsn: str, db: psycopg.Connection
 ) -> None:
     async def act(connection: psycopg.AsyncConnection) -> None:
-        with pytest.raises(JobRefused, match="there is no job"):
+        with pytest.raises(JobRefused, match="which does not exist"):
             await async_client.submit(connection, [JOB, NewJob("do_nothing", depends_on=[NOBODY])])
 
     run(dsn, act)

@@ -252,7 +252,7 @@ def test_a_stack_without_a_sender_or_a_topic_says_so(stage: Stage, messengers: M
         ("email", ["a@b.example"], {"subject": "s\r\nBcc: c@d.example"}, "field 'subject'"),
         ("sms", ["0555"], {}, "field 'recipients': number 1 is not a number such as"),
         ("topic", ["people"], {}, "field 'recipients': number 1 is not a topic's ARN"),
-        ("sms", ["+15550000001"], {"html": "<p>"}, "field 'html': only a mail takes it"),
+        ("sms", ["+15550000001"], {"html": "<p>"}, "field 'html': only a mail can have one"),
         ("in_app", ["user-1"], {"body": ""}, "field 'body'"),
     ],
 )  # fmt: skip

@@ -590,7 +590,7 @@ def test_nothing_that_is_secret_is_told(post: Post, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"url": "ftp://a.example/"}, "field 'url': the URL does not begin with https://"),
+        ({"url": "ftp://a.example/"}, "field 'url': the URL does not start with https://"),
         ({"event_type": "a b"}, "field 'event_type'"),
         ({"event_type": "a\r\nX: y"}, "field 'event_type'"),
         ({"body": "x"}, "field 'body': give either event, as JSON, or body, as text"),

@@ -299,5 +299,5 @@ def test_older_jobs_of_the_same_keys_can_not_close_a_circle(stage: Stage) -> Non
 
 
 def test_an_id_that_is_none_is_refused(stage: Stage) -> None:
-    with pytest.raises(JobRefused, match="no UUID"):
+    with pytest.raises(JobRefused, match="not a UUID"):
         stage.submit("do_nothing", id="seven")

@@ -196,7 +196,7 @@ def test_unknown_queue_is_refused() -> None:
 @pytest.mark.parametrize(
     ("params", "words"),
     [
-        ({"OPTIONS": {"STAKC": "signalbox"}}, "there is no option STAKC"),
+        ({"OPTIONS": {"STAKC": "signalbox"}}, "unknown option STAKC"),
         ({"QUEUES": ["default", "mail"]}, "LANES gives queue 'mail' none of the lanes"),
     ],
 )

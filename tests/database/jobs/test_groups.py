@@ -107,7 +107,7 @@ def test_sealing_again_changes_nothing(stage: Stage) -> None:
 
 def test_sealing_again_with_another_completion_job_is_refused(stage: Stage) -> None:
     seal(stage)
-    with pytest.raises(JobRefused, match="is sealed, and not with this completion job"):
+    with pytest.raises(JobRefused, match="is sealed with another completion job"):
         seal(stage, NewJob(job_type="do_nothing"))
     assert count(stage.db, "signalbox.jobs") == 1
 

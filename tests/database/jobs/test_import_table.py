@@ -487,7 +487,7 @@ def test_quotes_that_never_close_fail_the_job_whatever_bad_rows_it_may_have(
         ({"table": 'public.people"; DROP TABLE x; --'}, "table"),
         ({"format": "jsonl"}, "columns must be given"),
         ({"header": False}, "columns must be given"),
-        ({"columns": []}, "columns must name one"),
+        ({"columns": []}, "columns must name at least one"),
         ({"columns": ["id", "id"]}, "twice"),
         ({"columns": {"id": "x", "name": "x"}}, "twice"),
         ({"on_conflict": "update"}, "keys must be given"),
@@ -515,7 +515,7 @@ def test_a_payload_that_makes_no_sense_is_refused_when_it_is_submitted(
         ({"table": "public.peple"}, "there is no table public.peple"),
         ({"table": "signalbox.jobs"}, "SIGNALBOX_FILE_TRANSFERS"),
         ({"table": "pg_catalog.pg_class"}, "SIGNALBOX_FILE_TRANSFERS"),
-        ({"key": "not/there"}, "S3 answers 404: there is no such object"),
+        ({"key": "not/there"}, "S3 answers 404: no such object"),
         ({"bucket": "not-created-yet"}, "404"),
         (
             {"bucket": "audit-archive"},

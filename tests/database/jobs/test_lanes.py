@@ -77,9 +77,9 @@ def test_a_delay_beyond_what_sqs_knows_is_cut_to_that(stage: Stage, queues: Moto
 
 def test_a_lane_that_is_not_there_is_named(stage: Stage) -> None:
     elsewhere = Lanes(stage.app.resources.clients, "nowhere")
-    with pytest.raises(Unavailable, match="queue nowhere-normal takes no messages"):
+    with pytest.raises(Unavailable, match="queue nowhere-normal does not accept messages"):
         elsewhere.send([JobMessage("018f0000-0000-7000-8000-000000000000", "do_nothing", "normal")])
-    with pytest.raises(Unavailable, match="lane 'high' does not say how deep it is"):
+    with pytest.raises(Unavailable, match="lane 'high' does not report its depth"):
         elsewhere.depth("high")
 
 

@@ -126,10 +126,10 @@ def test_what_is_beyond_one_run_is_counted_and_told_by_the_next(
     add(db, "one", number=12)
     answer = notify(stage)
     assert (answer["items"], answer["more"]) == (5, True)
-    assert "7 further ones are told of by the next message" in topic.published[0]["Message"]
+    assert "7 more follow in the next message" in topic.published[0]["Message"]
     stage.deliver()  # the continuations
     assert (len(topic.published), untold(db)) == (3, 0)
-    assert "further ones" not in topic.published[-1]["Message"]
+    assert "more follow" not in topic.published[-1]["Message"]
 
 
 def test_a_topic_that_takes_nothing_is_tried_again(stage: Stage, db: psycopg.Connection, topic: AwsStandIn) -> None:

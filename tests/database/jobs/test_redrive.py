@@ -134,7 +134,7 @@ def test_a_job_that_is_not_failed_is_refused_with_its_state(stage: Stage) -> Non
     with pytest.raises(TransitionRefused, match="redriven already, and its job is pending"):
         redrive(stage, id_)
     stage.db.execute("UPDATE signalbox.dead_letter_jobs SET status = 'pending'")
-    with pytest.raises(TransitionRefused, match="is pending, and only a failed one"):
+    with pytest.raises(TransitionRefused, match="is pending; only a failed job"):
         redrive(stage, id_)
 
 
@@ -370,14 +370,14 @@ def test_redrive_sends_an_undelivered_event_as_its_target_expects_it(stage: Stag
 def test_an_invocation_that_lambda_does_not_take_is_not_redriven(stage: Stage, invokes: AwsStandIn) -> None:
     id_ = add_dead_letter(stage, failed_invocation())
     invokes.away.add("lambda")
-    with pytest.raises(Unavailable, match="takes no invocation"):
+    with pytest.raises(Unavailable, match="does not accept invocations"):
         redrive(stage, id_)
     assert (letter(stage, id_)["status"], audit(stage.db, id_)) == ("pending", [])
 
 
 def test_no_function_of_another_stack_is_invoked(stage: Stage, invokes: AwsStandIn) -> None:
     id_ = add_dead_letter(stage, failed_invocation("billing-charge-everybody"))
-    with pytest.raises(TransitionRefused, match="none of stack signalbox's"):
+    with pytest.raises(TransitionRefused, match="does not belong to stack signalbox"):
         redrive(stage, id_)
     assert invokes.payloads == []
 
@@ -417,7 +417,7 @@ def test_a_message_of_a_job_that_waits_for_none_is_refused(stage: Stage) -> None
 
 
 def test_a_message_that_nobody_can_read_is_refused(stage: Stage) -> None:
-    with pytest.raises(TransitionRefused, match="nobody can read"):
+    with pytest.raises(TransitionRefused, match="can't be decoded"):
         redrive(stage, add_dead_letter(stage, lane_message("garbage")))
 
 

@@ -202,7 +202,7 @@ def test_a_lane_in_which_jobs_wait_and_none_begins_is_down(stage: Stage, db: psy
     execution(db, AT - 5 * MINUTE, lane="low")
     roll_up(stage)
     [alert] = show_health(db, now=AT).alerts
-    assert (alert.name, alert.message) == ("worker_down", "jobs wait in high, and none of them is begun")
+    assert (alert.name, alert.message) == ("worker_down", "jobs wait in high, and none of them starts")
 
 
 def test_jobs_add_up_after_a_redrive(stage: Stage, db: psycopg.Connection) -> None:

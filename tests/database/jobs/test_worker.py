@@ -218,7 +218,7 @@ def test_a_job_may_say_that_it_is_no_longer_wanted(stage: Stage) -> None:
 def test_a_job_that_answers_nonsense_fails_for_good_and_says_why(stage: Stage) -> None:
     job_id = stage.submit(obeying("nonsense"))
     stage.work(job_id)
-    assert "a job answered a str" in stage.dead_letter(job_id)["final_error_message"]
+    assert "a job returned a str" in stage.dead_letter(job_id)["final_error_message"]
 
 
 def test_a_job_that_takes_too_long_is_cut_off(stage: Stage) -> None:

@@ -64,7 +64,7 @@ class ColdStorage:
         return sent
 
     def _send(self, key: str, body: bytes, sent: StoredObject) -> None:
-        with unavailable(f"bucket {self.bucket} does not take object {key}", ArchiveUnavailable):
+        with unavailable(f"bucket {self.bucket} can't store object {key}", ArchiveUnavailable):
             self.s3.put_object(
                 Bucket=self.bucket,
                 Key=key,
@@ -83,7 +83,7 @@ class ColdStorage:
         except Exception as error:
             if code_of(error) == "404":  # a HEAD has no body to say more
                 return None
-            with unavailable(f"bucket {self.bucket} does not tell of object {key}", ArchiveUnavailable):
+            with unavailable(f"bucket {self.bucket} can't describe object {key}", ArchiveUnavailable):
                 raise
             raise  # an error of another kind
         return StoredObject(

@@ -27,7 +27,7 @@ class DatabaseAddress:
         if self._dsn is None or (fresh and self._settings.database_url is None):
             self._dsn = self._read("AWSCURRENT")
         if self._dsn is None:
-            raise Unavailable(f"there is no secret {self._settings.database_secret_arn}, or it has no value yet")
+            raise Unavailable(f"no secret {self._settings.database_secret_arn}, or it has no value yet")
         return self._dsn
 
     def next(self) -> str | None:

@@ -65,11 +65,11 @@ _REFUSED = frozenset(
 # Temporary refusals by S3: credentials that are being renewed, or a clock that is being set.
 _PASSING = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestTimeTooSkewed", "RequestExpired"})
 
-_CHANGED = ": the object has changed since the job began; submit the job again"
+_CHANGED = ": the object has changed since the job started; submit the job again"
 _S3_ADVICE = {
     # Nobody changes a policy within the minutes of the retries; a redrive after that continues.
-    403: ": let the worker's role do it, then redrive the dead letter",
-    404: ": there is no such object, or bucket",
+    403: ": grant it to the worker's role, then redrive the dead letter",
+    404: ": no such object or bucket",
     412: _CHANGED,
     416: _CHANGED,
 }
@@ -108,13 +108,15 @@ def classify(error: Exception, what: str) -> JobFailed:
     """Return what a job raises for an error of botocore's, without its words: they repeat addresses and payloads."""
     code = code_of(error)
     if type(error).__name__ == "ParamValidationError":
-        return Permanent(f"{what}: it is not of the shape that AWS takes")
+        return Permanent(f"{what}: AWS does not accept its format")
     if code is None:
         return Transient(f"{what}: AWS gave no answer, {type(error).__name__}")
     if code in _THROTTLED:
-        return RateLimited(f"{what}: AWS asks for patience, {code}")
+        return RateLimited(f"{what}: AWS throttles it, {code}")
     if code in _DENIED:
-        return Permanent(f"{what}: AWS denies it, {code}: let the function's role do it, then redrive the dead letter")
+        return Permanent(
+            f"{what}: AWS denies it, {code}: grant it to the function's role, then redrive the dead letter"
+        )
     if code in _REFUSED:
         return Permanent(f"{what}: AWS refuses it, {code}")
     return Transient(f"{what}: AWS fails, {code}")
@@ -133,7 +135,7 @@ def s3_errors(what: str) -> Iterator[None]:
 
 def _classify_s3(error: Exception, what: str) -> JobFailed:
     if type(error).__name__ == "ParamValidationError":
-        return Permanent(f"{what}: S3 takes no such name: {' '.join(str(error).split())}")
+        return Permanent(f"{what}: S3 does not accept the name: {' '.join(str(error).split())}")
     if (code := code_of(error)) is None:
         return Transient(f"{what}: S3 does not answer: {type(error).__name__}")
     answer: dict[str, Any] = getattr(error, "response", {})

@@ -22,7 +22,7 @@ class FunctionInvoker:
     def send(self, task: Task, payload: dict[str, Any]) -> None:
         """Queue the payload for the task's function; once this returns, Lambda has it."""
         function = f"{self.stack}-{task.function}"
-        with unavailable(f"a run of '{task.name}' could not be handed to {function}"):
+        with unavailable(f"a run of '{task.name}' could not be sent to {function}"):
             self.invoke(function, payload)
 
     def invoke(self, function: str, payload: object) -> None:

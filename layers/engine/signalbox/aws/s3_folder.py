@@ -31,7 +31,7 @@ class Folder:
     def of(prefix: str | None) -> Folder:
         name = (prefix or "").rstrip("/")
         if not name.strip():
-            raise FolderRefused(f"storage_prefix {prefix!r} names no folder: it would be the whole bucket")
+            raise FolderRefused(f"storage_prefix {prefix!r} is not a folder: it would match the whole bucket")
         return Folder(name)
 
     @property
@@ -44,7 +44,9 @@ def empty(s3: S3Client, bucket: str, folder: Folder, budget: Budget) -> bool:
     before: list[ObjectIdentifierTypeDef] = []
     while page := _list(s3, bucket, folder):
         if page == before:
-            raise FolderKept(f"S3 says it has deleted {len(page)} objects in {folder.prefix}, and lists them still")
+            raise FolderKept(
+                f"S3 reports that it has deleted {len(page)} objects in {folder.prefix}, and lists them still"
+            )
         if budget.spent:
             return False
         _delete(s3, bucket, folder, page)
@@ -59,7 +61,7 @@ def _list(s3: S3Client, bucket: str, folder: Folder) -> list[ObjectIdentifierTyp
     entries = [*answer.get("Versions", []), *answer.get("DeleteMarkers", [])]
     if strangers := [entry["Key"] for entry in entries if not entry["Key"].startswith(folder.prefix)]:
         raise FolderRefused(
-            f"S3 lists {strangers[0]!r} in {folder.prefix}, where it does not belong: nothing is deleted"
+            f"S3 lists {strangers[0]!r} in {folder.prefix}, where it does not belong: nothing was deleted"
         )
     return [{"Key": entry["Key"], "VersionId": entry["VersionId"]} for entry in entries]
 

@@ -37,7 +37,9 @@ def publish(clients: Clients, queue: str, messages: Sequence[QueueMessage]) -> i
     """
     entries = [{"MessageBody": message.model_dump_json(), "MessageGroupId": message.group()} for message in messages]
     if left := len(entries) - call_in_batches(clients, "send_message_batch", {queue: entries}, tries=TRIES):
-        raise Unavailable(f"{left} of {len(messages)} messages could not be sent to queue '{queue}': they go out again")
+        raise Unavailable(
+            f"{left} of {len(messages)} messages could not be sent to queue '{queue}': they are sent again later"
+        )
     return len(messages)
 
 
@@ -58,7 +60,7 @@ def call_in_batches(
 
     def take(one: tuple[str, list[Entry]]) -> int:
         queue, batch = one
-        with unavailable(f"queue {queue} takes no messages"):
+        with unavailable(f"queue {queue} does not accept messages"):
             return _take(getattr(sqs, call), queue_url(clients, queue), batch, tries) if has_time() else 0
 
     if len(batches) == 1:

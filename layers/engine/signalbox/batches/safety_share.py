@@ -49,7 +49,7 @@ class SafetyShare:
             context.metrics.count("DeletionsRefused")
             raise DeletionRefused(
                 f"{due} of the {rows} rows in {retention.table} are due for deletion, more than the share of {share} "
-                "that a run may delete; if that is right, invoke the task once with params "
+                "that a run may delete; if this is intended, invoke the task once with params "
                 "{'beyond_safety_share': true}"
             )
 

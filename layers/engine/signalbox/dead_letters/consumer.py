@@ -31,7 +31,7 @@ _OF_A_RULE = {"task", "scheduled_time"}
 def consume_dead_letters(resources: Resources, event: object, _: Invocation) -> dict[str, Any]:
     """Return to SQS the messages that must come back. Raise where all must, so that the alarm rings."""
     if not isinstance(event, dict) or not isinstance(event.get("Records"), list):
-        raise PayloadRefused('the dead_letter function takes events of SQS, {"Records": [...]}, and this is none')
+        raise PayloadRefused('the dead_letter function takes events of SQS, {"Records": [...]}, and this is not one')
     records, unrecorded = event["Records"], []
     failure: Exception | None = None
     for record in records:

@@ -114,7 +114,7 @@ def _of_message(record: Mapping[str, Any], body: Any) -> FailedMessage:
         payload=_cut(text, LONGEST_BODY),
         failure_reason="unreadable",
         error_type="JobUnknown" if job_id else "MessageUnreadable",
-        error_message="there is no job that the message names" if job_id else "nobody can read the message",
+        error_message="the job that the message names does not exist" if job_id else "the message can't be decoded",
         error_stack=None,
         total_attempts=_number(record.get("attributes", {}).get("ApproximateReceiveCount")),
         metadata=_origin(record) | {"job_id": job_id, "characters": len(text)},

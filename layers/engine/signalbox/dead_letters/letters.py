@@ -95,7 +95,7 @@ def triage(db: Connection, selection: DeadLetterFilter, status: str, *, by: str,
     target = LetterStatus(status)
     sources = [str(source) for source, targets in TRIAGE.items() if target in targets]
     if not sources:
-        raise TransitionRefused("a dead letter becomes redriven by a redrive: `signalbox redrive`")
+        raise TransitionRefused("only a redrive makes a dead letter redriven: `signalbox redrive`")
     selection.require_any()
     with db.transaction():
         held = db.execute(SQL["lock"], selection.values).fetchall()

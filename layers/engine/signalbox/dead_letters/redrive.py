@@ -95,7 +95,7 @@ def redrive(
 def _bounded(selection: DeadLetterFilter, payload: Mapping[str, Any] | None) -> DeadLetterFilter:
     selection.require_any()
     if payload is not None and len(selection.ids or ()) != 1:
-        raise PayloadRefused("an edited payload is for one dead letter: name its id, and no other")
+        raise PayloadRefused("an edited payload needs exactly one dead letter: give its id")
     if selection.ids is None and selection.status is None:
         return selection.model_copy(update={"status": [str(status) for status in OPEN]})
     return selection
@@ -223,7 +223,7 @@ def _invoke_again(
 
 def _invoke(invoker: FunctionInvoker, one: Candidate) -> None:
     function = str(one.function)
-    with unavailable(f"dead letter {one.id} was not redriven: {function} takes no invocation"):
+    with unavailable(f"dead letter {one.id} was not redriven: {function} does not accept invocations"):
         invoker.invoke(function, one.payload)
 
 
@@ -255,7 +255,7 @@ def _batches(ids: Sequence[str]) -> Iterator[Sequence[str]]:
 
 def _why_none(refused: Mapping[str, str]) -> str:
     [(id_, why), *others] = refused.items()
-    more = f" (and {len(others)} others can't be either)" if others else ""
+    more = f" (and {len(others)} others can't be redriven either)" if others else ""
     return f"dead letter {id_} can't be redriven: {why}{more}; nothing was changed"
 
 

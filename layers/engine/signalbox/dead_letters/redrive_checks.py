@@ -46,9 +46,9 @@ def _refusal(one: Candidate, stack: str) -> str | None:
         return "it has been redriven already" + (f", and its job is {one.job_status}" if one.job_status else "")
     if one.source == "invocation":
         ours = one.function is not None and one.function.startswith(f"{stack}-")
-        return None if ours else f"function {one.function or '(unknown)'} is none of stack {stack}'s"
+        return None if ours else f"function {one.function or '(unknown)'} does not belong to stack {stack}"
     if one.job_id is None:
-        return "nobody can read the message: there is nothing to send again"
+        return "the message can't be decoded: there is nothing to send again"
     if one.job_status is None:
         return f"there is no job {one.job_id} any more: submit it again, with the payload of the dead letter"
     return _not_in_state(one)
@@ -56,7 +56,7 @@ def _refusal(one: Candidate, stack: str) -> str | None:
 
 def _not_in_state(one: Candidate) -> str | None:
     if one.source == "job" and one.job_status != "failed":
-        return f"job {one.job_id} is {one.job_status}, and only a failed one can be redriven"
+        return f"job {one.job_id} is {one.job_status}; only a failed job can be redriven"
     if one.source == "message" and one.job_status not in ("pending", "queued"):
         return f"job {one.job_id} is {one.job_status}: it needs no message"
     return None

@@ -49,7 +49,7 @@ class SignalboxBackend(BaseTaskBackend):  # type: ignore[misc] # Django has no t
     def __init__(self, alias: str, params: dict[str, Any]) -> None:
         super().__init__(alias, {"QUEUES": [DEFAULT_QUEUE, *Lane], **params})
         if unknown := sorted(set(self.options) - OPTIONS):
-            raise ImproperlyConfigured(f"TASKS['{alias}']: there is no option {unknown[0]} among {sorted(OPTIONS)}")
+            raise ImproperlyConfigured(f"TASKS['{alias}']: unknown option {unknown[0]}; known are {sorted(OPTIONS)}")
         self._lanes = dict.fromkeys(Lane) | {lane: lane for lane in Lane} | self.options.get("LANES", {})
         for queue in sorted(self.queues - {DEFAULT_QUEUE}):
             if self._lanes.get(queue) not in list(Lane):

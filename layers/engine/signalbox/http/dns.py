@@ -43,7 +43,7 @@ def _look_up(target: Receiver, ends_at: float) -> list[str]:
     except Empty:
         raise NameUnresolved(f"{target.host}: the resolver did not answer in time") from None
     if isinstance(answer, OSError) or not answer:
-        raise NameUnresolved(f"{target.host}: the resolver knows no address of it")
+        raise NameUnresolved(f"{target.host}: the resolver found no address")
     return answer
 
 

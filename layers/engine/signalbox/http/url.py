@@ -50,9 +50,9 @@ def read_url(url: str) -> Receiver:
     except ValueError:
         raise ReceiverRefused("the URL has a host or a port that can't be read") from None
     if parts.scheme not in DEFAULT_PORTS:
-        raise ReceiverRefused("the URL does not begin with https://")
+        raise ReceiverRefused("the URL does not start with https://")
     if "@" in parts.netloc or "#" in url:
-        raise ReceiverRefused("the URL holds a user or a fragment: neither belongs into a webhook's")
+        raise ReceiverRefused("the URL holds a user or a fragment: a webhook's URL must have neither")
     if not (_NAME.fullmatch(host) or ("[" in parts.netloc and _is_address_6(host))):
         raise ReceiverRefused("the URL's host is neither a name nor an address")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")

@@ -33,7 +33,7 @@ class Cron:
         """Read the expression, or raise ScheduleRefused."""
         if len(expression.split()) != 5:
             raise ScheduleRefused(
-                f"cron '{expression[:100]}' has not five fields: minute hour day-of-month month day-of-week"
+                f"cron '{expression[:100]}' does not have five fields: minute hour day-of-month month day-of-week"
             )
         try:
             hours = CronSim(expression, _ANY_DAY).hours
@@ -76,5 +76,5 @@ def zone_of(timezone: str) -> ZoneInfo:
         return ZoneInfo(timezone)
     except (KeyError, ValueError, OSError):
         raise ScheduleRefused(
-            f"time zone '{timezone[:60]}' is not known; one is 'Europe/Berlin', another 'UTC'"
+            f"time zone '{timezone[:60]}' is not known; valid are names such as 'Europe/Berlin' or 'UTC'"
         ) from None

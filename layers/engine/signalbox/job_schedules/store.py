@@ -80,7 +80,7 @@ def create_schedule(
         db.execute(SQL["take_turn"], {"name": new.name})
         old = _find(db, new.name)
         if old is not None and not replacing:
-            raise ScheduleRefused(f"there is a schedule '{new.name}' already: replace it, or give another name")
+            raise ScheduleRefused(f"there is a schedule '{new.name}' already: replace it, or choose another name")
         schedule = _planned(job_types, _made(new, old, by, now), old, now)
         values = {name: Jsonb(value) if isinstance(value, dict) else value for name, value in asdict(schedule).items()}
         db.execute(SQL["store"], values)
@@ -165,7 +165,7 @@ def _refuse_unfit(new: NewSchedule) -> None:
 def _name_fault(name: str) -> str | None:
     if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
         return f"a name has 1 to {LONGEST_NAME} printable characters"
-    return "its name reads like an id" if _as_id(name) else None
+    return "its name looks like an id" if _as_id(name) else None
 
 
 def _timing_fault(new: NewSchedule) -> str | None:
@@ -174,24 +174,24 @@ def _timing_fault(new: NewSchedule) -> str | None:
     if any(instant and instant.tzinfo is None for instant in (new.at, new.starts_at, new.expires_at)):
         return "an instant has no time zone; give one, such as a trailing Z"
     if new.at is not None and new.starts_at is not None:
-        return "what happens once has an instant, and no start"
+        return "a schedule that runs once takes an instant, not a start"
     if new.catch_up not in ("all", "latest", "skip"):
-        return f"catch_up '{new.catch_up}' is none of all, latest and skip"
-    return "max_runs is at least 1" if new.max_runs is not None and new.max_runs < 1 else None
+        return f"catch_up '{new.catch_up}' is not one of all, latest and skip"
+    return "max_runs must be at least 1" if new.max_runs is not None and new.max_runs < 1 else None
 
 
 def _interval_fault(new: NewSchedule) -> str | None:
     if new.every is None:
         return None
     if new.every > LONGEST_INTERVAL:
-        return f"an interval is at most {LONGEST_INTERVAL.days} days"
+        return f"an interval must be at most {LONGEST_INTERVAL.days} days"
     if new.every >= MINUTE:
         return None
     if new.every < timedelta(seconds=1):
-        return "an interval is at least a second"
+        return "an interval must be at least one second"
     if new.catch_up != "all":
         return (
-            "schedules are looked at each minute: an interval below that needs catch_up all, by which the jobs of one "
+            "schedules are checked each minute: an interval below that needs catch_up all, by which the jobs of one "
             "minute come together"
         )
     return None
@@ -201,7 +201,7 @@ def _content_fault(new: NewSchedule) -> str | None:
     try:
         text = json.dumps([dict(new.payload), dict(new.options), new.metadata], allow_nan=False)
     except (TypeError, ValueError):
-        return "its payload, options and metadata are JSON, and this is none"
+        return "its payload, options and metadata must be JSON"
     return "it holds a NUL character, which PostgreSQL can't store" if "\\u0000" in text else None
 
 
@@ -242,7 +242,7 @@ def _made(new: NewSchedule, old: JobSchedule | None, by: Actor, now: datetime) -
 def _planned(job_types: JobTypeRegistry, made: JobSchedule, old: JobSchedule | None, now: datetime) -> JobSchedule:
     same = old is not None and old.timing == made.timing
     if made.max_runs is not None and made.run_count > made.max_runs:
-        raise ScheduleRefused(f"schedule '{made.name}' has run {made.run_count} times, more than max_runs says")
+        raise ScheduleRefused(f"schedule '{made.name}' has run {made.run_count} times, more than max_runs allows")
     if made.expires_at is not None and made.starts_at is not None and made.expires_at <= made.starts_at:
         raise ScheduleRefused(f"schedule '{made.name}' would expire before it starts")
     due = old.next_run_at if old and same and old.next_run_at else next_run(made, now)

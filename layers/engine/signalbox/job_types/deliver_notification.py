@@ -75,7 +75,7 @@ class DeliverNotification(JobPayload):
     @classmethod
     def _html_is_for_mail(cls, html: str | None, info: ValidationInfo) -> str | None:
         if html is not None and info.data.get("channel") != "email":
-            raise ValueError("only a mail takes it")
+            raise ValueError("only a mail can have one")
         return html
 
 
@@ -112,7 +112,7 @@ def _to_topics(context: JobContext) -> Completed | More:
     """Publish only to the stack's topic for jobs: the role may use the operators' topic, too, for tasks' failures."""
     topic = context.resources.settings.notifications_topic_arn
     if topic is None:
-        raise Permanent("no topic is open to jobs: this stack has no SIGNALBOX_NOTIFICATIONS_TOPIC_ARN")
+        raise Permanent("jobs can't publish to a topic: this stack has no SIGNALBOX_NOTIFICATIONS_TOPIC_ARN")
     topics: list[str] = context.payload.recipients or [topic]
     for named in topics:
         if named != topic:

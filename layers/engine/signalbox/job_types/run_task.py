@@ -74,7 +74,7 @@ def run_task(context: JobContext) -> Outcome:
     if not answer.get("more"):
         return Completed(answer | {"items": items})
     if progress.step >= context.resources.settings.max_continuations:
-        raise Permanent(f"task '{asked.task}', slot {answer['slot']}: {answer['reason']}; is its work endless?")
+        raise Permanent(f"task '{asked.task}', slot {answer['slot']}: {answer['reason']}; does its work ever end?")
     return More(asdict(RunTaskCursor(progress.step + 1, items)), message=f"{items} items, and work is left")
 
 
@@ -85,7 +85,7 @@ def _refuse_unfit(context: JobContext) -> None:
     if context.job.timeout_ms <= settings.budget_margin_seconds * 1000:
         raise PayloadRefused(
             f"a time-out of {context.job.timeout_ms / 1000:g} s leaves a task no time: "
-            f"{settings.budget_margin_seconds} s of it are kept back for the ledger"
+            f"{settings.budget_margin_seconds} s of it are reserved for the ledger"
         )
 
 

@@ -16,9 +16,9 @@ _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def read_messages(event: object, log: Logger) -> tuple[dict[str, str], list[str]]:
-    """Return the jobs to look at, with the type in their message, and the unreadable messages."""
+    """Return the jobs to claim, with the type in their message, and the unreadable messages."""
     if not isinstance(event, dict) or not isinstance(event.get("Records"), list):
-        raise PayloadRefused('the worker takes events of SQS, {"Records": [...]}, and this is none')
+        raise PayloadRefused('the worker takes events of SQS, {"Records": [...]}, and this is not one')
     jobs: dict[str, str] = {}
     unreadable: list[str] = []
     for record in event["Records"]:

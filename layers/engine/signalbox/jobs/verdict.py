@@ -89,18 +89,18 @@ def of_answer(answer: Any) -> Verdict:
         case Cancelled():
             return Verdict("cancelled", "cancelled", error={"type": "Cancelled", "message": _text(answer.reason)})
     kind = type(answer).__name__
-    raise Permanent(f"a job answered a {kind}: Completed, More, Snooze, Cancelled or nothing was expected")
+    raise Permanent(f"a job returned a {kind}: Completed, More, Snooze, Cancelled or nothing was expected")
 
 
 def _json(what: str, value: Any) -> Any:
     if value is not None and (fault := fault_of_json(value)):
-        raise Permanent(f"a job answered a {what} that is no JSON which PostgreSQL can store: {fault}")
+        raise Permanent(f"a job returned a {what} that PostgreSQL can't store as JSON: {fault}")
     return value
 
 
 def _files(names: Any) -> tuple[str, ...] | None:
     if isinstance(names, str) or not all(isinstance(name, str) for name in names or ()):
-        raise Permanent("a job answered output_files that are no sequence of texts")
+        raise Permanent("a job returned output_files that are not a sequence of texts")
     return tuple(map(clean, names or ())) or None
 
 
@@ -114,7 +114,7 @@ def _text(words: Any) -> str | None:
 
 def _delay(delay: Any) -> timedelta:
     if not isinstance(delay, timedelta):
-        raise Permanent(f"a job answered Snooze with a {type(delay).__name__}: a timedelta was expected")
+        raise Permanent(f"a job returned Snooze with a {type(delay).__name__}: a timedelta was expected")
     return _bounded(delay)
 
 
@@ -131,7 +131,7 @@ def check_pieces(job_type: JobType, job: ClaimedJob, answer: Any, now: datetime)
         raise Permanent(
             f"work is left after {job.pieces + 1} pieces in {_spoken(taken)}: job type '{job_type.name}' allows "
             f"{job_type.max_pieces} in {_spoken(job_type.pieces_at_most)} (max_pieces, pieces_at_most); "
-            "a redrive goes on from its cursor"
+            "a redrive continues from its cursor"
         )
 
 

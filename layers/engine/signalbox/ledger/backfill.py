@@ -102,12 +102,12 @@ class Backfill:
 def slots_of(order: BackfillRequest, clock: datetime) -> list[datetime]:
     """Return the slots of the range, ends included. Refuse a range with no or too many slots, or in the future."""
     if order.task.schedule is None:
-        raise BackfillRefused(f"task '{order.task.name}' has no schedule, so a range of time holds no slots of it")
+        raise BackfillRefused(f"task '{order.task.name}' has no schedule, so a range of time has no slots")
     if order.first > order.last:
-        raise BackfillRefused(f"the range ends ({_text(order.last)}) before it begins ({_text(order.first)})")
+        raise BackfillRefused(f"the range ends ({_text(order.last)}) before it starts ({_text(order.first)})")
     if order.last > clock:
         raise BackfillRefused(
-            f"the range ends at {_text(order.last)}, and it is {_text(clock)}: name a range in the past"
+            f"the range ends at {_text(order.last)}, and it is {_text(clock)}: give a range in the past"
         )
     fires = Schedule.parse(order.task.schedule).between(order.first - timedelta(microseconds=1), order.last)
     slots = list(islice(fires, MOST_SLOTS + 1))
@@ -162,9 +162,7 @@ def find(connection: Connection, backfill_id: str) -> Backfill:
     with connection.cursor(row_factory=class_row(Backfill)) as cursor:
         backfill = cursor.execute(SQL["find"], {"id": backfill_id}).fetchone()
     if backfill is None:
-        raise BackfillRefused(
-            f"no backfill has the id '{backfill_id}': `signalbox backfill list` shows those there are"
-        )
+        raise BackfillRefused(f"no backfill has the id '{backfill_id}': `signalbox backfill list` lists them")
     return backfill
 
 

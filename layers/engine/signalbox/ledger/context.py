@@ -109,7 +109,7 @@ class Done:
     def __post_init__(self) -> None:
         # A task's own code may not be type-checked, and its result goes into the ledger.
         if type(self.items) is not int or self.items < 0:
-            raise ValueError(f"a task answered {self.items!r} as its items: a whole number from 0 on was expected")
+            raise ValueError(f"a task returned {self.items!r} as its items: a whole number of at least 0 was expected")
 
 
 @dataclass(frozen=True, slots=True)

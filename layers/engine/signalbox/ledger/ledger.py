@@ -105,7 +105,7 @@ def claim(connection: Connection, slot: Slot, attempt: ClaimRequest) -> RunClaim
         row = connection.execute(SQL["claim"], _claim_values(slot, attempt)).fetchone()
     except (psycopg.ProgrammingError, psycopg.IntegrityError, psycopg.DataError) as error:
         raise SchemaMismatch(
-            f"the ledger is not as this code knows it ({error.diag.message_primary}): another version wrote it; "
+            f"the ledger does not match this code ({error.diag.message_primary}): another version wrote it; "
             "run `signalbox doctor`, then the migrator"
         ) from None
     assert row is not None  # noqa: S101 - the function answers exactly one row

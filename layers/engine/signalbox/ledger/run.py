@@ -128,7 +128,7 @@ def check_params(task: Task, given: dict[str, Any]) -> BaseModel | None:
     model: type[BaseModel] | None = getattr(import_module(task.module), "Params", None)
     if model is None:
         if given:
-            raise ParamsRefused(f"task '{task.name}' takes no params, and got {', '.join(sorted(given))}")
+            raise ParamsRefused(f"task '{task.name}' takes no params, but got {', '.join(sorted(given))}")
         return None
     try:
         return read_payload(model, given, f"params of task '{task.name}'")
@@ -200,7 +200,7 @@ def _ending(run: Run, outcome: Outcome) -> RunEnd:
     limit = run.resources.settings.max_continuations
     if not outcome.more or run.payload.step < limit:
         return ending
-    reason = f"work is left after {limit} continuations, the most that a slot may have"
+    reason = f"work is left after {limit} continuations, the limit for one slot"
     return replace(ending, capped=True, reason=reason)
 
 

@@ -121,7 +121,7 @@ def _decide(request: DeployRequest, seconds: float, migrate: Callable[[float], D
     except Exception as error:
         # Other libraries' errors may hold a password: libpq repeats the pieces of a DSN that it can't read.
         fault = describe(error)
-        return DeployResult("FAILED", f"the migrator met {fault['type']} at {fault.get('at')}; {RUNBOOK}", {})
+        return DeployResult("FAILED", f"the migrator failed with {fault['type']} at {fault.get('at')}; {RUNBOOK}", {})
 
 
 class _DeployResponse:
@@ -142,7 +142,7 @@ class _DeployResponse:
         self._log.info("deploy.answered", extra=ids)
 
     def give_up(self) -> None:
-        reason = f"the migrator's time is over, and the database does not let go; {RUNBOOK}"
+        reason = f"the migrator ran out of time while the database still executes its statement; {RUNBOOK}"
         try:
             self.give(DeployResult("FAILED", reason, {}))
         except AnswerLost as error:

@@ -157,7 +157,7 @@ def _read(pack: str, path: Path) -> Migration:
     serves = _SERVES.match(sql)
     if named is None or serves is None:
         raise MigrationRefused(
-            f"migration {pack}/{path.name} must be named like 0007_add_heartbeat.sql and begin with '-- serves: N'"
+            f"migration {pack}/{path.name} must be named like 0007_add_heartbeat.sql and start with '-- serves: N'"
         )
     return Migration(pack, int(named[1]), named[2], int(serves[1]), sql)
 

@@ -57,5 +57,5 @@ def _refuse_ended(db: Connection, ids: Sequence[str]) -> None:
     ended = {id_: state for id_, state in states.items() if state in FINAL}
     if ended and len(ended) == len(states):
         id_, state = next(iter(ended.items()))
-        others = f", and the {len(ended) - 1:,} others have ended, too" if len(ended) > 1 else ""
-        raise TransitionRefused(f"job {id_} is {state}, which is for good: it can't be cancelled{others}")
+        others = f", and {len(ended) - 1:,} others have ended, too" if len(ended) > 1 else ""
+        raise TransitionRefused(f"job {id_} is {state}: it has ended and can't be cancelled{others}")

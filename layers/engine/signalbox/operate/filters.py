@@ -35,17 +35,17 @@ class JobFilter(IdParams):
     tenant: str | None = Field(default=None, description="of this tenant")
     group: str | None = Field(default=None, description="of this group")
     tag: str | None = Field(default=None, description="with this tag")
-    subject: str | None = Field(default=None, description="about this subject: what the type names in its payload")
+    subject: str | None = Field(default=None, description="with this subject, the payload field that the type names")
     correlation: str | None = Field(default=None, description="with this correlation id")
-    schedule: str | None = Field(default=None, description="of this schedule, by its name or id")
+    schedule: str | None = Field(default=None, description="of this schedule, by name or id")
     parent: str | None = Field(default=None, description="submitted by this job")
-    cap_key: str | None = Field(default=None, description="with this key for caps")
-    since: Instant | None = Field(default=None, description="created from then on")
-    until: Instant | None = Field(default=None, description="created up to then")
+    cap_key: str | None = Field(default=None, description="with this cap key")
+    since: Instant | None = Field(default=None, description="created at or after this time")
+    until: Instant | None = Field(default=None, description="created at or before this time")
 
     @property
     def given(self) -> dict[str, Any]:
-        """Return what was asked for, as the audit log keeps it."""
+        """Return the given fields, as the audit log keeps them."""
         asked = {name: getattr(self, name) for name in JobFilter.model_fields}
         return {
             name: value.isoformat() if isinstance(value, datetime) else value
@@ -60,9 +60,9 @@ class JobFilter(IdParams):
         return {**asked, "first_id": self.since and first_id(self.since - _CLOCKS_APART)}
 
     def require_any(self) -> None:
-        """Refuse a request that names nothing: it would concern every job there is."""
+        """Refuse a request without ids and filters: it would affect every job."""
         if not self.given.keys() - {"until"}:
-            raise JobRefused("this would concern every job: name ids, or at least one filter such as type or tenant")
+            raise JobRefused("this would affect every job: give ids, or at least one filter such as type or tenant")
 
 
 class DeadLetterFilter(IdParams):
@@ -73,13 +73,13 @@ class DeadLetterFilter(IdParams):
     job_type: str | None = Field(default=None, description="of jobs of this type")
     status: LetterStatusName | list[LetterStatusName] | None = Field(default=None, description="in this state")
     fingerprint: str | None = Field(default=None, description="of this kind of failure; --kinds lists them")
-    severity: Literal["info", "warning", "critical"] | None = Field(default=None, description="as grave as this")
+    severity: Literal["info", "warning", "critical"] | None = Field(default=None, description="with this severity")
     source: Literal["job", "message", "invocation"] | None = Field(
-        default=None, description="of a job, a lost message or event"
+        default=None, description="of a job, a message or an invocation"
     )
     tenant: str | None = Field(default=None, description="of this tenant")
-    since: Instant | None = Field(default=None, description="that failed from then on")
-    until: Instant | None = Field(default=None, description="that failed up to then")
+    since: Instant | None = Field(default=None, description="failed at or after this time")
+    until: Instant | None = Field(default=None, description="failed at or before this time")
 
     @property
     def values(self) -> dict[str, Any]:
@@ -89,8 +89,8 @@ class DeadLetterFilter(IdParams):
         return {**asked, "statuses": [status] if isinstance(status, str) else status}
 
     def require_any(self) -> None:
-        """Refuse a request that names nothing: it would concern every dead letter there is."""
+        """Refuse a request without ids and filters: it would affect every dead letter."""
         if all(value is None for name, value in self.values.items() if name not in ("statuses", "until")):
             raise PayloadRefused(
-                "this would concern every dead letter: name ids, or a filter such as fingerprint or type"
+                "this would affect every dead letter: give ids, or a filter such as fingerprint or type"
             )

@@ -26,7 +26,7 @@ MAY_PAUSE = (JobStatus.PENDING, JobStatus.QUEUED)
 
 def pause(db: Connection, job_types: JobTypeRegistry, job_filter: JobFilter, context: BulkContext) -> BulkResult:
     """Pause the jobs, and count them as `paused`."""
-    _check(db, job_types, job_filter, MAY_PAUSE, "paused: only one that waits or is on its way can be")
+    _check(db, job_types, job_filter, MAY_PAUSE, "paused: only a pending or queued job can be")
 
     def step(ids: Sequence[str], _: timedelta) -> BatchResult:
         db.execute(SQL["pause"], {"ids": list(ids), "by": context.by.name})
@@ -38,9 +38,9 @@ def pause(db: Connection, job_types: JobTypeRegistry, job_filter: JobFilter, con
 def resume(db: Connection, job_types: JobTypeRegistry, job_filter: JobFilter, context: BulkContext) -> BulkResult:
     """Resume jobs. Count `resumed`, and `held`: those that a pause of their type, lane, tenant or key still holds."""
     paused = (JobStatus.PAUSED,)
-    _check(db, job_types, job_filter, paused, "resumed: only one that is paused can be")
-    action = BulkAction(db, bound(db, job_filter), context, "job.resume", Counter(resumed=0))
-    return finish_resuming(action, action.run(BulkStep(paused, Resuming(db, own=True).step)))
+    _check(db, job_types, job_filter, paused, "resumed: only a paused job can be")
+    order = BulkAction(db, bound(db, job_filter), context, "job.resume", Counter(resumed=0))
+    return finish_resuming(order, order.run(BulkStep(paused, Resuming(db, own=True).step)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,11 @@ from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
 _INSTEAD = {
-    JobStatus.QUEUED: "it is on its way to a worker already",
-    JobStatus.RUNNING: "it is being worked on",
-    JobStatus.PAUSED: "`signalbox resume` lets it go on",
+    JobStatus.QUEUED: "it has been sent to a worker already",
+    JobStatus.RUNNING: "wait for its result",
+    JobStatus.PAUSED: "`signalbox resume` resumes it",
     JobStatus.COMPLETED: "it has succeeded; submit another job to do it again",
-    JobStatus.CANCELLED: "that is for good; submit another job instead",
+    JobStatus.CANCELLED: "a cancelled job can't be retried; submit another job instead",
 }
 
 
@@ -55,7 +55,7 @@ def _refuse_unfit(db: Connection, id_: str) -> None:
             else "it is due, and dispatch_jobs sends it within a minute"
         )
     elif status == JobStatus.FAILED:
-        why = f"`signalbox redrive {dead_letter or id_}` tries its dead letter again"
+        why = f"`signalbox redrive {dead_letter or id_}` retries it"
     else:
         why = _INSTEAD[JobStatus(status)]
     if why:

@@ -28,9 +28,9 @@ class _PauseParams(BulkJobParams):
         if self.kind is None and self.key is None:
             return None
         if self.kind is None or self.key is None:
-            raise CapRefused("a pause of many jobs needs both: kind (type, lane, tenant or key) and key, its name")
+            raise CapRefused("this needs both kind (type, lane, tenant or key) and key, its name")
         if self.given:
-            raise CapRefused(f"name {self.kind} '{self.key}', or jobs by ids and filters: not both in one order")
+            raise CapRefused(f"name {self.kind} '{self.key}', or jobs by ids and filters: not both at once")
         return CapTarget(self.kind, self.key)
 
 

@@ -53,7 +53,7 @@ def list_dead_letters(resources: Resources, params: ListDeadLetters, _: Invocati
     if not params.by_kind:
         return letters.list_letters(db, params, params.limit, params.before)
     if params.before is not None:
-        raise PayloadRefused("kinds of failures come in one page: before is for single dead letters")
+        raise PayloadRefused("kinds of failures have only one page: before works for single dead letters")
     return letters.list_kinds(db, params, params.limit)
 
 

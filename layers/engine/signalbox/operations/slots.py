@@ -79,5 +79,7 @@ def _expected(task: Task, since: datetime, until: datetime) -> list[datetime]:
     fires = Schedule.parse(task.schedule).between(since - timedelta(microseconds=1), until)
     slots = list(islice(fires, MOST_SLOTS + 1))
     if len(slots) > MOST_SLOTS:
-        raise PayloadRefused(f"task '{task.name}' has more than {MOST_SLOTS:,} slots in that time: ask for less of it")
+        raise PayloadRefused(
+            f"task '{task.name}' has more than {MOST_SLOTS:,} slots in that time: choose a shorter time"
+        )
     return slots

@@ -90,7 +90,7 @@ def _new_jobs(params: SubmitJobs) -> list[NewJob]:
     ids = dict(zip(named, new_ids(len(named)), strict=True))
     if len(ids) < len(named):
         twice = next(name for name in named if named.count(name) > 1)
-        raise JobRefused(f"two jobs of this call have the ref '{twice}': what depends on it could mean either")
+        raise JobRefused(f"two jobs of this call have the ref '{twice}': a dependency on it would be ambiguous")
     return [new_job(job, ids, params.by) for job in params.jobs]
 
 

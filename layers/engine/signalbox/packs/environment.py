@@ -79,7 +79,7 @@ class EnvironmentSettings(BaseModel):
             given = None
         if isinstance(given, dict):
             return given
-        faults.append(f"{cls.prefix}SETTINGS is no JSON object")
+        faults.append(f"{cls.prefix}SETTINGS is not a JSON object")
         return {}
 
     @classmethod

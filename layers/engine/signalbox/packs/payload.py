@@ -25,7 +25,7 @@ def _instant(value: object) -> datetime:
         try:
             instant = datetime.fromisoformat(value)
         except ValueError:
-            raise ValueError(f"'{value[:40]}' is no ISO-8601 time, such as 2026-01-31T06:00:00Z") from None
+            raise ValueError(f"'{value[:40]}' is not an ISO-8601 time, such as 2026-01-31T06:00:00Z") from None
     else:
         raise ValueError("must be text, an ISO-8601 time such as 2026-01-31T06:00:00Z")
     if instant.tzinfo is None:

@@ -27,7 +27,7 @@ class RetryPolicy:
     def __post_init__(self) -> None:
         if self.max_attempts < 1 or self.base <= timedelta(0) or self.factor < 1 or self.cap < self.base:
             raise ValueError(
-                f"{self} is no retry policy: attempts from 1, a base above zero and below the cap, a factor from 1"
+                f"{self} is not valid: attempts from 1, a base above zero and below the cap, a factor from 1"
             )
 
 

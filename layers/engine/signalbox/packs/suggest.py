@@ -21,7 +21,7 @@ def nearest(name: str, known: Iterable[str], listed: str | None = None) -> str:
         return f"; did you mean '{close[0]}'?"
     if len(names) > _MOST_LISTED:
         return f"; {listed or _some(names)}"
-    return f"; known are {', '.join(names)}" if names else "; none is taken here"
+    return f"; known are {', '.join(names)}" if names else "; no names are accepted here"
 
 
 def _some(names: list[str]) -> str:

@@ -8,7 +8,7 @@ import os
 def refuse_child(owner: int) -> None:
     """Raise in a child of the process that owns something."""
     if os.getpid() != owner:
-        raise RuntimeError("a forked process has no part in its parent's connections: it may open one of its own")
+        raise RuntimeError("a forked process can't use its parent's connections: open a new one")
 
 
 def end_child(owner: int) -> None:

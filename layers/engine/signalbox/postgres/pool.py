@@ -31,7 +31,7 @@ class DatabasePool:
         try:
             database = self._free.get(timeout=None if seconds is None else max(0.0, seconds))
         except Empty:
-            raise NoConnectionFree(f"none of the worker's {self.size} connections fell free") from None
+            raise NoConnectionFree(f"none of the worker's {self.size} connections became free") from None
         self._lent.add(database)
         return database
 

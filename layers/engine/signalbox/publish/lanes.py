@@ -36,7 +36,7 @@ class Lanes:
         """Return about how many messages the lane has; `at_hand` counts only those neither hidden nor delayed."""
         names = ("",) if at_hand else ("", "NotVisible", "Delayed")
         wanted: list[Any] = [f"ApproximateNumberOfMessages{name}" for name in names]
-        with unavailable(f"lane '{lane}' does not say how deep it is"):
+        with unavailable(f"lane '{lane}' does not report its depth"):
             url = queue_url(self.clients, f"{self.stack}-{lane}")
             answer = self.clients.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=wanted)
         return sum(int(answer["Attributes"][name]) for name in wanted)

@@ -27,6 +27,6 @@ def write_metrics(stack: str, counts: Mapping[tuple[str, str], int], messages: i
 
 
 def count_dead_letters(stack: str, severity: str, number: int) -> None:
-    """Count the dead letters that operators have just been told of; critical ones raise an alarm."""
+    """Count the dead letters that were just reported to operators; critical ones raise an alarm."""
     counted = {"CriticalDeadLetters": number} if severity == "critical" else {}
-    write_line(stack, "dead_letters.told", counted, severity=severity, number=number)
+    write_line(stack, "dead_letters.notified", counted, severity=severity, number=number)

@@ -61,7 +61,7 @@ def _each(read: Callable[[str], Any], collect: Callable[[list[Any]], Any] = tupl
 
 def _read_name(value: str) -> str:
     if not _NAME.fullmatch(value):
-        raise ValueError(f"holds '{value}', which is no name: lower case, digits and _ only")
+        raise ValueError(f"holds '{value}', which is not a name: use lower case, digits and _ only")
     return value
 
 
@@ -78,7 +78,7 @@ def _read_network(value: str) -> IPv4Network | IPv6Network:
     try:
         return ip_network(value)
     except ValueError:
-        raise ValueError(f"holds '{value}', which is no network such as 10.1.0.0/16") from None
+        raise ValueError(f"holds '{value}', which is not a network such as 10.1.0.0/16") from None
 
 
 def _read_flag(value: Any) -> Any:
@@ -91,7 +91,7 @@ def _read_transfer(entry: str) -> tuple[str, str]:
     """Read an entry such as import:sales.*, export:sales.orders or bucket:partner-files."""
     use, _, named = entry.partition(":")
     if use not in ("import", "export", "bucket"):
-        raise ValueError(f"holds '{entry}', which begins with none of import:, export: and bucket:")
+        raise ValueError(f"holds '{entry}', which must start with import:, export: or bucket:")
     if use == "bucket" and not _BUCKET.fullmatch(named):
         raise ValueError(f"holds '{entry}', which names no bucket")
     if use != "bucket" and not _TABLE.fullmatch(named):

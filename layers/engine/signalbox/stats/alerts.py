@@ -57,7 +57,7 @@ def alerts(readings: Readings) -> list[Alert]:
 
 def _deeper_than(most: int) -> Callable[[Readings], str | None]:
     def judge(readings: Readings) -> str | None:
-        return f"{readings.waiting} jobs are due and wait, more than {most}" if readings.waiting > most else None
+        return f"{readings.waiting} due jobs are waiting, more than {most}" if readings.waiting > most else None
 
     return judge
 
@@ -66,9 +66,9 @@ def _worker_down(readings: Readings) -> str | None:
     found = []
     if readings.silent_workers:
         workers = "1 worker has" if readings.silent_workers == 1 else f"{readings.silent_workers} workers have"
-        found.append(f"{workers} not been heard of for minutes")
+        found.append(f"{workers} missed heartbeats for minutes")
     if readings.standing_lanes:
-        found.append(f"jobs wait in {', '.join(readings.standing_lanes)}, and none of them is begun")
+        found.append(f"jobs wait in {', '.join(readings.standing_lanes)}, and none of them starts")
     return "; ".join(found) or None
 
 
@@ -81,13 +81,13 @@ def _high_failure_rate(readings: Readings) -> str | None:
 
 def _dlq_accumulation(readings: Readings) -> str | None:
     number = readings.pending_dead_letters
-    return f"{number} dead letters wait for somebody, more than 50" if number > 50 else None
+    return f"{number} dead letters are open, more than 50" if number > 50 else None
 
 
 def _slow_jobs(readings: Readings) -> str | None:
     if readings.p95_ms is None or readings.p95_ms <= 60_000:
         return None
-    return f"one job in twenty takes more than {readings.p95_ms / 1000:.0f} s, which is above a minute"
+    return f"the slowest 5 % of jobs take more than {readings.p95_ms / 1000:.0f} s, which is above a minute"
 
 
 RULES = (
@@ -101,31 +101,31 @@ RULES = (
         "critical_queue_depth",
         "critical",
         _deeper_than(5000),
-        "raise the maximum concurrency of the lanes' event source mappings now, or pause what is not urgent",
+        "raise the maximum concurrency of the lanes' event source mappings now, or pause jobs that are not urgent",
     ),
     AlertRule(
         "worker_down",
         "critical",
         _worker_down,
-        "look at the workers' logs and at whether the lanes' event source mappings are enabled; what hangs is rescued "
-        "once its lease is over",
+        "check the workers' logs, and that the lanes' event source mappings are enabled; hanging jobs are "
+        "rescued when their lease expires",
     ),
     AlertRule(
         "high_failure_rate",
         "warning",
         _high_failure_rate,
-        "look at the failures by type: `signalbox stats`, then `signalbox jobs --status failed`",
+        "check the failures by type: `signalbox stats`, then `signalbox jobs --status failed`",
     ),
     AlertRule(
         "dlq_accumulation",
         "warning",
         _dlq_accumulation,
-        "go through `signalbox dead-letters`, by fingerprint: resolve, ignore or redrive them",
+        "triage `signalbox dead-letters`, by fingerprint: resolve, ignore or redrive them",
     ),
     AlertRule(
         "slow_jobs",
         "warning",
         _slow_jobs,
-        "look at the slowest types in `signalbox stats`: cut their work into pieces, or give them the heavy lane",
+        "find the slowest types in `signalbox stats`: split their work into pieces, or use the heavy lane",
     ),
 )

@@ -40,7 +40,7 @@ def check_shared_text(job: NewJob) -> str | None:
     if "\0" in "".join(filter(None, (job.tenant, job.cap_key, job.group, job.name, *job.tags))):
         return NUL
     if job.metadata is not None and (fault := fault_of_json(job.metadata)):
-        return f"its metadata are no JSON that PostgreSQL can store: {fault}"
+        return f"PostgreSQL can't store its metadata as JSON: {fault}"
     return None
 
 
@@ -74,7 +74,7 @@ def _seconds(length: timedelta) -> str:
 def check_dependencies(job: NewJob) -> str | None:
     waits_for = [dependency.job_id for dependency in job.depends_on]
     if job.id is not None and not _ID.fullmatch(job.id):
-        return f"its id '{job.id[:50]}' is no UUID in lower case"
+        return f"its id '{job.id[:50]}' is not a UUID in lower case"
     if job.id in waits_for:
         return "it would depend on itself"
     if len(set(waits_for)) < len(waits_for) or not all(map(_ID.fullmatch, waits_for)):

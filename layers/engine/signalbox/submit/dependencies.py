@@ -53,7 +53,7 @@ def wait_for_parents(cursor: TupleCursor, edges: Edges, lost_after: timedelta) -
     found = cursor.execute(SQL["insert_dependencies"], {"rows": rows}).fetchall()
     waiting = sorted({id_ for id_, _ in edges})
     if missing := {parent for _, parent in edges} - {parent for parent, _ in found}:
-        raise JobRefused(f"there is no job {min(missing)} to depend on; nothing was stored")
+        raise JobRefused(f"it depends on job {min(missing)}, which does not exist; nothing was stored")
     values = {"ids": waiting, "lost_after": lost_after}
     states: dict[str, str] = dict(cursor.execute(SQL["count_unmet"], values).fetchall())
     return states, sorted({parent for parent, satisfied in found if not satisfied})

@@ -54,7 +54,7 @@ def show_group(db: Connection, id_: str) -> Group:
     with db.cursor(row_factory=class_row(Group)) as cursor:
         group = cursor.execute(SQL["show"], {"id": id_}).fetchone()
     if group is None:
-        raise GroupUnknown(f"there is no group '{id_}': it begins with the first job that is submitted to it")
+        raise GroupUnknown(f"there is no group '{id_}': the first job submitted to it creates it")
     return group
 
 
@@ -81,7 +81,7 @@ def _submit_completion(
     db: Connection, job_types: JobTypeRegistry, id_: str, completion: NewJob, now: datetime
 ) -> Submitted:
     if completion.group == id_:
-        raise JobRefused(f"the completion job of group '{id_}' can't be one of it: it would wait for itself")
+        raise JobRefused(f"the completion job of group '{id_}' can't belong to it: it would wait for itself")
     [submitted] = submit(db, job_types, [completion], now)
     if submitted.created:
         db.execute(SQL["wait_for_group"], {"job_id": submitted.id})
@@ -91,5 +91,5 @@ def _submit_completion(
 def _sealed_before(db: Connection, id_: str, job: Submitted | None) -> Group:
     group = show_group(db, id_)
     if job and job.id != group.completion_job_id:
-        raise JobRefused(f"group '{id_}' is sealed, and not with this completion job; nothing was stored")
+        raise JobRefused(f"group '{id_}' is sealed with another completion job, or with none; nothing was stored")
     return group

@@ -114,7 +114,7 @@ def _rows(job_types: JobTypeRegistry, jobs: Sequence[NewJob], now: datetime, sha
         except Refused as error:
             if len(jobs) == 1:
                 raise
-            raise type(error)(f"job {place + 1} of {len(jobs)}: {error}; none of them was stored") from None
+            raise type(error)(f"job {place + 1} of {len(jobs)}: {error}; nothing was stored") from None
         if job.depends_on:
             edges += [(row.id, on.job_id) for on in job.depends_on]
         yield row
@@ -217,7 +217,7 @@ def _leave_for_the_commit(
 ) -> None:
     """Leave to the commit what would lock rows that others need; the trigger of the table does it."""
     if groups and (sealed := cursor.execute(SQL["find_sealed"], {"groups": list(groups)}).fetchone()):
-        raise JobRefused(f"group '{sealed[0]}' is sealed: it takes no further jobs; nothing was stored")
+        raise JobRefused(f"group '{sealed[0]}' is sealed: it accepts no more jobs; nothing was stored")
     if parents or groups or caps:
         values = {"parents": list(parents), "groups": json.dumps(groups), "caps": json.dumps(caps)}
         cursor.execute(SQL["leave"], values)

@@ -15,7 +15,7 @@ class NewJob:
     """Describe a job to be submitted. Only its type is needed, and what the type's payload asks for."""
 
     job_type: str
-    """The name of its type, which says what code runs. A name that no pack registers is refused."""
+    """The name of the job type, which decides what code runs. A name that no pack registers is refused."""
     payload: Mapping[str, Any] = field(default_factory=dict)
     """What the job is to do, as JSON. It is checked against the type's model now, and again when the job starts."""
     _: KW_ONLY
@@ -36,7 +36,7 @@ class NewJob:
     cap_key: str | None = None
     """Jobs with the same key are counted together by a cap or a rate that an operator sets for the key."""
     group: str | None = None
-    """The group in which the job is counted. A group begins with the first job that names it; a sealed one refuses."""
+    """The group in which the job is counted. The first job that names a group creates it; a sealed group refuses."""
     parent_id: str | None = None
     """The job that submitted this one, for people to follow. Nothing waits for it."""
     schedule_id: str | None = None
@@ -44,7 +44,7 @@ class NewJob:
     depends_on: Sequence[Dependency] = ()
     """Other jobs that must end first. Until then the job is pending and has no message in a lane."""
     max_attempts: int | None = None
-    """After so many failed attempts the job fails for good and has a dead letter. Without it, the type's number."""
+    """After this many failed attempts the job gets a dead letter. Without it, the type's number."""
     timeout: timedelta | None = None
     """An attempt that takes longer is stopped and counts as failed. Without it, the type's time-out."""
     name: str | None = None

@@ -50,13 +50,13 @@ def notify_dead_letters(context: Context) -> Done:
     [total] = context.db.execute(SQL["count_new"]).fetchone() or (0,)
     with context.db.cursor(row_factory=class_row(Kind)) as cursor:
         kinds = cursor.execute(SQL["list_new_kinds"], {"most": MOST_LETTERS}).fetchall()
-    told, found = 0, sum(len(kind.ids) for kind in kinds)
+    reported, found = 0, sum(len(kind.ids) for kind in kinds)
     for batch in _batches(kinds):
         if context.budget.spent:
-            return Done(told, more=True)
-        _publish(context, batch, untold=total - found)
-        told += _mark(context, batch)
-    return Done(told, more=total > found)
+            return Done(reported, more=True)
+        _publish(context, batch, remaining=total - found)
+        reported += _mark(context, batch)
+    return Done(reported, more=total > found)
 
 
 def _batches(kinds: Sequence[Kind]) -> Iterator[list[Kind]]:
@@ -70,11 +70,11 @@ def _batches(kinds: Sequence[Kind]) -> Iterator[list[Kind]]:
             yield same
 
 
-def _publish(context: Context, batch: Sequence[Kind], untold: int) -> None:
+def _publish(context: Context, batch: Sequence[Kind], remaining: int) -> None:
     number, severity = sum(len(kind.ids) for kind in batch), batch[0].severity
     topic, subject = context.settings.operators_topic_arn, _subject(context.invoker.stack, batch, number)
     if topic is not None:
-        _send(context, topic, subject, _text(context.invoker.stack, batch, untold), severity)
+        _send(context, topic, subject, _text(context.invoker.stack, batch, remaining), severity)
     context.log.warning(
         "dead_letters.noticed",
         extra={"severity": severity, "number": number, "kinds": len(batch), "fingerprint": batch[0].fingerprint},
@@ -83,7 +83,7 @@ def _publish(context: Context, batch: Sequence[Kind], untold: int) -> None:
 
 def _send(context: Context, topic: str, subject: str, text: str, severity: str) -> None:
     attributes: Any = {"severity": {"DataType": "String", "StringValue": severity}}  # subscribers may filter by it
-    with unavailable("the operators' topic takes no message; they are told by the next run"):
+    with unavailable("the operators' topic does not accept messages; the next run sends it again"):
         context.clients.sns.publish(TopicArn=topic, Subject=subject, Message=text, MessageAttributes=attributes)
 
 
@@ -93,16 +93,16 @@ def _subject(stack: str, batch: Sequence[Kind], number: int) -> str:
     return "".join(letter if " " <= letter <= "~" else "?" for letter in text)[:LONGEST_SUBJECT]
 
 
-def _text(stack: str, batch: Sequence[Kind], untold: int) -> str:
+def _text(stack: str, batch: Sequence[Kind], remaining: int) -> str:
     rest = batch[MOST_LINES:]
-    lines = [f"Failed for good in stack {stack}, and nobody has looked yet:", ""]
+    lines = [f"New dead letters in stack {stack}:", ""]
     lines += [f"- {kind.line}" for kind in batch[:MOST_LINES]]
     if rest:
         number = sum(len(kind.ids) for kind in rest)
         lines.append(f"- and {number:,} more of {len(rest):,} other kinds")
-    if untold:
-        lines.append(f"{untold:,} further ones are told of by the next message.")
-    lines += ["", f"Look: signalbox dead-letters --stack {stack}"]
+    if remaining:
+        lines.append(f"{remaining:,} more follow in the next message.")
+    lines += ["", f"Details: signalbox dead-letters --stack {stack}"]
     lines += [f"Newest: {kind.newest_id}" for kind in batch[:1]]
     return "\n".join(lines)
 

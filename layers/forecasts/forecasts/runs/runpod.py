@@ -106,7 +106,7 @@ class RunPod:
             if not answer.passing:
                 return answer
             if once and answer.doubtful:
-                raise TriggerUnconfirmed(f"RunPod may have taken the run: {answer.words}; its console tells")
+                raise TriggerUnconfirmed(f"RunPod may have taken the run: {answer.words}; its console shows it")
             self._wait(attempt, answer)
         raise AssertionError("the last try raises")
 

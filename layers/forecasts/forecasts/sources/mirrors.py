@@ -29,6 +29,6 @@ def _mirror(settings: ForecastSettings, given: Mapping[str, str], variable: str)
     if kind == "https" and given.get("url"):
         return IndexMirror(HttpClient(seconds), given["url"])
     raise SettingsRefused(
-        f'{variable} holds a mirror of which we make nothing: write {{"kind": "s3", "bucket": …}} '
+        f'{variable} holds an unknown kind of mirror: write {{"kind": "s3", "bucket": …}} '
         'or {"kind": "https", "url": …}'
     )

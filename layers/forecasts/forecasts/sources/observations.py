@@ -91,9 +91,9 @@ def _is_in_bucket(client: S3Client, bucket: str, key: str) -> bool:
     except ClientError as error:
         if error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") == 404:
             return False
-        raise MirrorFailed(f"bucket {bucket} does not tell of {key}: {error}") from None
+        raise MirrorFailed(f"bucket {bucket} can't describe {key}: {error}") from None
     except BotoCoreError as error:
-        raise MirrorFailed(f"bucket {bucket} does not tell of {key}: {error}") from None
+        raise MirrorFailed(f"bucket {bucket} can't describe {key}: {error}") from None
 
 
 def _is_at(web: HttpClient, url: str) -> bool:

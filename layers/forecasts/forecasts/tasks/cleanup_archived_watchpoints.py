@@ -34,7 +34,7 @@ def cleanup_archived_watchpoints(context: Context) -> Done:
     for page in _pages(context, values):
         if deleted == most:
             limit = settings_of(context).cleanup_watchpoints_batch
-            return Done(deleted, reason=f"{limit} are the most that a run deletes: the next goes on")
+            return Done(deleted, reason=f"a run deletes at most {limit}; the next run continues")
         these = {"ids": page[: most - deleted], **values}
         if context.budget.spent or not _delete_notifications(context, these):
             return Done(deleted, more=True)

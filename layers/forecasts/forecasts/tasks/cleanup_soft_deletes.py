@@ -44,7 +44,7 @@ def cleanup_soft_deletes(context: Context) -> Done:
         if deleted == most:
             return Done(
                 deleted,
-                reason=f"{settings_of(context).cleanup_batch} are the most that a run deletes: the next goes on",
+                reason=f"a run deletes at most {settings_of(context).cleanup_batch}; the next run continues",
             )
         one = {"id": organization_id, **values}
         try:

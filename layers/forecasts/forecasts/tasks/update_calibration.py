@@ -54,7 +54,7 @@ def _explain(context: Context, external_id: str | None) -> str:
         return f"RunPod has been asked for this slot before, as job {external_id}"
     context.metrics.count("CalibrationsUnconfirmed")
     context.log.error("calibration.unconfirmed", extra={"slot": context.slot.isoformat()})
-    return "RunPod may have been asked for this slot before, and has not said so: its console tells"
+    return "RunPod may have accepted this slot before without an answer; its console shows it"
 
 
 def _request(context: Context, runpod: RunPod, period: TimeRange, tiles: list[str]) -> bool:

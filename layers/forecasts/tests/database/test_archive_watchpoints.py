@@ -105,7 +105,7 @@ def test_refusing_queue_leaves_everything_unchanged_for_next_run(
 ) -> None:
     many(db, 25)
     queue.takes = 10
-    with pytest.raises(Unavailable, match="takes no messages"):
+    with pytest.raises(Unavailable, match="does not accept messages"):
         stage.run("archive_watchpoints")
     assert (archived(db), audited(db)) == ({}, [])
 

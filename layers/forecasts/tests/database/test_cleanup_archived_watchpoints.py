@@ -82,7 +82,7 @@ def test_no_more_go_in_a_run_than_the_setting_says(
     monkeypatch.setenv("FORECASTS_CLEANUP_WATCHPOINTS_BATCH", "700")
     add_many(db, organization, 1200, 4800)
     answer = stage.run(TASK)
-    assert (answer["items"], answer["reason"]) == (700, "700 are the most that a run deletes: the next goes on")
+    assert (answer["items"], answer["reason"]) == (700, "a run deletes at most 700; the next run continues")
     answer = stage.run(TASK, NOON + DAY)
     assert (answer["items"], "reason" in answer) == (500, False)
 

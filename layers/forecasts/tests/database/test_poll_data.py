@@ -412,7 +412,7 @@ def test_noaas_buckets_are_read_unsigned(world: World, aws: Aws) -> None:
 @pytest.mark.parametrize("mirror", [{"kind": "ftp", "url": "x"}, {"kind": "s3"}, {"kind": "https", "bucket": "x"}, {}])
 def test_a_mirror_of_an_unknown_kind_is_named_by_its_setting(world: World, mirror: dict[str, str]) -> None:
     world.set(gfs_mirrors=[mirror])
-    with pytest.raises(SettingsRefused, match="FORECASTS_GFS_MIRRORS holds a mirror of which we make nothing"):
+    with pytest.raises(SettingsRefused, match="FORECASTS_GFS_MIRRORS holds an unknown kind of mirror"):
         world.poll()
 
 

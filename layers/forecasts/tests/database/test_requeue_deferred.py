@@ -148,7 +148,7 @@ def test_a_queue_that_refuses_leaves_all_deferred_for_the_next_run(
 ) -> None:
     many(db, 25)
     queue.takes = 10
-    with pytest.raises(Unavailable, match="takes no messages"):
+    with pytest.raises(Unavailable, match="does not accept messages"):
         stage.run("requeue_deferred")
     assert set(by_status(db)) == {"deferred"}
 

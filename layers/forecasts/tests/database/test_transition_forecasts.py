@@ -155,7 +155,7 @@ def test_a_run_without_a_folder_deletes_nothing_and_is_reported(
     assert (answer["items"], answer["detail"]) == (1, {"deleted": 1, "kept": 1})
     assert answer["reason"] == "1 runs keep their data; the log says why, for each"
     assert (status(db, without), status(db, other), keys(aws)) == ("complete", "deleted", ["elsewhere"])
-    assert "names no folder" in reasons(caplog)[0]
+    assert "is not a folder" in reasons(caplog)[0]
 
 
 @pytest.mark.parametrize("prefix", ["runs/1", "runs/1/", "runs/1//"])

@@ -191,7 +191,7 @@ def test_unconfirmed_request_is_reported_and_not_repeated_that_week(
     assert '"CalibrationsUnconfirmed":[1.0]' in capsys.readouterr().out
     runpod.faults.replace([])
     answer = stage.run(TASK)
-    assert (answer["items"], "may have been asked" in answer["reason"]) == (0, True)
+    assert (answer["items"], "may have accepted" in answer["reason"]) == (0, True)
     assert '"CalibrationsUnconfirmed":[1.0]' in capsys.readouterr().out
     assert (requests(db), len(asked(runpod))) == ([(SLOT, None)], 1)
     assert stage.run(TASK, NOON + WEEK)["items"] == 1
@@ -224,7 +224,7 @@ def test_a_crash_between_runpods_answer_and_its_row_asks_no_second_time(
         patched.setattr("forecasts.tasks.update_calibration.through_restart", crash)
         with pytest.raises(RuntimeError, match="crashed"):
             stage.run(TASK)
-    assert "may have been asked" in stage.run(TASK)["reason"]
+    assert "may have accepted" in stage.run(TASK)["reason"]
     assert (requests(db), len(asked(runpod))) == ([(SLOT, None)], 1)
     assert [row["status"] for row in runs_of(db, TASK)] == ["failed", "succeeded"]
 

@@ -233,7 +233,7 @@ def test_failed_source_fails_the_run_but_canaries_are_still_checked(
     run = complete(db, 30 * HOUR)
     odd = canary(db, expecting(True))
     source.faults.add(Fault(status=status))
-    with pytest.raises(MirrorFailed, match="does not tell of"):
+    with pytest.raises(MirrorFailed, match="can't describe"):
         stage.run(TASK)
     assert [entity for entity, _ in mismatches(db)] == [str(odd)]
     assert statuses(db) == {str(run): "waiting"}

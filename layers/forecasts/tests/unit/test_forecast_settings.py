@@ -45,8 +45,8 @@ def test_settings_share_a_variable_and_a_settings_own_comes_first() -> None:
             ["FORECASTS_CLEANUP_BACH is not known; did you mean 'FORECASTS_CLEANUP_BATCH'"],
         ),
         ({"FORECASTS_SETTINGS": '{"cleanup_bach": 1}'}, ["FORECASTS_CLEANUP_BACH"]),
-        ({"FORECASTS_SETTINGS": "[1]"}, ["FORECASTS_SETTINGS is no JSON object"]),
-        ({"FORECASTS_SETTINGS": "{"}, ["FORECASTS_SETTINGS is no JSON object"]),
+        ({"FORECASTS_SETTINGS": "[1]"}, ["FORECASTS_SETTINGS is not a JSON object"]),
+        ({"FORECASTS_SETTINGS": "{"}, ["FORECASTS_SETTINGS is not a JSON object"]),
     ],
 )
 def test_what_is_wrong_is_named(environ: dict[str, str], faults: list[str]) -> None:

@@ -124,7 +124,7 @@ class JsonForm:
     def fault_of(self, content: bytes) -> str | None:
         if fault := _unfit(content):
             return fault
-        return "holds a control character, which JSON does not" if _CONTROL.search(content) else None
+        return "holds a control character, which JSON does not allow" if _CONTROL.search(content) else None
 
     def stage(self, line: int, content: bytes) -> bytes:
         return b"%d\x02%s\n" % (line, content)

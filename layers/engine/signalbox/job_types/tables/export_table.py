@@ -50,11 +50,11 @@ class ExportTable(JobPayload):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if self.key is not None and self.rows_per_file is not None:
-            raise ValueError("key is of one file: with rows_per_file, give a prefix")
+            raise ValueError("key names one file: with rows_per_file, give a prefix")
         if self.escape_formulas and self.format != "csv":
             raise ValueError("escape_formulas is for CSV")
         if self.columns is not None and len(set(self.columns)) < max(1, len(self.columns)):
-            raise ValueError("columns must name one at least, and none twice")
+            raise ValueError("columns must name at least one column, and none twice")
         return self
 
     @property
@@ -172,7 +172,7 @@ def _begin(context: JobContext) -> Export:
     )
     table.check_columns([*(payload.columns or ()), *payload.where])
     if payload.rows_per_file is not None and not table.key:
-        raise Permanent(f"{payload.table} has no primary key to make files of so many rows by: leave rows_per_file out")
+        raise Permanent(f"{payload.table} has no primary key to split the rows by: leave out rows_per_file")
     return Export(context, table, bucket)
 
 

@@ -18,7 +18,7 @@ def unzip(blocks: Iterable[bytes], what: str) -> Iterator[bytes]:
         for block in blocks:
             yield from stream.unpack(block)
     except zlib.error as error:
-        raise Permanent(f"{what} is no sound gzip stream: {error}") from None
+        raise Permanent(f"{what} is not a valid gzip stream: {error}") from None
     if stream.unpacker is not None:
         raise Permanent(f"{what} ends in the middle of its gzip stream: it was cut off")
 

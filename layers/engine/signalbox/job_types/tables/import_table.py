@@ -59,19 +59,19 @@ class ImportTable(JobPayload):
         if self.columns is None and (self.format == "jsonl" or not self.header):
             raise ValueError("columns must be given: only a CSV file with a header names them itself")
         if self.columns is not None and not self.columns:
-            raise ValueError("columns must name one at least")
+            raise ValueError("columns must name at least one column")
         fields = list(self.fields.values()) if self.columns else []
         if len(set(fields)) < len(fields) or len(self.fields) < len(self.columns or ()):
             raise ValueError("columns names a field or a column twice")
         if self.on_conflict == "update" and not self.keys:
             raise ValueError("keys must be given where on_conflict is update: the columns of a unique index")
         if self.columns and (missing := set(self.keys) - set(self.fields)):
-            raise ValueError(f"keys names '{min(missing)}', which is none of the columns")
+            raise ValueError(f"keys names '{min(missing)}', which is not one of the columns")
         if self.delimiter in self.null:
             raise ValueError("null must not hold the delimiter")
         least = LEAST_PACKED_CHUNK if self.gzip else LEAST_CHUNK
         if self.chunk_bytes is not None and self.chunk_bytes < least:
-            raise ValueError(f"chunk_bytes must be at least {least}{' of a packed file' if self.gzip else ''}")
+            raise ValueError(f"chunk_bytes must be at least {least}{' for a compressed file' if self.gzip else ''}")
         return self
 
     @property
@@ -196,7 +196,7 @@ def _find_source(context: JobContext) -> tuple[PinnedObject, ImportCursor]:
         return PinnedObject(bucket, payload.key, progress.etag, progress.size), progress
     source = PinnedObject.find(context.clients.s3, bucket, payload.key)
     if payload.gzip and source.size > MOST_PACKED:
-        raise Permanent(f"{source.url} is packed and larger than {MOST_PACKED} bytes: unpack it first")
+        raise Permanent(f"{source.url} is compressed and larger than {MOST_PACKED} bytes: decompress it first")
     return source, ImportCursor(source.etag, source.size)
 
 

@@ -50,7 +50,7 @@ class Splitter:
                     yield self._take(newline=1)
             self._add(rest)
         if self._open:
-            raise Permanent(f"the file ends within quotes, in the record that begins in line {self.line}")
+            raise Permanent(f"the file ends within quotes, in the record that starts in line {self.line}")
         if self._size:
             yield self._take(newline=0)
 
@@ -63,7 +63,7 @@ class Splitter:
         elif self._open:
             # It is unknown where the quotes should end: going on could swallow the rest of the file as one record.
             raise Permanent(
-                f"the record that begins in line {self.line} is longer than {self.longest} bytes and its quotes are "
+                f"the record that starts in line {self.line} is longer than {self.longest} bytes and its quotes are "
                 "still open: one is missing or one too many"
             )
 

@@ -55,15 +55,15 @@ class BadRows:
     def add(self, line: int, fault: str) -> None:
         if self.room:
             self.shown.append({"line": line, "fault": fault})
-        self.add_untold(1)
+        self.add_unnamed(1)
 
-    def add_untold(self, count: int) -> None:
+    def add_unnamed(self, count: int) -> None:
         self.count += count
         if self.count > self.most:
             named = "; ".join(f"line {row['line']} {row['fault']}" for row in self.shown[-NAMED:])
             raise Permanent(
                 f"{self.count} bad rows, and max_bad_rows is {self.most}: {named}; nothing of this chunk was kept, and "
-                "earlier chunks were: begin again with on_conflict skip or update, or take their rows out first"
+                "earlier chunks were: start again with on_conflict skip or update, or remove their rows first"
             )
 
 
@@ -154,7 +154,7 @@ class Staging:
         count = self._run("drop_bad_values", is_bad=is_bad).rowcount
         for line, fault in told:
             self.bad.add(line, fault)
-        self.bad.add_untold(count - len(told))
+        self.bad.add_unnamed(count - len(told))
 
     def _search(self, first: int, end: int) -> int:
         """Write the rows that the server takes, and note the others."""
@@ -168,7 +168,7 @@ class Staging:
         self._run("drop_search")
         for line, state, named in faults:
             self.bad.add(line, _fault(state, named or self._unreadable(line, state)))
-        self.bad.add_untold(bad - len(faults))
+        self.bad.add_unnamed(bad - len(faults))
         return int(written)
 
     def _run(self, query: str, **parts: Any) -> psycopg.Cursor[Any]:

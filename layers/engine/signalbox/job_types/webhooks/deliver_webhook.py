@@ -83,7 +83,7 @@ class DeliverWebhook(JobPayload):
     def _headers_are_the_submitters_own(cls, headers: dict[str, str]) -> dict[str, str]:
         for name, value in headers.items():
             if not (_TOKEN.fullmatch(name) and _VALUE.fullmatch(value)):
-                raise ValueError("names and values are printable ASCII, and a name holds no blanks or separators")
+                raise ValueError("names and values must be printable ASCII, and a name has no blanks or separators")
             if name.lower() in _OURS or name.lower().startswith(_OUR_BEGINNINGS):
                 raise ValueError(f"'{name}' is set by the delivery itself")
         return headers
@@ -92,7 +92,7 @@ class DeliverWebhook(JobPayload):
     @classmethod
     def _delivery_id_ends_where_it_seems_to(cls, delivery_id: str | None) -> str | None:
         if delivery_id is not None and "." in delivery_id:
-            raise ValueError("a full stop is what ends it in the text that is signed")
+            raise ValueError("a full stop would end it in the text that is signed")
         return delivery_id
 
     @field_validator("body")
@@ -182,7 +182,7 @@ def _failure(host: str, answer: WebhookResponse, execution: int) -> JobFailed:
     if answer.status == 429 or answer.status in _PASSING or answer.status >= 500 or answer.status < 200:
         return Transient(said, wait)
     if answer.status < 400:
-        return Permanent(f"{said}: redirects are not followed; give the URL that it leads to")
+        return Permanent(f"{said}: redirects are not followed; give the final URL")
     return Permanent(said)
 
 

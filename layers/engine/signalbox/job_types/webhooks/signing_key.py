@@ -34,7 +34,7 @@ def read_signing_keys(clients: Clients, stack: str, secret: str) -> tuple[bytes,
     The workers may read other secrets, too, and a payload must not choose those.
     """
     if not secret.rpartition(":secret:")[2].startswith(f"{stack}/webhooks/"):
-        raise SigningKeyRefused(f"secret '{secret}' is not for webhooks: its name has to begin with {stack}/webhooks/")
+        raise SigningKeyRefused(f"secret '{secret}' is not for webhooks: its name must start with {stack}/webhooks/")
     until, keys = _kept.get(secret, (0.0, ()))
     if time.monotonic() < until:
         return keys
