@@ -52,7 +52,7 @@ def test_who_follows_the_guide_has_a_task_that_the_tests_accept(copy: Path) -> N
         ("event", "a_task_has_an_event_of_its_name", "[forget_visitors]"),
     ],
 )
-def test_who_leaves_out_a_step_is_told(copy: Path, step: str, named: str, of: str) -> None:
+def test_a_step_that_is_left_out_is_named(copy: Path, step: str, named: str, of: str) -> None:
     match step:
         case "module":
             (copy / "layers/engine/signalbox/tasks/forget_visitors.py").unlink()

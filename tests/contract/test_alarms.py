@@ -113,7 +113,7 @@ def test_an_alarm_links_the_dashboard_where_no_runbook_is_given() -> None:
 
 
 @each_combination
-def test_alarm_tells_its_severitys_topic_when_it_begins_and_ends(combination: str) -> None:
+def test_alarm_notifies_the_topic_of_its_severity_at_start_and_end(combination: str) -> None:
     topics = {"critical": [{"Ref": "CriticalTopic"}], "warning": [{"Ref": "OperatorsTopic"}]}
     told = {alarm.name: alarm.properties for alarm in alarms(combination).values()}
     wrong = [

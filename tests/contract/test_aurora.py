@@ -174,10 +174,10 @@ def test_endpoints_serve_this_account_and_all_calls_but_mail() -> None:
                 assert statement["Condition"] == {"StringEquals": {"aws:PrincipalAccount": {"Ref": "AWS::AccountId"}}}
 
 
-# ---- What the application's stack is told
+# ---- What the application's stack receives
 
 
-def told(template: Template) -> dict[str, str]:
+def handed_on(template: Template) -> dict[str, str]:
     """Return the parameters in the output, with a stand-in for each value."""
     outputs = read_template(ROOT / "stacks" / "aurora.yaml")["Outputs"]
     [written, _] = outputs["Parameters"]["Value"]["Fn::Sub"]
@@ -196,7 +196,7 @@ def _made(name: str, value: str) -> str:
 
 
 def test_the_output_is_what_the_application_takes(template: Template) -> None:
-    given, application = told(template), source()
+    given, application = handed_on(template), source()
     assert list(faults_of(application["Parameters"], given)) == []
     assert Decided(application, parameters_of(application, given)).refusals() == []
     assert deployed_with(given).of("Custom::SignalboxMigrations")
@@ -213,7 +213,7 @@ def test_an_application_of_the_name_before_takes_its_alarms(template: Template) 
 
 
 @pytest.mark.parametrize("topic", ["", "arn:aws:sns:us-east-1:123456789012:one"])
-def test_alarms_tell_the_topic_that_is_named(topic: str) -> None:
+def test_alarms_notify_the_given_topic(topic: str) -> None:
     for alarm in database(DatabaseProxy="on", OperatorsTopicArn=topic).of(ALARM).values():
         actions = [{"Ref": "OperatorsTopicArn"}] if topic else None
         assert alarm.get("AlarmActions") == alarm.get("OKActions") == actions

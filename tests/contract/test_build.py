@@ -122,7 +122,7 @@ def test_the_makefile_builds_for_the_templates_runtime() -> None:
     assert {function["Runtime"] for function in deployed().of(FUNCTION).values()} == {f"python{runtime_version()}"}
 
 
-def test_bytecode_of_the_runtimes_version_is_loaded_whatever_the_files_dates(tmp_path: Path) -> None:
+def test_bytecode_of_the_runtimes_version_is_loaded_for_any_file_dates(tmp_path: Path) -> None:
     output, layer = build_layer(tmp_path, runtime=OWN)
     compiled = list(layer.rglob("*.pyc"))
 

@@ -68,7 +68,7 @@ def test_the_certificates_are_the_layers_unless_others_are_named(given: dict[str
         assert function["Environment"]["Variables"]["SIGNALBOX_CA_BUNDLE"] == bundle
 
 
-def test_migrator_is_told_only_the_logins_it_is_to_make() -> None:
+def test_migrator_gets_only_the_logins_it_must_make() -> None:
     names = {"SIGNALBOX_WRITER_LOGIN_SECRET_ARN", "SIGNALBOX_READER_LOGIN_SECRET_ARN"}
     given = dict(VARIANTS["everything"])
     for asked, told in (("on", names), ("off", set())):

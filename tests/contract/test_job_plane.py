@@ -161,7 +161,7 @@ def test_mail_and_messages_go_only_where_a_parameter_says() -> None:
 
 
 @pytest.mark.parametrize("function", ["ArchiverFunction", "WorkerFunction", "WorkerHeavyFunction"])
-def test_without_parameter_only_operators_are_told_by_the_stacks_topic(function: str) -> None:
+def test_without_parameter_only_operators_are_notified_by_the_stacks_topic(function: str) -> None:
     template = deployed("engine")
     told = {"Ref": "OperatorsTopic"}
     assert [statement["Resource"] for statement in _sending(template, function)] == [told]

@@ -41,7 +41,7 @@ def test_each_exception_from_checkov_has_a_reason() -> None:
     assert [name for name, skip in skipped if len(skip.get("comment", "").split()) < 5] == []
 
 
-def test_checkov_passes_over_nothing_for_all_and_tells_nobody() -> None:
+def test_checkov_skips_no_check_globally_and_sends_nothing() -> None:
     config = yaml.safe_load((ROOT / "checks" / "checkov.yaml").read_text("utf-8"))
     assert config["skip-download"] is True
     assert config["download-external-modules"] is False

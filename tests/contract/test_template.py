@@ -126,7 +126,7 @@ def test_the_settings_read_each_variable_that_a_function_is_given(variant: str) 
 
 
 @each_variant
-def test_each_function_that_runs_anything_is_told_its_packs(variant: str) -> None:
+def test_each_function_that_runs_tasks_or_jobs_gets_its_packs(variant: str) -> None:
     for name, function in deployed(variant).of(FUNCTION).items():
         told = [pack for pack in function["Environment"]["Variables"]["SIGNALBOX_PACKS"].split(",") if pack]
         assert sorted(told) == ([] if name in WITHOUT_PACKS else packs_of(variant)), name

@@ -121,7 +121,7 @@ def test_a_paused_backfill_starts_nothing_until_it_is_resumed(stage: Stage, db: 
     assert len(stage.aws.invoked) == 2
 
 
-def test_second_pause_of_a_backfill_says_who_when_and_why_anew(stage: Stage, db: psycopg.Connection) -> None:
+def test_second_pause_of_a_backfill_replaces_author_time_and_reason(stage: Stage, db: psycopg.Connection) -> None:
     backfill_id = create(stage, rate_per_minute=1)["backfill"]["id"]
     stage.operate("pause_backfill", id=backfill_id, reason="too much load", by="anna")
     db.execute("UPDATE signalbox.backfills SET updated_at = updated_at - interval '1 hour'")

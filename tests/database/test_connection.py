@@ -252,7 +252,7 @@ def test_settings_and_errors_never_show_a_password() -> None:
         "host=h port=sesame",
     ],
 )
-def test_a_dsn_that_nobody_can_read_is_told_of_without_its_words(dsn: str) -> None:
+def test_unreadable_dsn_is_reported_without_its_text(dsn: str) -> None:
     with pytest.raises(SettingsRefused, match="percent-encode") as caught:
         Database(lambda _: dsn).connection()
     assert "sesame" not in str(caught.value)

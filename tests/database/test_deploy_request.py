@@ -104,7 +104,7 @@ def numbers(tmp_path: Path) -> Callable[..., Pack]:
     return write
 
 
-def test_a_new_stack_is_migrated_and_told_so(bucket: Bucket, empty_dsn: str) -> None:
+def test_new_stack_is_migrated_and_cloudformation_is_answered(bucket: Bucket, empty_dsn: str) -> None:
     ask(bucket.event(), empty_dsn)
     assert bucket.answer["Status"] == "SUCCESS"
     assert bucket.answer["Reason"].startswith("applied signalbox/0001_baseline")
@@ -215,13 +215,13 @@ def test_a_table_in_use_is_tried_again_in_a_deploy(
     assert bucket.answer["Status"] == "SUCCESS"
 
 
-def test_a_database_that_is_down_is_told_once_the_time_is_over(bucket: Bucket) -> None:
+def test_database_that_is_down_is_reported_after_the_time_limit(bucket: Bucket) -> None:
     ask(bucket.event(), "host=127.0.0.1 port=1 user=u dbname=none", deploy_hook.RESERVE_SECONDS + 0.2)
     assert bucket.answer["Status"] == "FAILED"
     assert "DatabaseUnavailable: the database can't be reached" in bucket.answer["Reason"]
 
 
-def test_an_environment_that_is_wrong_is_told_as_well(bucket: Bucket) -> None:
+def test_wrong_environment_is_reported_too(bucket: Bucket) -> None:
     def start() -> Migrator:
         return Migrator.start({"SIGNALBOX_STACK": "s"})
 

@@ -59,7 +59,7 @@ def test_nothing_was_missed_before_a_task_had_its_schedule(stage: Stage, db: psy
     assert missed(db, "fail_once") == [NOON + HOUR, NOON + 2 * HOUR]
 
 
-def test_a_changed_schedule_starts_anew(stage: Stage, db: psycopg.Connection) -> None:
+def test_changed_schedule_starts_over(stage: Stage, db: psycopg.Connection) -> None:
     reconcile(stage, NOON)
     succeeded_run(db, "fail_once", NOON + timedelta(minutes=20))
     db.execute("UPDATE signalbox.task_schedules SET schedule = 'cron(20 * * * ? *)' WHERE task = 'fail_once'")

@@ -144,7 +144,7 @@ def test_pending_version_opens_a_log_in_whose_password_has_changed(vault: Vault)
         assert runs(cold) == "succeeded"
 
 
-def test_a_password_that_no_version_of_the_secret_has_is_told_once(vault: Vault) -> None:
+def test_password_in_no_version_of_the_secret_is_reported_once(vault: Vault) -> None:
     vault.alter("first", "by hand")
     with closing(vault.engine().resources.database) as database:
         with pytest.raises(DatabaseUnavailable, match="password authentication failed") as caught:

@@ -298,7 +298,7 @@ def test_backfill_fails_when_a_slot_did(signalbox: Signalbox, db: psycopg.Connec
     assert resumed["status"] in ("running", "completed")
 
 
-def test_backfill_goes_on_when_whoever_watches_it_leaves(signalbox: Signalbox) -> None:
+def test_backfill_continues_when_its_watcher_leaves(signalbox: Signalbox) -> None:
     hour = ["--from", "2026-03-25T00:00Z", "--to", "2026-03-25T01:00Z"]
     with signalbox.started("backfill", "sweep_runs", *hour, "--rate", "1", "--yes") as process:
         await_line(process.stderr, "of 12 slots")
@@ -378,7 +378,7 @@ def test_logs_of_a_misspelt_task_are_refused(signalbox: Signalbox) -> None:
     )
 
 
-def test_logs_follow_until_they_are_told_to_stop(signalbox: Signalbox) -> None:
+def test_logs_follow_until_they_are_stopped(signalbox: Signalbox) -> None:
     with signalbox.started("logs", "--follow", "--grep", "2026-02-07T00:02") as process:
         signalbox("invoke", "sweep_runs", "--reference-time", "2026-02-07T00:02:00Z")
         assert "slot=2026-02-07T00:02Z" in await_line(process.stdout, "run.succeeded")
@@ -472,7 +472,7 @@ def test_an_error_shows_its_traceback_only_when_asked(signalbox: Signalbox) -> N
     assert "Traceback" in signalbox.with_(SIGNALBOX_DEBUG="1")("invoke", "nope").err
 
 
-def test_whoever_reads_the_output_may_stop_early(signalbox: Signalbox, many: int) -> None:
+def test_reader_of_the_output_may_stop_early(signalbox: Signalbox, many: int) -> None:
     with signalbox.started("history", "--all") as process:
         assert process.stdout is not None
         assert process.stdout.readline().split()[0] == "run"

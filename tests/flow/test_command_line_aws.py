@@ -65,7 +65,7 @@ def test_what_keeps_us_from_a_stack_on_aws_is_said(on_aws: Signalbox, tmp_path: 
 # ---- status
 
 
-def test_status_tells_what_aws_and_the_api_say(on_aws: Signalbox) -> None:
+def test_status_shows_what_aws_and_the_api_report(on_aws: Signalbox) -> None:
     answer = on_aws("status", *STACK, "--json").json
     assert (answer["stack"], answer["region"], answer["functions"]) == (
         "signalbox",

@@ -57,7 +57,7 @@ def status(signalbox: Signalbox, job_id: str) -> str:
 # ---- submit
 
 
-def test_submitted_job_runs_and_its_page_tells_how_it_went(signalbox: Signalbox) -> None:
+def test_submitted_job_runs_and_its_page_shows_the_result(signalbox: Signalbox) -> None:
     ran = signalbox("submit", "run_task", "--payload", SWEEP, "--name", "by hand", "--wait")
     assert ran.code == 0, ran.err
     lines = ran.out.splitlines()
@@ -163,7 +163,7 @@ def test_a_job_is_cancelled_and_then_is_refused(signalbox: Signalbox) -> None:
     assert f"TransitionRefused: job {job_id} is cancelled" in refusal(signalbox, "cancel", job_id)
 
 
-def test_of_several_jobs_those_that_have_ended_are_told(signalbox: Signalbox) -> None:
+def test_ended_jobs_among_several_are_reported(signalbox: Signalbox) -> None:
     over, waits = submit(signalbox), submit(signalbox)
     signalbox("cancel", over)
     ran = signalbox("cancel", over, waits)
@@ -275,7 +275,7 @@ def test_what_is_no_id_is_said_to_be_none(signalbox: Signalbox, words: list[str]
 # ---- stats
 
 
-def test_stats_tell_of_health_and_numbers(signalbox: Signalbox) -> None:
+def test_stats_show_health_and_numbers(signalbox: Signalbox) -> None:
     submit(signalbox)
     ran = signalbox("stats")
     assert ran.code == 0

@@ -81,7 +81,7 @@ def test_killed_database_is_reported_while_the_stack_is_detached(home: Path) -> 
     assert (told.code, json.loads(told.out)["error"]["type"]) == (1, "DatabaseUnavailable")
 
 
-def test_what_a_killed_stack_left_over_is_told_and_ended_by_down(home: Path) -> None:
+def test_orphans_of_a_killed_stack_are_shown_and_ended_by_down(home: Path) -> None:
     signalbox = Signalbox({"SIGNALBOX_HOME": str(home)})
     signalbox(*up(home, "--detach"))
     server = running_on(home / "postgres")
@@ -201,7 +201,7 @@ def test_the_demo_shows_what_happened_and_leaves_nothing(scratch: Signalbox, fol
     assert_nothing_left(folder)
 
 
-def test_a_run_that_fails_makes_the_demo_fail_and_programs_are_told(scratch: Signalbox, folder: Path) -> None:
+def test_failed_run_fails_the_demo_and_shows_in_json(scratch: Signalbox, folder: Path) -> None:
     ran = scratch("demo", "--json", "--parameter", "ForecastsSettings={none}")
     assert ran.code == 1
     answer = json.loads(ran.out)

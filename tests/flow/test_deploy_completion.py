@@ -67,7 +67,7 @@ def test_each_function_has_its_settings_and_those_that_rules_invoke_a_destinatio
         assert config["MaximumRetryAttempts"] == 2
 
 
-def test_dashboard_is_made_and_tasks_are_told_the_operators_topic(completed: Deployed, variant: str) -> None:
+def test_dashboard_is_made_and_tasks_get_the_operators_topic(completed: Deployed, variant: str) -> None:
     body = completed.client("cloudwatch").get_dashboard(DashboardName="signalbox")["DashboardBody"]
     widgets = json.loads(body)["widgets"]
     assert len(widgets) == len(dashboards("least")["${AWS::StackName}"])

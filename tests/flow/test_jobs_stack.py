@@ -173,7 +173,7 @@ def test_what_rules_and_invocations_lose_ends_among_the_dead_letters(laptop: Job
     assert laptop.hold("failed-invocations") == EMPTY
 
 
-def test_the_changes_of_a_job_are_told_on_the_stacks_own_bus(laptop: JobsLaptop) -> None:
+def test_changes_of_a_job_are_published_on_the_stacks_bus(laptop: JobsLaptop) -> None:
     sqs, events = client("sqs", laptop.state.endpoint), client("events", laptop.state.endpoint)
     url = sqs.create_queue(QueueName="told")["QueueUrl"]
     arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]

@@ -105,7 +105,7 @@ def test_a_long_poll_holds_up_nobody_else(stand: Stand) -> None:
     assert not any(poller.is_alive() for poller in pollers)
 
 
-def test_control_calls_go_to_whoever_registered(stand: Stand) -> None:
+def test_control_calls_go_to_the_registered_handler(stand: Stand) -> None:
     with closing(connection(stand)) as client:
         client.request("POST", "/_signalbox/tick?at=now", body=b'{"rules": null}')
         answer = client.getresponse()

@@ -65,7 +65,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def told(home: Path) -> Iterator[Mapping[str, str]]:
+def output(home: Path) -> Iterator[Mapping[str, str]]:
     """Return what the stack and the command line wrote, by place."""
     state = up(StackOptions(home=home, port=0, clock=False, durable=False, parameters=PARAMETERS), quiet)
     with jobs_laptop(state) as laptop:
@@ -80,15 +80,15 @@ def told(home: Path) -> Iterator[Mapping[str, str]]:
 
 
 @pytest.mark.xdist_group("secrets")
-def test_no_secret_is_in_anything_that_was_written(told: Mapping[str, str]) -> None:
-    assert _found(told, SECRETS) == []
+def test_no_secret_is_in_anything_that_was_written(output: Mapping[str, str]) -> None:
+    assert _found(output, SECRETS) == []
 
 
 @pytest.mark.xdist_group("secrets")
-def test_what_payloads_tell_is_in_payloads_alone(told: Mapping[str, str]) -> None:
-    elsewhere = {place: text for place, text in told.items() if not place.startswith("payloads of ")}
+def test_values_of_payloads_are_only_in_payloads(output: Mapping[str, str]) -> None:
+    elsewhere = {place: text for place, text in output.items() if not place.startswith("payloads of ")}
     assert _found(elsewhere, PAYLOADS) == []
-    kept = "".join(text for place, text in told.items() if place.startswith("payloads of "))
+    kept = "".join(text for place, text in output.items() if place.startswith("payloads of "))
     assert [what for what, marker in PAYLOADS.items() if marker in kept] != [], "it was looked for where it is"
 
 
@@ -111,8 +111,8 @@ def test_what_payloads_tell_is_in_payloads_alone(told: Mapping[str, str]) -> Non
         ("said by signalbox dead-letters", "deliver_webhook"),
     ],
 )
-def test_where_it_was_searched_there_is_something_to_find(told: Mapping[str, str], place: str, words: str) -> None:
-    assert words in told[place], told[place][-2000:]
+def test_where_it_was_searched_there_is_something_to_find(output: Mapping[str, str], place: str, words: str) -> None:
+    assert words in output[place], output[place][-2000:]
 
 
 def _found(places: Mapping[str, str], markers: Mapping[str, str]) -> list[str]:

@@ -91,7 +91,7 @@ def test_a_tick_that_makes_no_sense_is_refused(running: Running, asked: dict[str
     assert fault in answer.json()["message"]
 
 
-def test_a_control_call_that_does_not_exist_is_told_which_do(running: Running) -> None:
+def test_unknown_control_call_is_answered_with_the_known_ones(running: Running) -> None:
     answer = urllib3.request("GET", f"{running.state.endpoint}/_signalbox/stats")
     assert answer.status == 404
     assert "GET status" in answer.json()["message"]

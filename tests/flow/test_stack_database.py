@@ -41,7 +41,7 @@ def test_it_starts_from_nothing_within_two_seconds_of_work(postgres: EmbeddedPos
     assert sum(after[:4]) - sum(before[:4]) < 2
 
 
-def test_it_listens_on_its_socket_only_whatever_the_shell_says(
+def test_it_listens_only_on_its_socket_in_any_environment(
     postgres: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PGPORT", "6543")

@@ -79,7 +79,7 @@ def test_a_killed_stack_is_cleared_away_by_the_next_up(options: StackOptions) ->
     assert len(seen(state)) == 1
 
 
-def test_migrations_that_fail_are_told_and_nothing_stays(options: StackOptions, tmp_path: Path) -> None:
+def test_failed_migrations_are_reported_and_nothing_stays(options: StackOptions, tmp_path: Path) -> None:
     migrator = text_of("functions/migrator/handler.py").replace("CREATE TABLE", "CREATE TABEL")
     path = write_small_project(tmp_path / "broken", **{"functions/migrator/handler.py": migrator})
     with pytest.raises(LaptopError, match=r'Migrations failed: .*syntax error at or near "TABEL"'):
@@ -87,7 +87,7 @@ def test_migrations_that_fail_are_told_and_nothing_stays(options: StackOptions, 
     assert belonging_to(options.home) == []
 
 
-def test_a_template_that_is_refused_is_told_and_nothing_stays(options: StackOptions, tmp_path: Path) -> None:
+def test_refused_template_is_reported_and_nothing_stays(options: StackOptions, tmp_path: Path) -> None:
     with pytest.raises(LaptopError, match=r"none\.yaml can't be read"):
         up(StackOptions(home=options.home, template=tmp_path / "none.yaml", port=0), quiet)
     assert belonging_to(options.home) == []

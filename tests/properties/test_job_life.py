@@ -183,7 +183,7 @@ steps = st.one_of(
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(first=words, more=st.lists(steps, min_size=5, max_size=25))
-def test_whatever_happens_a_job_becomes_what_the_model_says(world: World, first: str, more: list[Any]) -> None:
+def test_job_always_becomes_what_the_model_says(world: World, first: str, more: list[Any]) -> None:
     world.jobs.clear()
     for verb, what in [("submit", first), *more]:
         take(world, verb, what)

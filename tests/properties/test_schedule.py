@@ -101,7 +101,7 @@ def test_the_quick_way_and_the_cron_library_agree(instant: datetime) -> None:
 
 
 @given(st.text("cronate(0123456789*/,-?LW# minutes)", max_size=30), instants)
-def test_whatever_is_asked_gets_a_slot_or_a_refusal(expression: str, instant: datetime) -> None:
+def test_any_instant_gets_a_slot_or_a_refusal(expression: str, instant: datetime) -> None:
     with suppress(ScheduleRefused):
         schedule = Schedule.parse(expression)
         with suppress(ScheduleRefused):  # it may be silent for years, like the 29th of February

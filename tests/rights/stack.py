@@ -46,7 +46,7 @@ class Place:
     def role(self) -> str:
         return referred(self.properties["Role"]) or "?"
 
-    def told(self, variable: str) -> str | None:
+    def arn_in(self, variable: str) -> str | None:
         """Return the ARN of what a variable names."""
         value = self.environment.get(variable)
         return (self.arn(value) or None) if value is not None else None

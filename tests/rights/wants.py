@@ -55,9 +55,9 @@ class Work:
 Where = Callable[[Place, Work], Iterable[str | None]]
 
 
-def told(*variables: str) -> Where:
+def from_variables(*variables: str) -> Where:
     """Find what the function's own environment names: without it, the code has nothing to ask."""
-    return lambda place, _: [place.told(variable) for variable in variables]
+    return lambda place, _: [place.arn_in(variable) for variable in variables]
 
 
 def named(kind: str, field: str, *names: str) -> Where:
@@ -77,7 +77,7 @@ def secret_of_the_pack(pack: str, secret: str) -> Where:
 
     def find(place: Place, work: Work) -> list[str | None]:
         arn = f"{SECRETS}{pack}/{secret}-*" if work.function == "poller" else f"{SECRETS}{pack}/*"
-        return [arn if pack in str(place.told("SIGNALBOX_PACKS")) else None]
+        return [arn if pack in str(place.arn_in("SIGNALBOX_PACKS")) else None]
 
     return find
 
@@ -99,12 +99,12 @@ def functions_of_tasks(_: Place, __: Work) -> list[str]:
 
 
 def identity(place: Place, _: Work) -> list[str | None]:
-    return [place.given("SenderIdentityArn") if place.told("SIGNALBOX_SENDER_ADDRESS") else None]
+    return [place.given("SenderIdentityArn") if place.arn_in("SIGNALBOX_SENDER_ADDRESS") else None]
 
 
 def topic_and_numbers(place: Place, _: Work) -> list[str | None]:
     numbers = TEXT_MESSAGES if place.given("SmsNotifications") == "on" else None
-    return [place.told("SIGNALBOX_NOTIFICATIONS_TOPIC_ARN"), numbers]
+    return [place.arn_in("SIGNALBOX_NOTIFICATIONS_TOPIC_ARN"), numbers]
 
 
 def archive(place: Place, _: Work) -> list[str | None]:
@@ -113,27 +113,27 @@ def archive(place: Place, _: Work) -> list[str | None]:
 
 
 WHERE: Mapping[tuple[str, str], Where] = {
-    ("signalbox.aws.database_secret", "secretsmanager"): told(
+    ("signalbox.aws.database_secret", "secretsmanager"): from_variables(
         "SIGNALBOX_DATABASE_SECRET_ARN", "SIGNALBOX_READER_SECRET_ARN"
     ),
-    ("signalbox.migrate.logins", "secretsmanager"): told(
+    ("signalbox.migrate.logins", "secretsmanager"): from_variables(
         "SIGNALBOX_WRITER_LOGIN_SECRET_ARN", "SIGNALBOX_READER_LOGIN_SECRET_ARN"
     ),
     ("signalbox.job_types.webhooks.signing_key", "secretsmanager"): lambda *_: [f"{SECRETS}webhooks/*"],
     ("signalbox.publish.lanes", "sqs"): named(QUEUE, "QueueName", *Lane),
     ("signalbox.worker.visibility", "sqs"): lambda place, _: queues_of_its_own(place),
-    ("signalbox.publish.status_events", "events"): told("SIGNALBOX_EVENT_BUS"),
+    ("signalbox.publish.status_events", "events"): from_variables("SIGNALBOX_EVENT_BUS"),
     ("signalbox.batches.row_archive", "s3"): archive,
     ("signalbox.ledger.run._continue", "lambda"): functions_of_its_tasks,
     ("signalbox.ledger.backfill_driver", "lambda"): functions_of_tasks,
     ("signalbox.tasks.reconcile_slots", "lambda"): functions_of_tasks,
     ("signalbox.tasks.sweep_runs", "lambda"): functions_of_tasks,
     ("signalbox.dead_letters.redrive", "lambda"): functions_of_tasks,
-    ("signalbox.tasks.notify_dead_letters", "sns"): told("SIGNALBOX_OPERATORS_TOPIC_ARN"),
+    ("signalbox.tasks.notify_dead_letters", "sns"): from_variables("SIGNALBOX_OPERATORS_TOPIC_ARN"),
     ("signalbox.job_types.deliver_notification", "sns"): topic_and_numbers,
     ("signalbox.job_types.deliver_notification", "sesv2"): identity,
-    ("signalbox.job_types.tables.import_table", "s3"): told("SIGNALBOX_JOBS_BUCKET"),
-    ("signalbox.job_types.tables.export_table", "s3"): told("SIGNALBOX_JOBS_BUCKET"),
+    ("signalbox.job_types.tables.import_table", "s3"): from_variables("SIGNALBOX_JOBS_BUCKET"),
+    ("signalbox.job_types.tables.export_table", "s3"): from_variables("SIGNALBOX_JOBS_BUCKET"),
     ("forecasts.runs.runpod", "secretsmanager"): secret_of_the_pack("forecasts", "runpod"),
     ("forecasts.tasks.sync_stripe", "secretsmanager"): secret_of_the_pack("forecasts", "stripe"),
     ("forecasts.tasks.archive_watchpoints", "sqs"): named(QUEUE, "QueueName", "evaluations"),

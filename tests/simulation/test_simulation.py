@@ -20,7 +20,7 @@ def session(dsn: str) -> Iterator[Session]:
 
 
 @pytest.mark.parametrize("first", [1, 16])
-def test_invariants_hold_whatever_fails(session: Session, first: int) -> None:
+def test_invariants_hold_under_any_fault(session: Session, first: int) -> None:
     for seed in range(first, first + 15):
         assert run_seed(seed, session) is None
 
@@ -33,7 +33,7 @@ def test_seed_takes_the_same_steps_each_time(session: Session) -> None:
     assert (first.steps, first.now, first.trace) == (again.steps, again.now, again.trace)
 
 
-def test_seed_that_fails_tells_its_last_steps(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_seed_shows_its_last_steps(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("list_lost", "end"):
         careless = rescue_jobs.SQL[name].replace(
             "lease_expires_at <= clock_timestamp()", "lease_expires_at IS NOT NULL"

@@ -29,7 +29,7 @@ def test_receiver_is_left_alone_after_failures_in_a_row() -> None:
     assert breaker.wait_for("b") == 0
 
 
-def test_success_in_between_begins_the_count_anew() -> None:
+def test_success_in_between_resets_the_count() -> None:
     breaker = Breaker(Clock())
     for _ in range(3 * FAILURES_IN_A_ROW):
         breaker.note_failure("a")

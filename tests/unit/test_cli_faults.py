@@ -55,7 +55,7 @@ def test_an_answer_is_a_value() -> None:
     assert answered('{"status": "succeeded"}', failed=False).value() == {"status": "succeeded"}
 
 
-def test_an_error_of_the_engines_own_is_told_as_it_is() -> None:
+def test_error_of_the_engine_is_shown_unchanged() -> None:
     with pytest.raises(FunctionFailed, match=r"^PayloadRefused: payload refused: field 'task' is missing$"):
         answered(
             '{"errorType": "PayloadRefused", "errorMessage": "payload refused: field \'task\' is missing"}'
@@ -92,7 +92,7 @@ def test_of_any_other_error_the_log_knows_more(content: str) -> None:
         (CommandFailed("as it is"), "CommandFailed", "as it is"),
     ],
 )
-def test_an_error_is_a_value_whose_type_tells_it_from_others(error: Exception, kind: str, message: str) -> None:
+def test_error_is_a_value_with_its_own_type(error: Exception, kind: str, message: str) -> None:
     value = as_value(error)
     assert value["type"] == kind
     assert value["message"].startswith(message)

@@ -108,7 +108,7 @@ def test_the_axis_names_the_day_at_midnight() -> None:
     assert "╷12:00" in axis
 
 
-def test_without_unicode_all_is_ascii_and_still_told_apart() -> None:
+def test_without_unicode_marks_are_ascii_and_still_distinct() -> None:
     slots = {NOON - at * HOUR: status for at, status in enumerate(LOOKS)}
     lines = drawn(fold(answer(NOON - 12 * HOUR, NOON, digest=slots), 80), unicode=False)
     assert all(line.isascii() for line in lines)

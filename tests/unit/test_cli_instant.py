@@ -115,5 +115,5 @@ def test_no_time_at_all_is_shown_too() -> None:
         (timedelta(days=3), "3 d ago"),
     ],
 )
-def test_an_age_is_told_roughly(ago: timedelta, shown: str) -> None:
+def test_age_is_shown_roughly(ago: timedelta, shown: str) -> None:
     assert show_age(CLOCK - ago, CLOCK) == shown

@@ -106,7 +106,7 @@ def page(**more: Any) -> str:
         ({"status": "queued", "job_name": "nightly"}, ["nightly"]),
     ],
 )
-def test_a_row_notes_what_its_state_alone_does_not_tell(fields: dict[str, Any], notes: list[str]) -> None:
+def test_row_notes_what_its_state_does_not_show(fields: dict[str, Any], notes: list[str]) -> None:
     assert notes_of(ROW | fields, CLOCK) == notes
 
 
@@ -130,7 +130,7 @@ def test_a_page_says_what_is_known_and_is_silent_about_the_rest() -> None:
         assert f"  {absent}" not in text, absent
 
 
-def test_a_timeline_goes_by_time_whatever_the_lists_order() -> None:
+def test_timeline_is_ordered_by_time() -> None:
     order = {"at": "2026-03-10T11:10:00+00:00", "actor": "jo", "action": "job.pause", "detail": {"reason": "wait"}}
     second = ATTEMPT | {"attempt_number": 2, "started_at": "2026-03-10T11:20:00+00:00", "queued_at": None}
     events = timeline(found(executions=[second, ATTEMPT], orders=[order], dead_letter=LETTER))
@@ -185,7 +185,7 @@ def test_a_dead_letter_shows_its_attempts_from_either_source() -> None:
         assert text.endswith("triage by jo")
 
 
-def test_figures_are_told_with_their_units_and_nothing_is_told_of_nothing() -> None:
+def test_figures_have_units_and_no_data_shows_nothing() -> None:
     times = dict.fromkeys(("average_ms", "p50_ms", "p95_ms", "p99_ms", "most_ms", "p95_wait_ms"))
     empty: dict[str, Any] = {
         "job_type": None,

@@ -24,5 +24,5 @@ def test_schema_is_judged_by_missing_and_by_unknown_migrations(
     assert (finding.verdict, finding.detail) == (verdict, detail)
 
 
-def test_a_database_without_a_schema_is_told_of() -> None:
+def test_database_without_a_schema_is_reported() -> None:
     assert "no schema yet" in judge_migrations({"versions": {}, "pending": ["signalbox/0001_baseline"]}).detail

@@ -22,5 +22,5 @@ def test_disabled_timeout_is_warned_of_with_the_statement_to_set_it() -> None:
     )
 
 
-def test_an_engine_that_does_not_tell_is_not_blamed() -> None:
+def test_engine_without_time_outs_is_not_blamed() -> None:
     assert check_timeouts({}) == []

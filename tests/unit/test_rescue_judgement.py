@@ -53,6 +53,6 @@ def test_whichever_worker_it_killed_poison_is_of_one_kind() -> None:
     assert len(kinds) == 1
 
 
-def test_what_nobody_wants_any_more_is_cancelled_and_not_buried() -> None:
+def test_lost_job_with_a_cancel_request_is_cancelled() -> None:
     for attempt in (1, 3):
         assert judge(REGISTRY, lost(attempt=attempt, unwanted=True)).status == "cancelled"

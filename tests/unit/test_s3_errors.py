@@ -27,7 +27,7 @@ def refusal(status: int, code: str) -> ClientError:
         (412, "PreconditionFailed", Permanent),
     ],
 )
-def test_a_refusal_is_told_by_its_status_and_code(status: int, code: str, kind: type[JobFailed]) -> None:
+def test_refusal_is_classified_by_its_status_and_code(status: int, code: str, kind: type[JobFailed]) -> None:
     with (
         pytest.raises(kind, match=f"^object a can't be read: S3 answers {status} {code}"),
         s3_errors("object a can't be read"),

@@ -76,7 +76,7 @@ def test_a_pack_whose_layer_is_missing_is_named() -> None:
         load_packs(["no_such_pack"])
 
 
-def test_which_changes_of_jobs_are_told_is_one_of_three() -> None:
+def test_published_job_changes_is_one_of_three_settings() -> None:
     with pytest.raises(
         SettingsRefused, match="SIGNALBOX_JOB_EVENTS is 'some': Input should be 'all', 'ends' or 'none'"
     ):

@@ -64,7 +64,7 @@ def test_what_may_work_the_next_time_is_tried_again(error: Exception) -> None:
         ValidationError.from_exception_data("Order", []),
     ],
 )
-def test_what_would_fail_the_same_way_is_buried_at_once(error: Exception) -> None:
+def test_failure_that_would_repeat_is_dead_lettered_at_once(error: Exception) -> None:
     verdict = of_error(TYPE, job(), error, 0.5, NOW)
     assert (verdict.status, verdict.reason, verdict.severity) == ("failed", "permanent", "critical")
 
@@ -75,7 +75,7 @@ def test_the_last_attempt_is_the_last(attempt: int, status: str) -> None:
 
 
 @pytest.mark.parametrize(("attempt", "reason"), [(1, None), (3, "timeout")])
-def test_a_time_out_is_told_apart(attempt: int, reason: str | None) -> None:
+def test_time_out_has_its_own_reason(attempt: int, reason: str | None) -> None:
     verdict = of_error(TYPE, job(attempt), JobTimedOut("long"), 0.5, NOW)
     assert (verdict.execution, verdict.reason) == ("timeout", reason)
 
@@ -86,7 +86,7 @@ def test_throttling_spends_no_attempt() -> None:
 
 
 @pytest.mark.parametrize(("throttles", "seconds"), [(0, 30), (1, 60), (4, 480), (5, 900), (900, 900)])
-def test_throttled_job_that_is_told_no_time_waits_longer_each_time(throttles: int, seconds: int) -> None:
+def test_throttled_job_without_a_given_time_waits_longer_each_time(throttles: int, seconds: int) -> None:
     throttled = job()._replace(throttles=throttles)
     assert of_error(TYPE, throttled, RateLimited("slow down"), 0.5, NOW).delay == timedelta(seconds=seconds)
 
@@ -136,10 +136,10 @@ def test_a_cancelled_job_is_no_failure() -> None:
 def test_failures_that_differ_by_ids_and_numbers_alone_have_one_fingerprint(
     number: int, uuid: object, word: str
 ) -> None:
-    def told(message: str) -> dict[str, str]:
+    def described(message: str) -> dict[str, str]:
         return {"type": "Transient", "message": message}
 
-    first = fingerprint("send", told("order 1 of 00000000-0000-4000-8000-000000000000 'x' refused"))
-    assert first == fingerprint("send", told(f"order {number} of {uuid} '{word}' refused"))
-    assert first != fingerprint("receive", told("order 1 of 00000000-0000-4000-8000-000000000000 'x' refused"))
+    first = fingerprint("send", described("order 1 of 00000000-0000-4000-8000-000000000000 'x' refused"))
+    assert first == fingerprint("send", described(f"order {number} of {uuid} '{word}' refused"))
+    assert first != fingerprint("receive", described("order 1 of 00000000-0000-4000-8000-000000000000 'x' refused"))
     assert first != fingerprint("send", {"type": "Permanent", "message": "order 1 refused"})

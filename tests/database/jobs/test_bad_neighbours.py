@@ -85,7 +85,7 @@ def test_a_time_out_that_a_job_catches_comes_again(stage: Stage, monkeypatch: py
     assert len(caught) == 3
 
 
-def test_a_time_out_that_is_caught_in_a_statement_is_what_is_told(stage: Stage) -> None:
+def test_time_out_that_is_caught_in_a_statement_is_reported(stage: Stage) -> None:
     job_id = misbehaving(stage, "an error caught in a statement")
     stage.work(job_id)
     assert [attempt["status"] for attempt in stage.attempts(job_id)] == ["timeout"]
@@ -136,7 +136,7 @@ def test_messages_wait_in_their_worker_for_a_database_that_is_away(stage: Stage)
     assert stage.statuses(*jobs) == ["completed"] * 2
 
 
-def test_a_database_that_stays_away_is_told_in_time(stage: Stage) -> None:
+def test_unavailable_database_is_reported_before_the_time_out(stage: Stage) -> None:
     job_id = stage.submit(obeying("complete"))
     with away(stage.db), pytest.raises(DatabaseUnavailable):
         stage.work(job_id, seconds=0.6)

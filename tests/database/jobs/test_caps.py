@@ -175,26 +175,26 @@ def test_heavy_worker_begins_held_jobs_of_its_lane_one_by_one(stage: Stage, gaug
     assert gauge.most == 1
 
 
-def test_heavy_worker_tells_others_of_a_held_light_job(stage: Stage, gauge: Gauge, lanes: AwsStandIn) -> None:
+def test_heavy_worker_sends_a_held_light_job(stage: Stage, gauge: Gauge, lanes: AwsStandIn) -> None:
     ids = hold_in_lanes(stage, heavy=1, normal=2)
     stage.work(ids["heavy"][0], lane="heavy")
     assert counts(stage) == {"completed": 1, "key:mail": 2}
     assert [message["job_id"] for message in lanes.take()] == ids["normal"][:1]
 
 
-def test_worker_tells_of_a_held_heavy_job_while_it_works(stage: Stage, gauge: Gauge, lanes: AwsStandIn) -> None:
+def test_worker_sends_a_held_heavy_job_while_it_works(stage: Stage, gauge: Gauge, lanes: AwsStandIn) -> None:
     ids = hold_in_lanes(stage, normal=1, heavy=1)
     stage.db.execute("UPDATE signalbox.job_caps SET max_running = 2")
     [long] = submit(stage, 1, payload={"name": "long"})
     until = time.monotonic() + 20
     seen: list[str] = []
 
-    def work_until_told(_: Any) -> None:
+    def work_until_released(_: Any) -> None:
         while not seen and time.monotonic() < until:
             time.sleep(0.05)
             seen.extend(message["job_id"] for message in lanes.take())
 
-    ACTS["long"] = work_until_told
+    ACTS["long"] = work_until_released
     stage.work(*ids["normal"], long, lane="normal")
     assert seen == ids["heavy"]
     assert lanes.take() == []

@@ -45,7 +45,7 @@ def one_letter(stage: Stage) -> dict[str, Any]:
 # A job's message
 
 
-def test_a_job_that_still_waits_is_sent_again_and_not_buried(stage: Stage) -> None:
+def test_waiting_job_is_sent_again_and_not_dead_lettered(stage: Stage) -> None:
     job_id = stage.submit(obeying("complete"))
     stage.db.execute("UPDATE signalbox.jobs SET send_at = now() + interval '1 hour'")
     assert stage.consume(given_up(job_id)) == []
@@ -104,7 +104,7 @@ def test_a_failed_job_keeps_its_one_dead_letter(stage: Stage) -> None:
     assert one_letter(stage)["source"] == "job"
 
 
-def test_a_message_of_no_job_is_buried(stage: Stage) -> None:
+def test_message_without_a_job_is_dead_lettered(stage: Stage) -> None:
     job_id = str(uuid4())
     record = given_up(job_id, "high")
     assert stage.consume(record) == []
@@ -224,9 +224,7 @@ def test_a_slot_that_found_no_database_is_left_to_reconcile_slots(stage: Stage) 
 @pytest.mark.parametrize(
     "fields", [{"params": {}}, {"force": True}, {"scheduled_time": "soon"}, {"scheduled_time": "2026-01-01T00:00:00Z"}]
 )
-def test_what_nobody_would_find_missed_is_buried_though_only_the_database_was_away(
-    stage: Stage, fields: dict[str, Any]
-) -> None:
+def test_event_without_a_slot_is_dead_lettered_after_a_database_outage(stage: Stage, fields: dict[str, Any]) -> None:
     schedule(stage)
     assert stage.consume(without_database(**fields)) == []
     assert one_letter(stage)["error_type"] == "DatabaseUnavailable"
@@ -238,7 +236,7 @@ def test_slot_that_reconcile_slots_ignores_is_dead_lettered_despite_missing_data
     assert len(letters(stage.db)) == 2
 
 
-def test_a_slot_that_has_failed_by_itself_too_is_buried(stage: Stage) -> None:
+def test_slot_that_also_failed_by_itself_is_dead_lettered(stage: Stage) -> None:
     schedule(stage)
     record = without_database()
     slot = json.loads(record["body"])["requestPayload"]["scheduled_time"]

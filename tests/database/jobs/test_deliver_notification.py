@@ -155,7 +155,7 @@ def test_a_subject_that_sns_does_not_take_is_made_to_fit(stage: Stage, messenger
     assert asked["Subject"] == ("Gr?n " + "x" * 200)[:100]
 
 
-def test_of_several_numbers_none_is_told_twice_because_another_failed(stage: Stage, messengers: Messengers) -> None:
+def test_failed_number_makes_no_other_number_notified_twice(stage: Stage, messengers: Messengers) -> None:
     numbers = ["+15550000001", "+15550000002", "+15550000003"]
     job = deliver(stage, "sms", *numbers)
     assert (job["status"], job["progress_message"]) == ("pending", "1 of 3 told")
@@ -179,7 +179,7 @@ def test_in_the_application_each_recipient_finds_a_row(stage: Stage, db: psycopg
     assert (first["job_id"], first["notification_id"], first["read_at"]) == (job["id"], "n-1", None)
 
 
-def test_a_worker_that_is_lost_after_telling_tells_nobody_again(
+def test_worker_lost_after_sending_notifies_nobody_twice(
     stage: Stage, db: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job_id = submit(stage, "in_app", "user-1")
@@ -256,7 +256,7 @@ def test_a_stack_without_a_sender_or_a_topic_says_so(stage: Stage, messengers: M
         ("in_app", ["user-1"], {"body": ""}, "field 'body'"),
     ],
 )  # fmt: skip
-def test_what_can_not_be_told_is_refused_when_it_is_submitted(
+def test_impossible_notification_is_refused_at_its_submit(
     stage: Stage, channel: str, recipients: list[str], fields: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(JobRefused) as caught:

@@ -142,7 +142,7 @@ def test_a_receiver_gets_the_event_signed_and_the_job_keeps_the_answer(post: Pos
     assert 0 <= result["duration_ms"] < 5000
 
 
-def test_the_documents_tell_a_receiver_how_to_check_it(post: Post, root: Path) -> None:
+def test_documents_show_a_receiver_how_to_verify_it(post: Post, root: Path) -> None:
     [code] = re.findall(
         r"```python\n(import base64.*?)```", (root / "docs" / "job-types.md").read_text("utf-8"), re.DOTALL
     )
@@ -331,7 +331,7 @@ def test_what_is_no_answer_is_a_failure_that_may_pass(post: Post, behaviour: Beh
     ],
     ids=["endless", "a terabyte", "endless chunks", "too short", "waits for more", "bad chunks", "never ends"],
 )
-def test_the_status_decides_whatever_comes_after_it(post: Post, behaviour: Behaviour, kept: int) -> None:
+def test_status_decides_no_matter_what_follows(post: Post, behaviour: Behaviour, kept: int) -> None:
     with WebhookReceiver(behaviour) as receiver:
         began = time.monotonic()
         job = post.deliver(receiver.url(), timeout_seconds=1)
@@ -579,7 +579,7 @@ def test_a_secret_that_is_not_for_webhooks_is_never_read(post: Post, name: str) 
     assert (letter["failure_reason"], letter["error_type"]) == ("permanent", "SigningKeyRefused")
 
 
-def test_nothing_that_is_secret_is_told(post: Post, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_secret_is_reported(post: Post, capsys: pytest.CaptureFixture[str]) -> None:
     with WebhookReceiver(answer(500, b"what you sent was: sesame")) as receiver:
         job = post.deliver(receiver.url(path="/token-in-a-path"), event={"word": "sesame"})
     told = capsys.readouterr()

@@ -28,7 +28,7 @@ REFUSALS = import_module(f"{BaseTaskBackend.__module__.partition('.backends')[0]
 os.environ["DJANGO_SETTINGS_MODULE"] = "tests.support.django_project.settings"
 django.setup()
 
-from tests.support.django_project.tasks import OutOfStock, add, add_slowly, fail, tell_attempt  # noqa: E402
+from tests.support.django_project.tasks import OutOfStock, add, add_slowly, fail, return_attempt  # noqa: E402
 
 
 class Project:
@@ -128,7 +128,7 @@ def test_coroutine_is_a_task(project: Project) -> None:
 
 
 def test_task_knows_its_own_result(project: Project) -> None:
-    assert project.work(tell_attempt.enqueue()).return_value == ["RUNNING", 1]
+    assert project.work(return_attempt.enqueue()).return_value == ["RUNNING", 1]
 
 
 def test_cancelled_task_has_failed(project: Project, db: psycopg.Connection) -> None:

@@ -43,7 +43,7 @@ def test_a_job_that_was_submitted_before_is_counted_once(stage: Stage) -> None:
     assert counts(stage) == (1, 0, 0, 0)
 
 
-def test_the_completion_job_waits_for_the_last_and_is_told_the_counts(stage: Stage) -> None:
+def test_completion_job_waits_for_the_last_and_receives_the_counts(stage: Stage) -> None:
     jobs = [stage.submit("do_nothing", group="g") for _ in range(3)]
     attempt(stage.db, jobs[0])
     group, due = seal(stage)

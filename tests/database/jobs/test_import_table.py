@@ -141,7 +141,7 @@ def test_what_copy_takes_for_its_own_end_is_data(stage: Stage, bucket: Bucket) -
 # ---- chunks
 
 
-def test_the_chunks_make_the_whole_and_each_tells_how_far_it_is(stage: Stage, bucket: Bucket) -> None:
+def test_chunks_make_the_whole_and_each_reports_its_progress(stage: Stage, bucket: Bucket) -> None:
     job_id = stage.submit(
         "import_table", payload={"key": bucket.put(HUNDRED), "table": "public.people", "chunk_bytes": 500}
     )
@@ -324,7 +324,7 @@ BAD = {
 
 @pytest.mark.parametrize("kind", BAD)
 @pytest.mark.parametrize("place", [0, 3, 6])
-def test_a_bad_row_is_told_of_and_left_out(stage: Stage, bucket: Bucket, kind: str, place: int) -> None:
+def test_bad_row_is_reported_and_left_out(stage: Stage, bucket: Bucket, kind: str, place: int) -> None:
     bad, fault = BAD[kind]
     lines = [b"%d,a,1,x" % n for n in range(10, 16)]
     lines.insert(place, bad)
@@ -373,7 +373,7 @@ def test_bad_rows_count_across_chunks_and_exactly(stage: Stage, bucket: Bucket, 
         ("[" * 100_000, "met "),
     ],
 )
-def test_a_bad_line_of_json_is_told_of_and_left_out(stage: Stage, bucket: Bucket, line: str, fault: str) -> None:
+def test_bad_json_line_is_reported_and_left_out(stage: Stage, bucket: Bucket, line: str, fault: str) -> None:
     content = f'{{"id": 1}}\n{line}\n{{"id": 2}}\n'
     job = bring(stage, bucket, content, format="jsonl", columns=["id", "name"], max_bad_rows=1)
     assert job["status"] == "completed", job["error_details"]
@@ -467,9 +467,7 @@ def test_a_constraint_that_may_wait_names_its_row_all_the_same(stage: Stage, buc
 
 
 @pytest.mark.parametrize("content", ['id,name\n1,"a\n2,b\n', 'id,name\n1,"' + "a\n" * LONGEST])
-def test_quotes_that_never_close_fail_the_job_whatever_bad_rows_it_may_have(
-    stage: Stage, bucket: Bucket, content: str
-) -> None:
+def test_unclosed_quotes_fail_the_job_even_if_bad_rows_are_allowed(stage: Stage, bucket: Bucket, content: str) -> None:
     job = bring(stage, bucket, content, max_bad_rows=1000)
     assert job["status"] == "failed"
     assert "line 2" in job["error_details"]["message"]
@@ -608,7 +606,7 @@ def test_refusal_by_s3_fails_the_job_and_a_redrive_continues_it(stage: Stage, bu
     assert len(read_rows(stage)) == 100
 
 
-def test_a_redrive_with_an_edited_payload_begins_anew_and_skips_what_is_there(stage: Stage, bucket: Bucket) -> None:
+def test_redrive_with_an_edited_payload_restarts_and_skips_existing_rows(stage: Stage, bucket: Bucket) -> None:
     key = bucket.put(HUNDRED.replace("50,name", "x,name"))
     asked = {"key": key, "table": "public.people", "chunk_bytes": 500}
     job_id = stage.submit("import_table", payload=asked)

@@ -182,7 +182,7 @@ def test_an_order_is_previewed_and_then_carried_out_on_what_was_seen(stage: Stag
     assert (answer["cancelled"], answer["requested"], answer["more"]) == (2, 0, False)
 
 
-def test_of_named_jobs_those_that_have_ended_are_told(stage: Stage) -> None:
+def test_ended_jobs_among_named_ones_are_reported(stage: Stage) -> None:
     over, waits = ids_of(submit(stage, {}, {"delay_seconds": 600}))
     stage.work(over)
     answer = stage.operate("cancel_jobs", ids=[over, waits])
@@ -226,7 +226,7 @@ def test_what_is_no_id_is_refused(stage: Stage, operation: str, params: dict[str
 @pytest.mark.parametrize(
     ("kind", "key"), [("type", "do_nothing"), ("lane", "low"), ("tenant", "acme"), ("key", "printer")]
 )
-def test_second_pause_of_a_kind_says_who_when_and_why_anew(stage: Stage, kind: str, key: str) -> None:
+def test_second_pause_of_a_kind_replaces_author_time_and_reason(stage: Stage, kind: str, key: str) -> None:
     first = stage.operate("pause", kind=kind, key=key, by="anna", reason="it burns")["control"]
     second = stage.operate("pause", kind=kind, key=key, by="jo", reason="audit")["control"]
     assert (second["changed_by"], second["reason"]) == ("jo", "audit")
@@ -379,7 +379,7 @@ def test_a_schedule_that_can_not_be_is_refused(
         stage.operate("pause_schedule", id="a")
 
 
-def test_figures_and_health_are_told(stage: Stage) -> None:
+def test_figures_and_health_are_returned(stage: Stage) -> None:
     submit(stage, {}, {})
     figures = stage.operate("show_statistics", hours=1)
     assert figures["by_status"]["queued"] == 2
@@ -388,7 +388,7 @@ def test_figures_and_health_are_told(stage: Stage) -> None:
         stage.operate("show_statistics", job_type="obei")
 
 
-def test_each_change_is_told_on_the_stacks_bus_once_it_is_committed(stage: Stage, invokes: AwsStandIn) -> None:
+def test_each_change_is_published_on_the_bus_after_its_commit(stage: Stage, invokes: AwsStandIn) -> None:
     stage = stage.another(event_bus="changes")
     ids = ids_of(submit(stage, *[{"tenant": "acme"}] * 12))
     stage.operate("cancel_jobs", tenant="acme")

@@ -93,7 +93,7 @@ def test_who_waits_for_it_may_go_and_its_group_counts_it(stage: Stage, end: Any)
 
 
 @pytest.mark.parametrize("end", [alone, among_many])
-def test_whoever_has_lost_the_lease_changes_nothing(stage: Stage, end: Any) -> None:
+def test_worker_that_lost_the_lease_changes_nothing(stage: Stage, end: Any) -> None:
     job_id = stage.submit("do_nothing")
     [job] = claim(stage.db, job_id)
     stage.db.execute("UPDATE signalbox.jobs SET lease_token = gen_random_uuid()")

@@ -48,7 +48,7 @@ def notify(stage: Stage, at: datetime = NOON) -> dict[str, Any]:
     return stage.run("notify_dead_letters", at, force=True)
 
 
-def untold(db: psycopg.Connection) -> int:
+def unreported(db: psycopg.Connection) -> int:
     [number] = db.execute("SELECT count(*) FROM signalbox.dead_letter_jobs WHERE notified_at IS NULL").fetchone() or (
         -1,
     )
@@ -66,7 +66,7 @@ def test_kinds_of_one_severity_share_a_message(stage: Stage, db: psycopg.Connect
     assert "- 3 × sign_passport, permanent: Permanent: trouble with one (fingerprint one)" in message["Message"]
     assert "- 1 × sign_passport, permanent: Permanent: trouble with two (fingerprint two)" in message["Message"]
     assert "s3cr3t" not in str(topic.published)
-    assert untold(db) == 0
+    assert unreported(db) == 0
 
 
 def test_a_critical_kind_has_a_message_of_its_own_and_comes_first(
@@ -83,7 +83,7 @@ def test_a_critical_kind_has_a_message_of_its_own_and_comes_first(
     ]
 
 
-def test_nobody_is_told_twice(stage: Stage, db: psycopg.Connection, topic: AwsStandIn) -> None:
+def test_nobody_is_notified_twice(stage: Stage, db: psycopg.Connection, topic: AwsStandIn) -> None:
     add(db, "one")
     notify(stage)
     assert notify(stage)["items"] == 0
@@ -95,9 +95,7 @@ def test_nothing_new_is_no_message(stage: Stage, topic: AwsStandIn) -> None:
 
 
 @pytest.mark.parametrize("status", ["investigating", "resolved", "ignored", "redriven"])
-def test_of_what_somebody_has_seen_nobody_is_told(
-    stage: Stage, db: psycopg.Connection, topic: AwsStandIn, status: str
-) -> None:
+def test_triaged_letters_are_not_reported(stage: Stage, db: psycopg.Connection, topic: AwsStandIn, status: str) -> None:
     add(db, "one")
     db.execute(
         "UPDATE signalbox.dead_letter_jobs SET status = %(status)s, "
@@ -116,10 +114,10 @@ def test_many_critical_kinds_do_not_flood(stage: Stage, db: psycopg.Connection, 
     assert last["Subject"] == "[signalbox] critical: 30 new dead letters, 30 kinds"
     assert last["Message"].count("sign_passport") == notifying.MOST_LINES
     assert "- and 10 more of 10 other kinds" in last["Message"]
-    assert untold(db) == 0
+    assert unreported(db) == 0
 
 
-def test_what_is_beyond_one_run_is_counted_and_told_by_the_next(
+def test_letters_beyond_one_run_are_counted_and_sent_by_the_next(
     stage: Stage, db: psycopg.Connection, topic: AwsStandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notifying, "MOST_LETTERS", 5)
@@ -128,7 +126,7 @@ def test_what_is_beyond_one_run_is_counted_and_told_by_the_next(
     assert (answer["items"], answer["more"]) == (5, True)
     assert "7 more follow in the next message" in topic.published[0]["Message"]
     stage.deliver()  # the continuations
-    assert (len(topic.published), untold(db)) == (3, 0)
+    assert (len(topic.published), unreported(db)) == (3, 0)
     assert "more follow" not in topic.published[-1]["Message"]
 
 
@@ -138,33 +136,33 @@ def test_a_topic_that_takes_nothing_is_tried_again(stage: Stage, db: psycopg.Con
     topic.takes = 1
     with pytest.raises(Unavailable, match="operators' topic"):
         notify(stage)
-    assert untold(db) == 1  # what was published is marked
+    assert unreported(db) == 1  # what was published is marked
     topic.takes = None
     notify(stage)
-    assert (len(topic.published), untold(db)) == (2, 0)
+    assert (len(topic.published), unreported(db)) == (2, 0)
 
 
-def test_a_crash_after_publishing_tells_twice(stage: Stage, db: psycopg.Connection, topic: AwsStandIn) -> None:
+def test_crash_after_publishing_notifies_twice(stage: Stage, db: psycopg.Connection, topic: AwsStandIn) -> None:
     add(db, "one")
     topic.taken = stage.app.resources.database.close
     with pytest.raises(psycopg.OperationalError):
         notify(stage)
-    assert untold(db) == 1
+    assert unreported(db) == 1
     topic.taken = lambda: None
     notify(stage)
-    assert (len(topic.published), untold(db)) == (2, 0)
+    assert (len(topic.published), unreported(db)) == (2, 0)
 
 
-def test_what_comes_while_they_are_told_is_told_of_next(
+def test_letter_that_arrives_while_publishing_is_sent_next(
     stage: Stage, db: psycopg.Connection, topic: AwsStandIn
 ) -> None:
     add(db, "one")
     topic.taken = lambda: add(db, "one")
     assert notify(stage)["items"] == 1
-    assert untold(db) == 1
+    assert unreported(db) == 1
 
 
-def test_without_a_topic_the_log_and_the_metric_tell(
+def test_without_a_topic_the_log_and_the_metric_report(
     stage: Stage,
     db: psycopg.Connection,
     topic: AwsStandIn,
@@ -179,14 +177,14 @@ def test_without_a_topic_the_log_and_the_metric_tell(
     assert '"CriticalDeadLetters":[2.0]' in told
     assert '"severity":"critical"' in told
     assert "s3cr3t" not in told
-    assert (len(topic.published), untold(db)) == (0, 0)
+    assert (len(topic.published), unreported(db)) == (0, 0)
 
 
 def test_a_run_without_time_goes_on_in_another(stage: Stage, db: psycopg.Connection, topic: AwsStandIn) -> None:
     add(db, "one")
     context = replace(context_of(stage, "notify_dead_letters", NOON), budget=Budget.of(0))
     assert notifying.notify_dead_letters(context).more
-    assert (len(topic.published), untold(db)) == (0, 1)
+    assert (len(topic.published), unreported(db)) == (0, 1)
 
 
 def test_a_subject_is_one_that_sns_takes(stage: Stage, db: psycopg.Connection, topic: AwsStandIn) -> None:
@@ -197,7 +195,7 @@ def test_a_subject_is_one_that_sns_takes(stage: Stage, db: psycopg.Connection, t
     assert "Permanent: two lines" in topic.published[0]["Message"]
 
 
-def test_one_that_fails_again_or_returns_is_told_of_again(stage: Stage, topic: AwsStandIn) -> None:
+def test_letter_that_fails_again_or_returns_is_sent_again(stage: Stage, topic: AwsStandIn) -> None:
     redriven = add_letter(stage)
     notify(stage)
     redrive(stage, redriven)
@@ -209,7 +207,7 @@ def test_one_that_fails_again_or_returns_is_told_of_again(stage: Stage, topic: A
     assert len(topic.published) == 3
 
 
-def test_a_lost_event_is_told_of(stage: Stage, topic: AwsStandIn) -> None:
+def test_lost_event_is_reported(stage: Stage, topic: AwsStandIn) -> None:
     stage.consume(undelivered())
     notify(stage)
     assert "prune_history, undelivered: THROTTLING: Rate exceeded" in topic.published[0]["Message"]

@@ -156,7 +156,7 @@ def test_a_partition_stays_while_too_much_of_it_must(db: psycopg.Connection, old
     assert count(db, "signalbox.job_executions") == 2
 
 
-def test_a_younger_partition_is_not_dropped_whatever_is_asked_for(db: psycopg.Connection, now: datetime) -> None:
+def test_younger_partition_is_never_dropped(db: psycopg.Connection, now: datetime) -> None:
     young = past_partition(db, "job_executions", 1)
     ended_job(db, young)
     assert drop(db, young, now) is None

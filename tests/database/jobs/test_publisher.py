@@ -29,7 +29,7 @@ def stage(stage: Stage) -> Stage:
     return stage.another(event_bus="changes")
 
 
-def told(bus: AwsStandIn) -> list[tuple[str, str]]:
+def published(bus: AwsStandIn) -> list[tuple[str, str]]:
     """Return job and status of each event since the last call, sorted."""
     found = sorted((change["job_id"], change["status"]) for change in bus.details)
     bus.events.clear()
@@ -46,17 +46,17 @@ def run_task(stage: Stage, task: str) -> None:
     stage.run(task, datetime.now(UTC), force=True)
 
 
-def test_a_worker_tells_of_the_beginning_and_the_end(stage: Stage, bus: AwsStandIn) -> None:
+def test_worker_publishes_the_start_and_the_end(stage: Stage, bus: AwsStandIn) -> None:
     good, bad = work_off(stage, "do_nothing", FAILING)
-    assert told(bus) == sorted([(good, "running"), (good, "completed"), (bad, "running"), (bad, "failed")])
+    assert published(bus) == sorted([(good, "running"), (good, "completed"), (bad, "running"), (bad, "failed")])
 
 
 @pytest.mark.parametrize("events", ["ends", "none"])
-def test_a_stack_may_be_told_to_tell_of_ends_alone_or_of_nothing(stage: Stage, bus: AwsStandIn, events: str) -> None:
+def test_stack_can_publish_only_ends_or_nothing(stage: Stage, bus: AwsStandIn, events: str) -> None:
     settings = stage.app.resources.settings.model_copy(update={"job_events": events})
     stage.app = replace(stage.app, resources=replace(stage.app.resources, settings=settings))
     good, bad = work_off(stage, "do_nothing", FAILING)
-    assert told(bus) == (sorted([(good, "completed"), (bad, "failed")]) if events == "ends" else [])
+    assert published(bus) == (sorted([(good, "completed"), (bad, "failed")]) if events == "ends" else [])
 
 
 @pytest.mark.usefixtures("notes")
@@ -74,11 +74,11 @@ def test_job_whose_transaction_failed_publishes_only_its_new_status(
     )
     [job_id] = work_off(stage, "note_job")
     assert stage.status(job_id) == "pending"
-    assert told(bus) == [(job_id, "pending"), (job_id, "running")]
+    assert published(bus) == [(job_id, "pending"), (job_id, "running")]
     assert [message["delay"] > 0 for message in bus.take()] == [True]
 
 
-def test_who_waited_in_vain_is_told_of_with_who_failed(stage: Stage, bus: AwsStandIn) -> None:
+def test_failed_dependents_are_published_with_their_parent(stage: Stage, bus: AwsStandIn) -> None:
     parent = stage.submit(FAILING)
     fails, goes_down, goes_on = (
         stage.submit("do_nothing", depends_on=[Dependency(parent, on_failure=policy)])
@@ -86,28 +86,28 @@ def test_who_waited_in_vain_is_told_of_with_who_failed(stage: Stage, bus: AwsSta
     )
     stage.work(parent)
     expected = [(parent, "running"), (parent, "failed"), (fails, "failed"), (goes_down, "cancelled")]
-    assert told(bus) == sorted(expected)
+    assert published(bus) == sorted(expected)
     assert [message["job_id"] for message in bus.take()] == [goes_on]
 
 
-def test_who_waited_for_a_cancelled_one_is_told_of_as_well(stage: Stage, bus: AwsStandIn) -> None:
+def test_dependents_of_a_cancelled_job_are_published_too(stage: Stage, bus: AwsStandIn) -> None:
     parent = stage.submit("do_nothing")
     child = stage.submit("do_nothing", depends_on=[Dependency(parent, on_failure="cancel")])
     stage.operate("cancel_jobs", ids=[parent])
-    assert told(bus) == sorted([(parent, "cancelled"), (child, "cancelled")])
+    assert published(bus) == sorted([(parent, "cancelled"), (child, "cancelled")])
 
 
-def test_what_a_pause_holds_back_at_its_claim_is_told_of(stage: Stage, bus: AwsStandIn) -> None:
+def test_job_paused_at_its_claim_is_published(stage: Stage, bus: AwsStandIn) -> None:
     stage.operate("pause", kind="type", key="do_nothing")
     [job_id] = work_off(stage, "do_nothing")
-    assert told(bus) == [(job_id, "paused")]
+    assert published(bus) == [(job_id, "paused")]
 
 
-def test_a_message_that_comes_twice_tells_nothing_new(stage: Stage, bus: AwsStandIn) -> None:
+def test_duplicate_message_publishes_nothing(stage: Stage, bus: AwsStandIn) -> None:
     jobs = work_off(stage, "do_nothing")
-    told(bus)
+    published(bus)
     stage.work(*jobs)
-    assert told(bus) == []
+    assert published(bus) == []
 
 
 def test_dispatch_publishes_jobs_it_queues_but_not_those_it_resends(
@@ -117,23 +117,23 @@ def test_dispatch_publishes_jobs_it_queues_but_not_those_it_resends(
     db.execute("UPDATE signalbox.jobs SET scheduled_for = now(), send_at = now() WHERE id = %s", (later,))
     db.execute("UPDATE signalbox.jobs SET send_at = now() WHERE id = %s", (lost,))
     run_task(stage, "dispatch_jobs")
-    assert told(bus) == [(later, "queued")]
+    assert published(bus) == [(later, "queued")]
 
 
-def test_rescue_tells_of_what_it_takes_back(stage: Stage, bus: AwsStandIn, db: psycopg.Connection) -> None:
+def test_rescue_publishes_the_jobs_it_takes_back(stage: Stage, bus: AwsStandIn, db: psycopg.Connection) -> None:
     again, last = stage.submit("do_nothing"), stage.submit("do_nothing", max_attempts=1)
     claim = "SELECT FROM signalbox.claim_jobs(%s::uuid[], gen_random_uuid(), 'lost', NULL, interval '-1 s')"
     db.execute(claim, ([again, last],))
     run_task(stage, "rescue_jobs")
-    assert told(bus) == sorted([(again, "pending"), (last, "failed")])
+    assert published(bus) == sorted([(again, "pending"), (last, "failed")])
 
 
-def test_a_redrive_tells_of_what_begins_anew(stage: Stage, bus: AwsStandIn) -> None:
+def test_redrive_publishes_the_redriven_job(stage: Stage, bus: AwsStandIn) -> None:
     [job_id] = work_off(stage, FAILING)
-    told(bus)
+    published(bus)
     [letter] = stage.operate("list_dead_letters")["dead_letters"]
     stage.operate("redrive", ids=[letter["id"]], by="warden", reason="mended")
-    assert told(bus) == [(job_id, "pending")]
+    assert published(bus) == [(job_id, "pending")]
 
 
 @pytest.fixture
@@ -141,9 +141,9 @@ def context(stage: Stage) -> Context:
     return context_of(stage, "any_task", datetime.now(UTC))
 
 
-def test_a_task_submits_jobs_that_are_sent_and_told_of(stage: Stage, bus: AwsStandIn, context: Context) -> None:
+def test_jobs_that_a_task_submits_are_sent_and_published(stage: Stage, bus: AwsStandIn, context: Context) -> None:
     [job] = context.submit([NewJob(job_type="do_nothing")])
-    assert told(bus) == [(job.id, "queued")]
+    assert published(bus) == [(job.id, "queued")]
     assert [message["job_id"] for message in bus.take()] == [job.id]
 
 
@@ -152,7 +152,7 @@ def test_of_what_a_task_submits_in_a_transaction_nobody_hears_before_the_commit(
 ) -> None:
     with context.db.transaction(force_rollback=True):
         context.submit([NewJob(job_type="do_nothing")])
-    assert (told(bus), bus.take()) == ([], [])
+    assert (published(bus), bus.take()) == ([], [])
     assert db.execute("SELECT count(*) FROM signalbox.jobs").fetchone() == (0,)
 
 

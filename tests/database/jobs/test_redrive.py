@@ -27,7 +27,7 @@ from tests.support.lock_waits import overlapping
 ALL = DeadLetterFilter(job_type="obey")
 
 
-def test_a_redriven_job_starts_anew_and_everybody_can_see_why(stage: Stage) -> None:
+def test_redriven_job_starts_again_and_records_why(stage: Stage) -> None:
     id_ = add_letter(stage, "fail", max_attempts=1)
     answer = redrive(stage, id_, by="ada", reason="the network is back")
     job, row = job_of(stage, id_), letter(stage, id_)

@@ -94,7 +94,7 @@ def test_poison_of_one_type_is_one_kind_whichever_worker_it_killed(stage: Stage,
     assert len({letter["fingerprint"] for letter in letters(db)}) == 2
 
 
-def test_what_waits_for_a_buried_job_fails_with_it(stage: Stage, db: psycopg.Connection) -> None:
+def test_dependent_of_a_dead_lettered_job_fails_with_it(stage: Stage, db: psycopg.Connection) -> None:
     lost = running_job(db, lease=GONE, attempt=3)
     child = blocked_job(db, on=lost)
     rescue(stage)
@@ -105,7 +105,7 @@ def test_what_waits_for_a_buried_job_fails_with_it(stage: Stage, db: psycopg.Con
     }
 
 
-def test_what_proceeds_whatever_becomes_of_a_job_is_released_and_sent(
+def test_dependent_that_only_needs_an_end_is_released_and_sent(
     stage: Stage, db: psycopg.Connection, lanes: AwsStandIn
 ) -> None:
     lost = running_job(db, lease=GONE, attempt=3)

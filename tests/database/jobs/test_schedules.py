@@ -167,7 +167,7 @@ def test_pause_removes_the_next_instant_and_resume_skips_missed_ones(db: psycopg
     assert resume_schedule(db, "nightly", by=ANNA, now=NOON + 9 * DAY) == resumed
 
 
-def test_second_pause_of_a_schedule_says_who_when_and_why_anew(db: psycopg.Connection) -> None:
+def test_second_pause_of_a_schedule_replaces_author_time_and_reason(db: psycopg.Connection) -> None:
     create(db)
     pause_schedule(db, "nightly", by=ANNA, now=NOON)
     pause_schedule(db, "nightly", by=Actor("jo", "audit"), now=NOON + HOUR)

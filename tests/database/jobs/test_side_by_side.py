@@ -364,7 +364,7 @@ def test_threads_of_one_job_have_a_connection_each(stage: Stage) -> None:
     assert stage.job(job_id)["result"] == list(range(8))
 
 
-def test_what_a_borrowed_connection_can_not_do_is_told(stage: Stage) -> None:
+def test_error_names_what_a_borrowed_connection_cannot_do(stage: Stage) -> None:
     def commit(context: Any) -> None:
         context.db.commit()
 

@@ -92,7 +92,7 @@ def test_figures_are_as_of_now_whenever_they_were_rolled_up(
 
 
 @pytest.mark.parametrize(("window", "period", "points"), [(HOUR, "minute", 3), (DAY, "hour", 2), (30 * DAY, "day", 1)])
-def test_a_window_is_told_in_periods_that_fit_it(
+def test_window_is_split_into_periods_that_fit_it(
     stage: Stage, db: psycopg.Connection, window: timedelta, period: str, points: int
 ) -> None:
     for ago in (MINUTE, 10 * MINUTE, 50 * MINUTE):
@@ -103,7 +103,7 @@ def test_a_window_is_told_in_periods_that_fit_it(
     assert [row["completed"] for row in found.as_json()["by_window"]] == ([1, 1, 1], [1, 2], [3])[3 - points]
 
 
-def test_one_type_is_told_by_itself(stage: Stage, db: psycopg.Connection) -> None:
+def test_statistics_of_one_type_alone(stage: Stage, db: psycopg.Connection) -> None:
     execution(db, AT - MINUTE, job_type="obey", ms=500)
     execution(db, AT - MINUTE, lane="low")
     execution(db, AT - MINUTE, lane="high")
@@ -219,7 +219,7 @@ def test_jobs_add_up_after_a_redrive(stage: Stage, db: psycopg.Connection) -> No
     assert told["total"] == 4
 
 
-def test_one_tenant_is_told_by_itself(db: psycopg.Connection) -> None:
+def test_statistics_of_one_tenant_alone(db: psycopg.Connection) -> None:
     for tenant, status in (("acme", "completed"), ("acme", "failed"), ("other", "completed")):
         ended_job(db, AT - MINUTE, status, tenant=tenant)
     queued_job(db, AT, tenant="acme")

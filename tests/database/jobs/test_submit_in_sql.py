@@ -129,12 +129,12 @@ def test_a_fault_names_its_field_and_no_value(db: psycopg.Connection) -> None:
 
 
 def test_only_types_whose_schema_says_all_have_no_validators() -> None:
-    def told(model: type[JobPayload]) -> bool:
+    def has_own_checks(model: type[JobPayload]) -> bool:
         known = RegisteredJobType(JobType("parcel", "a parcel", __name__))
         known.__dict__ |= {"model": model, "_check": None}
         return has_validators(known)
 
-    assert (told(Parcel), told(Checked)) == (False, True)
+    assert (has_own_checks(Parcel), has_own_checks(Checked)) == (False, True)
 
 
 def test_a_job_is_stored_as_its_type_says(db: psycopg.Connection) -> None:

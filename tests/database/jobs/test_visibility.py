@@ -61,7 +61,7 @@ def test_the_oftener_they_have_come_the_longer_they_wait(
     assert list(lanes.hidden) == [("signalbox-normal", seconds)]
 
 
-def test_a_lane_that_is_away_as_well_changes_nothing_of_what_is_told(
+def test_unavailable_lane_does_not_change_the_reported_error(
     stage: Stage, lanes: AwsStandIn, caplog: pytest.LogCaptureFixture
 ) -> None:
     lanes.away.add("normal")

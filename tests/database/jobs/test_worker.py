@@ -111,7 +111,7 @@ def test_audit_the_last_of_the_attempts_may_fail(stage: Stage) -> None:
 # ---- outcomes
 
 
-def test_a_failure_is_tried_again_later_and_buried_in_the_end(stage: Stage, lanes: AwsStandIn) -> None:
+def test_failure_is_retried_and_finally_dead_lettered(stage: Stage, lanes: AwsStandIn) -> None:
     job_id = stage.submit(obeying("fail", tenant="acme"))
     for attempt, delay in ((1, 4), (2, 8)):
         stage.work(job_id)
@@ -137,7 +137,7 @@ def test_a_message_that_comes_before_its_time_changes_nothing(stage: Stage) -> N
     assert stage.job(job_id) == before
 
 
-def test_a_permanent_failure_is_buried_at_once(stage: Stage) -> None:
+def test_permanent_failure_is_dead_lettered_at_once(stage: Stage) -> None:
     job_id = stage.submit(obeying("fail_for_good"))
     stage.work(job_id)
     letter = stage.dead_letter(job_id)
@@ -276,7 +276,7 @@ def test_a_transactional_job_can_not_end_its_transaction_before_itself(stage: St
     assert noted(stage) == [beside]
 
 
-def test_a_transactional_job_that_commits_in_words_is_told_so(stage: Stage) -> None:
+def test_transactional_job_that_calls_commit_gets_an_error(stage: Stage) -> None:
     """The commit can't be prevented, but it must be reported."""
     job_id, beside = note(stage, "commit in words"), note(stage, "complete")
     stage.work(job_id, beside)

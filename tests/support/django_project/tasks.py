@@ -32,7 +32,7 @@ async def add_slowly(one: int, other: int) -> int:
 
 
 @task(takes_context=True)
-def tell_attempt(context: TaskContext) -> tuple[str, int]:
+def return_attempt(context: TaskContext) -> tuple[str, int]:
     return context.task_result.status, context.attempt
 
 

@@ -169,7 +169,7 @@ def lose_answer_to_upload(front: S3Front, dsn: str) -> None:
     front.faults.add(Fault(matching="PUT", lost=True))
 
 
-def refuse_to_tell_of_upload(front: S3Front, dsn: str) -> None:
+def refuse_to_describe_upload(front: S3Front, dsn: str) -> None:
     def refuse(asked: Request) -> None:
         if asked.method == "PUT":
             front.faults.add(Fault(matching="HEAD", status=403))
@@ -195,7 +195,7 @@ def crash_at(dsn: str, event: str) -> None:
 CRASHES = [
     refuse_upload,
     lose_answer_to_upload,
-    refuse_to_tell_of_upload,
+    refuse_to_describe_upload,
     refuse_deletion,
     refuse_close,
 ]
@@ -235,7 +235,7 @@ def test_after_crash_each_record_is_in_one_object_despite_newly_due_ones(
     assert objects(aws)[planned[0]] == [record for record in objects(aws)[planned[0]] if record["id"] <= 4]
 
 
-@pytest.mark.parametrize("crash", [refuse_to_tell_of_upload, refuse_deletion, refuse_close])
+@pytest.mark.parametrize("crash", [refuse_to_describe_upload, refuse_deletion, refuse_close])
 def test_what_was_uploaded_before_a_crash_is_not_uploaded_again(
     stage: Stage, dsn: str, db: psycopg.Connection, front: S3Front, crash: Crash
 ) -> None:

@@ -44,7 +44,7 @@ def many(db: psycopg.Connection, number: int, end: datetime = PASSED) -> None:
     )
 
 
-def test_a_watchpoint_whose_event_has_passed_is_archived_told_and_noted(
+def test_watchpoint_whose_event_has_passed_is_archived_published_and_audited(
     stage: Stage, db: psycopg.Connection, aws: Aws
 ) -> None:
     owner = organization(db)
@@ -73,7 +73,7 @@ def test_a_watchpoint_whose_event_has_passed_is_archived_told_and_noted(
     }
 
 
-def test_where_nothing_has_passed_nothing_is_told(stage: Stage, db: psycopg.Connection, queue: AwsStandIn) -> None:
+def test_nothing_is_published_when_no_event_has_passed(stage: Stage, db: psycopg.Connection, queue: AwsStandIn) -> None:
     watchpoint(db, organization(db), time_window_end=NOON)
     answer = stage.run("archive_watchpoints")
     assert (answer["status"], answer["items"], queue.calls) == ("succeeded", 0, 0)

@@ -613,7 +613,7 @@ def test_poll_by_hand_says_that_another_is_at_work(world: World, at_work: dateti
     )
 
 
-def test_force_retry_triggers_the_windows_failed_runs_anew_and_no_others(world: World) -> None:
+def test_force_retry_triggers_only_the_windows_failed_runs_again(world: World) -> None:
     inside = forecast_run(world.db, SIX, status="failed", failure_reason="Timeout", external_id="old", retry_count=3)
     forecast_run(world.db, SIX - 48 * HOUR, status="failed", failure_reason="Timeout", external_id="older")
     for hours in (0, 6, 48):

@@ -28,7 +28,7 @@ PACKS_TASKS = sorted(set(REGISTRY.names()) - set(registry_of([]).names()) | {"po
 
 
 @dataclass(frozen=True)
-class Told:
+class Story:
     """Describe a stack after the night of the story."""
 
     state: StackState
@@ -38,19 +38,19 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     home = tmp_path_factory.mktemp("forecasts")
     state = up(StackOptions(home=home, port=0, clock=False, durable=False), quiet)
     assert load_story(state, AT)
     fired = control(state, "POST", "tick", at=AT.isoformat(), rules=None)["fired"]
     assert control(state, "GET", "idle?timeout=120")["idle"] is True
-    yield Told(state, fired, drained(state, "notifications"), drained(state, "evaluations"))
+    yield Story(state, fired, drained(state, "notifications"), drained(state, "evaluations"))
     down(home, quiet)
 
 
 @pytest.fixture
-def db(told: Told) -> Iterator[psycopg.Connection]:
-    with psycopg.connect(told.state.database, autocommit=True) as connection:
+def db(story: Story) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(story.state.database, autocommit=True) as connection:
         connection.execute("SET timezone = 'UTC'")
         yield connection
 
@@ -105,9 +105,9 @@ def invoke(state: StackState, function: str, payload: object) -> tuple[str | Non
     return answer.get("FunctionError"), json.loads(answer["Payload"].read())
 
 
-def test_every_rule_fires_and_each_pack_task_succeeds_in_one_run(told: Told, db: psycopg.Connection) -> None:
-    assert {rule["rule"] for rule in told.fired} == {f"signalbox.{task}" for task in REGISTRY.names()}
-    assert [rule["rule"] for rule in told.fired if rule["failed"]] == []
+def test_every_rule_fires_and_each_pack_task_succeeds_in_one_run(story: Story, db: psycopg.Connection) -> None:
+    assert {rule["rule"] for rule in story.fired} == {f"signalbox.{task}" for task in REGISTRY.names()}
+    assert [rule["rule"] for rule in story.fired if rule["failed"]] == []
     for task in PACKS_TASKS:
         statuses = [row["status"] for row in runs_of(db, task) if row["reference_time"] == AT]
         assert statuses == ["succeeded"], task
@@ -118,13 +118,13 @@ def test_no_invocation_failed(db: psycopg.Connection) -> None:
 
 
 @pytest.mark.parametrize("task", sorted(set(PACKS_TASKS) - {"poll_data"}))
-def test_each_task_found_something_to_do(told: Told, db: psycopg.Connection, task: str) -> None:
+def test_each_task_found_something_to_do(story: Story, db: psycopg.Connection, task: str) -> None:
     [run] = [row for row in runs_of(db, task) if row["reference_time"] == AT]
     assert run["items"] > 0
 
 
 def test_complete_cycle_is_triggered_despite_a_lost_mirror_and_incomplete_is_not(
-    told: Told, db: psycopg.Connection
+    story: Story, db: psycopg.Connection
 ) -> None:
     statement = """
         SELECT run_timestamp, input_references FROM forecasts.forecast_runs
@@ -135,37 +135,37 @@ def test_complete_cycle_is_triggered_despite_a_lost_mirror_and_incomplete_is_not
     assert references == ["s3://global-forecast-system/gfs.20260104/18/atmos/gfs.t18z.pgrb2.0p25.f"]
 
 
-def test_satellite_and_radar_make_two_nowcasts_with_the_tiles_calibration(told: Told, db: psycopg.Connection) -> None:
+def test_satellite_and_radar_make_two_nowcasts_with_the_tiles_calibration(story: Story, db: psycopg.Connection) -> None:
     statement = """
         SELECT run_timestamp, radar_timestamp FROM forecasts.forecast_runs
         WHERE model = 'nowcast' AND radar_timestamp IS NOT NULL ORDER BY run_timestamp
     """
     apart = [(radar - satellite).total_seconds() for satellite, radar in db.execute(statement).fetchall()]
     assert apart == [76.7, 16.7]
-    nowcasts = [given for given in asked(told.state, "forecast") if given["model"] == "nowcast"]
+    nowcasts = [given for given in asked(story.state, "forecast") if given["model"] == "nowcast"]
     assert {tuple(sorted(given["input_config"]["calibration"])) for given in nowcasts} == {("tile-1", "tile-2")}
 
 
-def test_what_became_of_the_runs_at_work_is_found_out(told: Told, db: psycopg.Connection) -> None:
+def test_what_became_of_the_runs_at_work_is_found_out(story: Story, db: psycopg.Connection) -> None:
     assert run_of(db, "job-hung") == ("failed", "Timeout", 0)
-    assert jobs(told.state)["job-hung"]["status"] == "CANCELLED"
+    assert jobs(story.state)["job-hung"]["status"] == "CANCELLED"
     assert run_of(db, "job-done") == ("complete", None, 1)
     assert run_of(db, "job-failed") == ("failed", "FAILED: CUDA out of memory", 3)
     assert run_of(db, "job-5") == ("running", None, 0)
     statement = "SELECT external_id, retry_count FROM forecasts.forecast_runs WHERE run_timestamp = %s"
     [(external_id, retries)] = db.execute(statement, (AT - timedelta(minutes=80),)).fetchall()
-    assert (external_id in jobs(told.state), retries) == (True, 1)
+    assert (external_id in jobs(story.state), retries) == (True, 1)
 
 
-def test_deferred_notifications_go_out_but_for_whom_it_is_quiet(told: Told, db: psycopg.Connection) -> None:
-    sent = [message["payload"]["text"] for message in told.notifications if message["type"] == "deliver"]
+def test_deferred_notifications_go_out_but_for_whom_it_is_quiet(story: Story, db: psycopg.Connection) -> None:
+    sent = [message["payload"]["text"] for message in story.notifications if message["type"] == "deliver"]
     assert sent == ["snow above 1800 m"] * 3
     statement = "SELECT next_retry_at FROM forecasts.notification_deliveries WHERE status = 'deferred'"
     assert db.execute(statement).fetchall() == [(AT.replace(hour=12, minute=0),)]
 
 
-def test_digests_come_at_their_own_times_and_three_missed_are_one(told: Told, db: psycopg.Connection) -> None:
-    digests = [message for message in told.notifications if message["type"] == "generate_digest"]
+def test_digests_come_at_their_own_times_and_three_missed_are_one(story: Story, db: psycopg.Connection) -> None:
+    digests = [message for message in story.notifications if message["type"] == "generate_digest"]
     assert len(digests) == len({message["organization_id"] for message in digests}) == 3
     next_due = {
         name: organization(db, name, "next_digest_at")[0]
@@ -179,11 +179,11 @@ def test_digests_come_at_their_own_times_and_three_missed_are_one(told: Told, db
     }
 
 
-def test_passed_events_are_archived_and_their_summaries_asked_for(told: Told) -> None:
-    assert [message["tile_id"] for message in told.evaluations] == ["tile-1", "tile-2", "tile-3"]
+def test_passed_events_are_archived_and_their_summaries_asked_for(story: Story) -> None:
+    assert [message["tile_id"] for message in story.evaluations] == ["tile-1", "tile-2", "tile-3"]
 
 
-def test_stripes_word_counts_and_who_is_not_known_there_is_left_alone(told: Told, db: psycopg.Connection) -> None:
+def test_stripes_word_counts_and_who_is_not_known_there_is_left_alone(story: Story, db: psycopg.Connection) -> None:
     columns = ("plan", "subscription_status")
     assert organization(db, "Southern Vines", *columns) == ("pro", "active")
     assert organization(db, "Mars Rovers", *columns) == ("starter", "active")
@@ -195,7 +195,7 @@ def test_stripes_word_counts_and_who_is_not_known_there_is_left_alone(told: Told
     )
 
 
-def test_watchpoints_of_who_does_not_pay_and_beyond_the_plan_are_paused(told: Told, db: psycopg.Connection) -> None:
+def test_watchpoints_of_who_does_not_pay_and_beyond_the_plan_are_paused(story: Story, db: psycopg.Connection) -> None:
     paused = db.execute("SELECT name, paused_reason FROM forecasts.watchpoints WHERE status = 'paused' ORDER BY name")
     assert paused.fetchall() == [
         ("berth 6", "plan_overage"),
@@ -205,7 +205,7 @@ def test_watchpoints_of_who_does_not_pay_and_beyond_the_plan_are_paused(told: To
     ]
 
 
-def test_yesterdays_usage_is_filed_under_yesterday(told: Told, db: psycopg.Connection) -> None:
+def test_yesterdays_usage_is_filed_under_yesterday(story: Story, db: psycopg.Connection) -> None:
     filed = db.execute("SELECT date::text, source, api_calls FROM forecasts.usage_history ORDER BY api_calls")
     assert filed.fetchall() == [
         ("2026-01-04", "api", 12),
@@ -215,7 +215,7 @@ def test_yesterdays_usage_is_filed_under_yesterday(told: Told, db: psycopg.Conne
     ]
 
 
-def test_the_canary_that_disagrees_is_told_of(told: Told, db: psycopg.Connection) -> None:
+def test_canary_that_disagrees_is_reported(story: Story, db: psycopg.Connection) -> None:
     statement = """
         SELECT watchpoint.name FROM forecasts.audit_logs AS audit
         JOIN forecasts.watchpoints AS watchpoint ON watchpoint.id::text = audit.entity_id
@@ -224,24 +224,24 @@ def test_the_canary_that_disagrees_is_told_of(told: Told, db: psycopg.Connection
     assert db.execute(statement).fetchall() == [("canary that disagrees",)]
 
 
-def test_forecasts_are_verified_and_tiles_with_enough_verification_calibrated(told: Told) -> None:
-    assert asked(told.state, "verification")
-    assert {tile for given in asked(told.state, "calibration") for tile in given["tiles"]} == {"tile-1", "tile-2"}
+def test_forecasts_are_verified_and_tiles_with_enough_verification_calibrated(story: Story) -> None:
+    assert asked(story.state, "verification")
+    assert {tile for given in asked(story.state, "calibration") for tile in given["tiles"]} == {"tile-1", "tile-2"}
 
 
-def test_old_forecasts_are_gone_from_the_bucket_and_new_ones_are_there(told: Told, db: psycopg.Connection) -> None:
-    prefixes = {key.rpartition("/")[0] for key in objects(told.state, outputs(told.state)["ForecastBucketName"])}
+def test_old_forecasts_are_gone_from_the_bucket_and_new_ones_are_there(story: Story, db: psycopg.Connection) -> None:
+    prefixes = {key.rpartition("/")[0] for key in objects(story.state, outputs(story.state)["ForecastBucketName"])}
     assert prefixes == {"nowcast/new", "medium_range/new"}
     assert [run_of(db, job)[0] for job in ("job-4", "job-7")] == ["deleted"] * 2
 
 
-def test_old_audit_records_lie_in_cold_storage_and_nowhere_else(told: Told, db: psycopg.Connection) -> None:
-    assert objects(told.state, outputs(told.state)["ArchiveBucketName"])
+def test_old_audit_records_lie_in_cold_storage_and_nowhere_else(story: Story, db: psycopg.Connection) -> None:
+    assert objects(story.state, outputs(story.state)["ArchiveBucketName"])
     row = db.execute("SELECT count(*), min(created_at) FROM forecasts.audit_logs WHERE actor = 'warden'").fetchone()
     assert row == (5, AT - timedelta(days=20))
 
 
-def test_what_had_to_go_is_gone_and_the_rest_is_not(told: Told, db: psycopg.Connection) -> None:
+def test_what_had_to_go_is_gone_and_the_rest_is_not(story: Story, db: psycopg.Connection) -> None:
     left = {
         table: db.execute(f"SELECT count(*) FROM forecasts.{table}").fetchone()
         for table in ("idempotency_keys", "security_events", "invites", "notifications")
@@ -257,14 +257,14 @@ def test_what_had_to_go_is_gone_and_the_rest_is_not(told: Told, db: psycopg.Conn
 
 
 @pytest.mark.parametrize("name", [name for name, event in EVENTS.items() if event.get("task") in PACKS_TASKS])
-def test_each_event_runs(told: Told, name: str) -> None:
-    error, answer = invoke(told.state, function_of(EVENTS[name], REGISTRY), EVENTS[name])
+def test_each_event_runs(story: Story, name: str) -> None:
+    error, answer = invoke(story.state, function_of(EVENTS[name], REGISTRY), EVENTS[name])
     assert error is None, answer
     assert answer["status"] in ("succeeded", "skipped")
 
 
-def test_the_functions_learn_from_the_deployment_all_but_where_the_services_are(told: Told) -> None:
-    lambda_ = client("lambda", told.state.endpoint)
+def test_the_functions_learn_from_the_deployment_all_but_where_the_services_are(story: Story) -> None:
+    lambda_ = client("lambda", story.state.endpoint)
     for function in ("archiver", "poller"):
         found = lambda_.get_function_configuration(FunctionName=f"signalbox-{function}")
         variables = found["Environment"]["Variables"]
@@ -272,8 +272,8 @@ def test_the_functions_learn_from_the_deployment_all_but_where_the_services_are(
         assert json.loads(variables["FORECASTS_SETTINGS"])["runpod_endpoint_id"]
 
 
-def test_the_migrator_knows_the_packs_schema(told: Told) -> None:
-    error, report = invoke(told.state, "migrator", {"action": "report"})
+def test_the_migrator_knows_the_packs_schema(story: Story) -> None:
+    error, report = invoke(story.state, "migrator", {"action": "report"})
     assert error is None
     assert report["versions"]["forecasts"] >= 1
     assert report["pending"] == []

@@ -119,7 +119,7 @@ def test_the_first_coefficients_of_a_tile_wait() -> None:
     assert judge(given('{"a": 1}'), None, BOUND) is CalibrationVerdict.WAITS
 
 
-def test_no_coefficients_are_invalid_whatever_there_was_before() -> None:
+def test_missing_coefficients_are_invalid_after_any_history() -> None:
     assert judge(None, None, BOUND) is CalibrationVerdict.INVALID
 
 

@@ -62,7 +62,7 @@ def test_both_kinds_list_folders_from_a_name_on(mirror: Mirror, files: Files) ->
     assert mirror.list_folders("gfs.", "gfs.20260309") == ["gfs.20260309", "gfs.20260310"]
 
 
-def test_both_kinds_tell_a_whole_cycle_from_one_that_is_not(mirror: Mirror, files: Files) -> None:
+def test_both_kinds_distinguish_a_whole_cycle_from_a_partial_one(mirror: Mirror, files: Files) -> None:
     cycles = [MIDNIGHT.replace(hour=hour) for hour in (0, 6, 12, 18)]
     files.add_cycle(cycles[0])
     files.add_cycle(cycles[1], without=["f120.idx"])
@@ -153,12 +153,12 @@ TABLE = """<html><head><title>Index of /data/gfs</title></head><body><table>
 
 
 @pytest.mark.parametrize("page", [APACHE, NGINX, TABLE], ids=["apache", "nginx", "table"])
-def test_an_index_page_tells_files_with_sizes_and_folders(page: str) -> None:
+def test_index_page_lists_files_with_sizes_and_folders(page: str) -> None:
     listed = read_page(page, ROOT, "gfs/")
     assert listed == [Entry("gfs/one file", 507 << 20), Entry("gfs/two", 0), Entry("gfs/sub/", None)]
 
 
-def test_an_index_page_without_sizes_tells_the_names() -> None:
+def test_index_page_without_sizes_lists_the_names() -> None:
     page = "<title>Directory listing for /data/gfs/</title><ul><li><a href='one'>one</a></li></ul>"
     assert read_page(page, ROOT, "gfs/") == [Entry("gfs/one", None)]
 

@@ -165,13 +165,13 @@ def test_a_server_that_is_not_there_has_taken_nothing(stand_in: RunPodStandIn) -
         ("TIMED_OUT", RunPodState.TIMED_OUT),
     ],
 )
-def test_states_are_those_that_runpod_tells_and_unknown_ones_are_not_final(
+def test_states_are_runpods_and_unknown_ones_are_not_final(
     stand_in: RunPodStandIn, told: str, state: RunPodState
 ) -> None:
     assert asked(stand_in).runpod.status(stand_in.add(told)).state is state
 
 
-def test_a_failed_jobs_error_is_told_and_cut(stand_in: RunPodStandIn) -> None:
+def test_failed_jobs_error_is_reported_and_cut(stand_in: RunPodStandIn) -> None:
     job = asked(stand_in).runpod.status(stand_in.add("FAILED", error="out of memory" + "!" * 1000))
     assert job.error.startswith("out of memory!")
     assert len(job.error) == client.LONGEST_REASON
@@ -181,7 +181,7 @@ def test_a_job_that_runpod_does_not_know_is_lost(stand_in: RunPodStandIn) -> Non
     assert asked(stand_in).runpod.status("gone/../health").state is RunPodState.LOST
 
 
-def test_asking_and_cancelling_are_repeated_whatever_happened(stand_in: RunPodStandIn) -> None:
+def test_asking_and_cancelling_are_repeated_after_any_error(stand_in: RunPodStandIn) -> None:
     job = stand_in.add()
     stand_in.faults.add(Fault(matching="/status", times=1, lost=True))
     stand_in.faults.add(Fault(matching="/cancel", times=1, lost=True))
@@ -220,7 +220,7 @@ def test_stand_in_forgets_a_job_when_its_ttl_is_over() -> None:
     stand_in.stop()
 
 
-def test_the_stand_in_is_told_from_outside_what_becomes_of_jobs(stand_in: RunPodStandIn) -> None:
+def test_stand_in_takes_the_status_of_jobs_from_outside(stand_in: RunPodStandIn) -> None:
     web, root = HttpClient(5), stand_in.url.removesuffix("/v2")
     web.send("PUT", f"{root}/_stand_in/jobs/j", b'{"status": "FAILED", "error": "no luck"}')
     assert asked(stand_in).runpod.status("j").error == "no luck"

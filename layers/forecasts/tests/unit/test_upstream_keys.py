@@ -38,7 +38,7 @@ def mrms(name: str) -> str:
         ("ABI-L2-CMIPF/2026/069/12/index.html", None),
     ],
 )
-def test_a_satellites_key_tells_when_its_scan_began(key: str, part: Part | None) -> None:
+def test_satellite_key_holds_the_start_of_its_scan(key: str, part: Part | None) -> None:
     assert GOES.read(key) == part
 
 
@@ -57,7 +57,7 @@ def test_a_mesoscale_products_two_sectors_are_parts_of_their_own() -> None:
         (mrms("MRMS_PrecipRate_00.50_20260310-120039.grib2.gz"), None),
     ],
 )
-def test_a_radars_key_tells_its_second(key: str, part: Part | None) -> None:
+def test_radar_key_holds_its_second(key: str, part: Part | None) -> None:
     assert MRMS.read(key) == part
 
 
