@@ -1,4 +1,4 @@
-"""docs/packages.md says how large each function is with its layers, and a ceiling; both hold."""
+"""docs/deploy.md says how large each function is with its layers, and a ceiling; both hold."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Row:
 
 
 def rows() -> dict[str, Row]:
-    found = ROW.findall((ROOT / "docs/packages.md").read_text("utf-8"))
+    found = ROW.findall((ROOT / "docs/deploy.md").read_text("utf-8"))
     return {name: Row(float(a), int(b), float(c), int(d)) for name, a, b, c, d in found}
 
 
@@ -74,5 +74,5 @@ def test_the_document_has_its_size(built_for_lambda: Path, built_here: Built, fu
     unzipped, zipped = measured(built_for_lambda, function)
     row = rows()[function]
 
-    assert unzipped == pytest.approx(row.unzipped, rel=MOST_OFF), f"write {unzipped:.1f} into docs/packages.md"
-    assert zipped == pytest.approx(row.zipped, rel=MOST_OFF), f"write {zipped:.1f} into docs/packages.md"
+    assert unzipped == pytest.approx(row.unzipped, rel=MOST_OFF), f"write {unzipped:.1f} into docs/deploy.md"
+    assert zipped == pytest.approx(row.zipped, rel=MOST_OFF), f"write {zipped:.1f} into docs/deploy.md"

@@ -81,7 +81,7 @@ CREATE TRIGGER final_runs_stay BEFORE UPDATE OF status ON signalbox.job_history
 
 -- Partitioned by time: job_history by slot here, job_executions by the job's id, whose first bits are its time. The
 -- default partition holds rows that fit no other: from wrong clocks, and from periods without a partition.
--- docs/tables-by-time.md has the details.
+-- docs/scale.md has the details.
 CREATE TABLE signalbox.job_history_default PARTITION OF signalbox.job_history DEFAULT;
 
 CREATE FUNCTION signalbox.first_id(since timestamptz) RETURNS uuid LANGUAGE sql IMMUTABLE STRICT AS $$
