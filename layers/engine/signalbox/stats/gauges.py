@@ -36,7 +36,7 @@ def read_off(
         "JobsWaiting": day.waiting,
         "JobsRunning": day.by_status["running"],
         "OldestWaitingSeconds": oldest.total_seconds() if oldest else 0,
-        "WorkersDown": day.silent_workers + len(readings.standing_lanes),
+        "WorkersDown": day.silence.stale_workers + len(readings.standing_lanes),
         "FailureRatePercent": 100 * rate,
         "FailedJobsPercent": 100 * (day.dlq_rate or 0) if day.total.completed + day.failed_jobs > LEAST_ATTEMPTS else 0,
         "DeadLettersPending": day.pending_dead_letters,

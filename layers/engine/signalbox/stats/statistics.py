@@ -67,6 +67,16 @@ class DeadLetters:
 
 
 @dataclass(frozen=True, slots=True)
+class Silence:
+    """Count the running jobs without recent heartbeats."""
+
+    stale: int = 0  # jobs that are STALE or FAILED
+    stale_workers: int = 0  # their workers
+    silent: int = 0  # jobs that have missed three heartbeats
+    longest_seconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Statistics:
     """Describe all jobs, one type's, or one tenant's. A tenant's ended jobs were submitted in the window."""
 
@@ -81,10 +91,7 @@ class Statistics:
     live: Sequence[Live]
     dead_letters: Mapping[str, DeadLetters] = field(default_factory=dict)  # by type
     cancelled: int = 0
-    stale: int = 0
-    silent_workers: int = 0
-    silent: int = 0  # running jobs that have missed three heartbeats
-    longest_silent_seconds: int | None = None
+    silence: Silence = field(default_factory=Silence)
 
     @property
     def by_status(self) -> dict[str, int]:
@@ -140,9 +147,9 @@ class Statistics:
             "by_status": self.by_status,
             "waiting": self.waiting,
             "oldest_waiting_seconds": None if oldest is None else round(oldest.total_seconds()),
-            "stale": self.stale,
-            "silent": self.silent,
-            "longest_silent_seconds": self.longest_silent_seconds,
+            "stale": self.silence.stale,
+            "silent": self.silence.silent,
+            "longest_silent_seconds": self.silence.longest_seconds,
             "throughput_per_minute": round(self.throughput_per_minute, 2),
             "completion_rate": rounded(self.completion_rate, 4),
             "dlq_rate": rounded(self.dlq_rate, 4),
@@ -213,7 +220,7 @@ def _read_statistics(db: Connection, period: Period, values: Mapping[str, Any]) 
         by_type.setdefault(name, []).append(figures)
         by_window.setdefault(floor(starts_at, period), []).append(figures)
     totals = {name: add_up(found) for name, found in by_type.items()}
-    [(stale, silent_workers, silent, longest_silent)] = db.execute(SQL["count_silent"], values).fetchall()
+    [silence] = db.execute(SQL["count_silent"], values).fetchall()
     [(cancelled,)] = db.execute(SQL["count_cancelled"], values).fetchall()
     return Statistics(
         since=since,
@@ -227,10 +234,7 @@ def _read_statistics(db: Connection, period: Period, values: Mapping[str, Any]) 
         live=count_live(db, now, job_type, tenant),
         dead_letters=count_dead_letters(db, since, now, job_type, tenant),
         cancelled=cancelled,
-        stale=stale,
-        silent_workers=silent_workers,
-        silent=silent,
-        longest_silent_seconds=longest_silent,
+        silence=Silence(*silence),
     )
 
 
@@ -264,7 +268,7 @@ def judge(db: Connection, statistics: Statistics) -> PlaneReport:
     now = statistics.until
     failed = count_dead_letters(db, now - timedelta(hours=1), now)
     signs = HealthSigns(
-        stale_jobs=statistics.stale,
+        stale_jobs=statistics.silence.stale,
         open_dead_letters=statistics.open_dead_letters,
         failed_last_hour=sum(found.failed_jobs for found in failed.values()),
     )
@@ -275,7 +279,7 @@ def judge(db: Connection, statistics: Statistics) -> PlaneReport:
         failed=total.failed + total.timed_out,
         p95_ms=total.duration_ms(0.95),
         pending_dead_letters=statistics.pending_dead_letters,
-        silent_workers=statistics.silent_workers,
+        silent_workers=statistics.silence.stale_workers,
         standing_lanes=_standing_lanes(db, statistics.live, now),
     )
     return PlaneReport(plane_health(signs), signs, readings, alerts(readings), now)
