@@ -81,7 +81,6 @@ class Attempt:
     meter: Meter | None = None  # on the event loop
     started: bool = False  # whether the job's code has started
     reader: LentConnection | None = None
-    owner: int = field(default_factory=os.getpid)  # the worker's process
 
     # ---- three ways to perform it
 
@@ -199,10 +198,11 @@ class Attempt:
             timer.end()
 
     def _call(self, known: RegisteredJobType, context: JobContext) -> Any:
+        owner = os.getpid()
         try:
             return known.perform(context)
         finally:
-            end_child(self.owner)
+            end_child(owner)
 
     # ---- on the event loop
 
