@@ -10,13 +10,13 @@ from typing import Any
 import psycopg
 
 from signalbox.jobs.end_record import EndRecord
-from signalbox.jobs.verdict import Verdict
+from signalbox.jobs.verdict import Failure, Verdict
 from signalbox.testing.rows import TROUBLE, job
 from signalbox.worker.lease import LeaseClaim, finish
 
 VERDICTS = {
     "completed": Verdict("completed", "completed"),
-    "failed": Verdict("failed", "failed", error=TROUBLE, reason="permanent", fingerprint="f"),
+    "failed": Verdict("failed", "failed", error=TROUBLE, failure=Failure("permanent", "f", "warning")),
     "cancelled": Verdict("cancelled", "cancelled"),
     "pending": Verdict("pending", "failed", error=TROUBLE),
 }

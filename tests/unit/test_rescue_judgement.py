@@ -40,17 +40,20 @@ def test_a_job_is_tried_again_while_it_has_attempts_left(attempt: int, status: s
 
 def test_poison_is_as_severe_as_its_type_says() -> None:
     verdict = judge(REGISTRY, lost(attempt=3))
-    assert (verdict.reason, verdict.severity) == ("lost", "critical")
+    assert verdict.failure is not None
+    assert (verdict.failure.reason, verdict.failure.severity) == ("lost", "critical")
     unknown = judge(REGISTRY, lost(attempt=3, job_type="unheard_of"))
-    assert (unknown.reason, unknown.severity) == ("lost", "warning")
+    assert unknown.failure is not None
+    assert (unknown.failure.reason, unknown.failure.severity) == ("lost", "warning")
 
 
 def test_whichever_worker_it_killed_poison_is_of_one_kind() -> None:
-    kinds = {
-        judge(REGISTRY, lost(attempt=attempt, max_attempts=attempt, worker_id=worker)).fingerprint
+    failures = {
+        judge(REGISTRY, lost(attempt=attempt, max_attempts=attempt, worker_id=worker)).failure
         for attempt, worker in [(3, "request/ab12"), (5, "other-request/99")]
     }
-    assert len(kinds) == 1
+    assert None not in failures
+    assert len(failures) == 1
 
 
 def test_lost_job_with_a_cancel_request_is_cancelled() -> None:

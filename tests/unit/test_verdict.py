@@ -66,7 +66,8 @@ def test_what_may_work_the_next_time_is_tried_again(error: Exception) -> None:
 )
 def test_failure_that_would_repeat_is_dead_lettered_at_once(error: Exception) -> None:
     verdict = of_error(TYPE, job(), error, 0.5, NOW)
-    assert (verdict.status, verdict.reason, verdict.severity) == ("failed", "permanent", "critical")
+    assert verdict.failure is not None
+    assert (verdict.status, verdict.failure.reason, verdict.failure.severity) == ("failed", "permanent", "critical")
 
 
 @pytest.mark.parametrize(("attempt", "status"), [(1, "pending"), (2, "pending"), (3, "failed"), (4, "failed")])
@@ -77,7 +78,7 @@ def test_the_last_attempt_is_the_last(attempt: int, status: str) -> None:
 @pytest.mark.parametrize(("attempt", "reason"), [(1, None), (3, "timeout")])
 def test_time_out_has_its_own_reason(attempt: int, reason: str | None) -> None:
     verdict = of_error(TYPE, job(attempt), JobTimedOut("long"), 0.5, NOW)
-    assert (verdict.execution, verdict.reason) == ("timeout", reason)
+    assert (verdict.execution, verdict.failure and verdict.failure.reason) == ("timeout", reason)
 
 
 def test_throttling_spends_no_attempt() -> None:
@@ -98,7 +99,7 @@ def test_throttling_ends_after_so_often_or_so_long(throttles: int, hours: int, s
     throttled = job()._replace(throttles=throttles, throttled_since=NOW - timedelta(hours=hours))
     verdict = of_error(TYPE, throttled, RateLimited("slow down"), 0.5, NOW)
     assert (verdict.status, verdict.execution) == (status, "throttled")
-    assert verdict.reason == ("exhausted" if status == "failed" else None)
+    assert (verdict.failure and verdict.failure.reason) == ("exhausted" if status == "failed" else None)
 
 
 @pytest.mark.parametrize(("pieces", "days"), [(9_999, 0), (1, 8)])
@@ -117,7 +118,9 @@ def test_work_in_pieces_goes_on_up_to_its_bounds() -> None:
     "error", [PermissionError("/etc/shadow"), denied("AccessDenied"), denied("AuthorizationError")]
 )
 def test_missing_permission_is_permanent_unless_the_type_says_otherwise(error: Exception) -> None:
-    assert of_error(TYPE, job(), error, 0.5, NOW).reason == "permanent"
+    failure = of_error(TYPE, job(), error, 0.5, NOW).failure
+    assert failure is not None
+    assert failure.reason == "permanent"
     patient = replace(TYPE, transient=frozenset({type(error).__name__}))
     assert of_error(patient, job(), error, 0.5, NOW).status == "pending"
 

@@ -11,9 +11,7 @@ from typing import Any, NamedTuple
 from signalbox.jobs.retry_routing import look_after
 from signalbox.jobs.verdict import COMPLETED, Verdict
 
-_FIELDS = (
-    "charge", "result", "output_files", "cursor", "error", "reason", "fingerprint", "severity", "percent", "message",
-)  # fmt: skip
+_FIELDS = ("charge", "result", "output_files", "cursor", "error", "percent", "message")
 _COMPLETED = '"status":"completed","execution":"completed"}'  # by far the most
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -60,6 +58,8 @@ def _verdict(verdict: Verdict) -> str:
     record: dict[str, Any] = {"status": verdict.status, "execution": verdict.execution}
     if verdict.status == "pending":
         record |= {"delay_ms": verdict.delay / _MILLISECOND, "look_ms": look_after(verdict.delay) / _MILLISECOND}
+    if verdict.failure is not None:
+        record |= verdict.failure._asdict()
     for name in _FIELDS:
         if (value := getattr(verdict, name)) is not None:
             record[name] = value

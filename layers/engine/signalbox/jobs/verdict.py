@@ -1,6 +1,6 @@
 """Decide what becomes of a job after an attempt, from what its function returned or raised, without any I/O.
 
-Errors are told apart by their type, never by their words.
+It distinguishes errors by their type, never by their words.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from pydantic import ValidationError
@@ -41,6 +41,14 @@ PARK = timedelta(minutes=5)
 LONGEST_WAIT = timedelta(days=366)  # as for a submit's delay
 
 
+class Failure(NamedTuple):
+    """Describe a permanent failure, as the dead letter has it."""
+
+    reason: str
+    fingerprint: str
+    severity: str
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """Describe an attempt's end as the database takes it, without what was measured."""
@@ -53,9 +61,7 @@ class Verdict:
     output_files: tuple[str, ...] | None = None
     cursor: Any = None
     error: dict[str, Any] | None = None
-    reason: str | None = None  # of the dead letter
-    fingerprint: str | None = None
-    severity: str | None = None
+    failure: Failure | None = None  # of a failed job
     percent: int | None = None
     message: str | None = None
 
@@ -137,22 +143,22 @@ def check_pieces(job_type: JobType, job: ClaimedJob, answer: Any, now: datetime)
 
 def of_error(job_type: JobType, job: ClaimedJob, error: BaseException, chance: float, now: datetime) -> Verdict:
     """Return the verdict for what the function raised."""
-    told = describe(error)
+    details = describe(error)
     match error:
         case JobCancelled():
-            return Verdict("cancelled", "cancelled", error=told)
+            return Verdict("cancelled", "cancelled", error=details)
         case RateLimited():
-            return _throttled(job_type, job, error, told, now)
+            return _throttled(job_type, job, error, details, now)
         case _ if _is_permanent(job_type, error):
-            return _failed(job_type, told, "permanent", "failed")
+            return _failed(job_type, details, "permanent", "failed")
     timed_out = isinstance(error, JobTimedOut)
     execution = "timeout" if timed_out else "failed"
     if job.attempt >= job.max_attempts:
-        return _failed(job_type, told, "timeout" if timed_out else "exhausted", execution)
+        return _failed(job_type, details, "timeout" if timed_out else "exhausted", execution)
     delay = next_delay(job_type.retry, job.attempt, chance)
     if isinstance(error, Transient):
         delay = max(delay, _wait(error.retry_after) or delay)
-    return Verdict("pending", execution, delay=delay, error=told)
+    return Verdict("pending", execution, delay=delay, error=details)
 
 
 def _is_permanent(job_type: JobType, error: BaseException) -> bool:
@@ -161,14 +167,16 @@ def _is_permanent(job_type: JobType, error: BaseException) -> bool:
     return isinstance(error, _PERMANENT) or is_denied(error)
 
 
-def _throttled(job_type: JobType, job: ClaimedJob, error: RateLimited, told: dict[str, Any], now: datetime) -> Verdict:
+def _throttled(
+    job_type: JobType, job: ClaimedJob, error: RateLimited, details: dict[str, Any], now: datetime
+) -> Verdict:
     count, lasted = job.throttles + 1, now - (job.throttled_since or now)
     if count >= job_type.retry.max_throttles or lasted > job_type.retry.throttled_at_most:
-        words = f"{told['message']} (rate-limited {count} times in {_spoken(lasted)})"
-        return _failed(job_type, told | {"message": words}, "exhausted", "throttled")
+        words = f"{details['message']} (rate-limited {count} times in {_spoken(lasted)})"
+        return _failed(job_type, details | {"message": words}, "exhausted", "throttled")
     asked = _wait(error.retry_after)
     delay = throttle_delay(job.throttles) if asked is None else asked
-    return Verdict("pending", "throttled", charge="refund", delay=delay, error=told)
+    return Verdict("pending", "throttled", charge="refund", delay=delay, error=details)
 
 
 def _spoken(time: timedelta) -> str:
@@ -189,9 +197,9 @@ def parked(error: BaseException) -> Verdict:
     )
 
 
-def _failed(job_type: JobType, told: dict[str, Any], reason: str, execution: str) -> Verdict:
-    return Verdict("failed", execution, error=told, reason=reason, fingerprint=fingerprint(job_type.name, told),
-                   severity=job_type.severity)  # fmt: skip
+def _failed(job_type: JobType, details: dict[str, Any], reason: str, execution: str) -> Verdict:
+    failure = Failure(reason, fingerprint(job_type.name, details), job_type.severity)
+    return Verdict("failed", execution, error=details, failure=failure)
 
 
 def fingerprint(job_type: str, error: dict[str, Any]) -> str:

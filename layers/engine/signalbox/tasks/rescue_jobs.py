@@ -18,7 +18,7 @@ import psycopg
 from signalbox.errors import JobTypeUnknown
 from signalbox.jobs.end_record import EndRecord, to_array
 from signalbox.jobs.job_message import JobMessage
-from signalbox.jobs.verdict import Verdict, fingerprint
+from signalbox.jobs.verdict import Failure, Verdict, fingerprint
 from signalbox.ledger.context import Context, Done
 from signalbox.operate import caps
 from signalbox.packs.job_type import JobType
@@ -74,14 +74,14 @@ def judge(job_types: JobTypeRegistry, job: Lost) -> Verdict:
     error = {
         "type": "WorkerLost",
         "message": f"the worker '{job.worker_id}' vanished in attempt {job.attempt} of {job.max_attempts}: it was "
-        "killed, or ran out of memory or time; what the job does then is worth a look in the worker's log",
+        "killed, or ran out of memory or time; see the worker's log for the job's last steps",
     }
     if job.unwanted:
         return Verdict("cancelled", "lost", error=error)
     if job.attempt < job.max_attempts:
         return Verdict("pending", "lost", error=error)
-    kind, severity = fingerprint(job.job_type, error), _type_of(job_types, job.job_type).severity
-    return Verdict("failed", "lost", error=error, reason="lost", fingerprint=kind, severity=severity)
+    failure = Failure("lost", fingerprint(job.job_type, error), _type_of(job_types, job.job_type).severity)
+    return Verdict("failed", "lost", error=error, failure=failure)
 
 
 def _type_of(job_types: JobTypeRegistry, name: str) -> JobType:
