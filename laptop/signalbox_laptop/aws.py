@@ -17,6 +17,7 @@ from botocore.config import Config
 
 REGION = "us-east-1"
 ACCOUNT = "123456789012"  # moto's
+# Moto accepts any; function processes get these, too.
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "laptop", "AWS_SECRET_ACCESS_KEY": "laptop", "AWS_SESSION_TOKEN": "laptop"}
 
 _CONFIG = Config(

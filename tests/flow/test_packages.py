@@ -20,7 +20,7 @@ from signalbox.engine_pack import registry_of
 from signalbox.testing.aws import AwsStandIn
 from signalbox.testing.databases import new_database
 from signalbox.testing.stage import as_url
-from signalbox_laptop.aws import client
+from signalbox_laptop.aws import REGION, client
 from signalbox_laptop.home import StackState
 from signalbox_laptop.lambda_control.clients import connect
 from signalbox_laptop.lambda_control.functions import Functions
@@ -100,7 +100,7 @@ def world(server: str, built_here: Built, tmp_path_factory: pytest.TempPathFacto
         migrator = world.start(MIGRATOR)
         assert migrator.fault_of(MIGRATE) is None
         migrator.close()
-        state = StackState(STACK, endpoint, dsn, settings.region, None, 0, "", outside.addresses)
+        state = StackState(STACK, endpoint, dsn, REGION, None, 0, "", outside.addresses)
         assert load_story(state, AT)
         yield world
     outside.stop()

@@ -13,6 +13,8 @@ import boto3
 import botocore.session
 from botocore.config import Config
 
+from signalbox_laptop.aws import CREDENTIALS, REGION
+
 if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient
     from mypy_boto3_logs import CloudWatchLogsClient
@@ -20,13 +22,6 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
     from signalbox_laptop.lambda_control.settings import ServiceSettings
-
-# Moto accepts any; function processes get these, too.
-CREDENTIALS = {
-    "AWS_ACCESS_KEY_ID": "laptop",
-    "AWS_SECRET_ACCESS_KEY": "laptop",
-    "AWS_SESSION_TOKEN": "laptop",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +42,7 @@ class LambdaClients:
 
 
 def connect(settings: ServiceSettings) -> LambdaClients:
-    session = _session(settings.region)
+    session = _session()
     endpoint = settings.moto_endpoint
     config = Config(
         proxies={},
@@ -65,13 +60,13 @@ def connect(settings: ServiceSettings) -> LambdaClients:
     )
 
 
-def _session(region: str) -> boto3.Session:
+def _session() -> boto3.Session:
     nowhere = (None, None, os.devnull, None)
     # An AWS_PROFILE that is missing in these empty files would make every client fail.
     unread = {"profile": (None, None, None, None), "config_file": nowhere, "credentials_file": nowhere}
     return boto3.Session(
         aws_access_key_id=CREDENTIALS["AWS_ACCESS_KEY_ID"],
         aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
-        region_name=region,
+        region_name=REGION,
         botocore_session=botocore.session.Session(session_vars=unread),
     )

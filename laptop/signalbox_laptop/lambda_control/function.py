@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from signalbox_laptop.aws import ACCOUNT, REGION
 from signalbox_laptop.lambda_api.errors import FunctionUnknown, ParameterInvalid
 
 if TYPE_CHECKING:
@@ -30,21 +31,21 @@ _NAME = re.compile(
 )
 
 
-def name_of(given: str, *, region: str, account: str) -> str:
+def name_of(given: str) -> str:
     """Return a function's name from a name, a partial ARN or an ARN, as the Invoke API does. There are no versions."""
     found = _NAME.fullmatch(given)
     if found is None:
         raise ParameterInvalid(f"'{given}' is not a function's name or ARN")
-    _refuse_elsewhere(found, given, region, account)
+    _refuse_elsewhere(found, given)
     if found["qualifier"] not in (None, LATEST):
         raise FunctionUnknown(f"Function not found: {given}; the laptop has no versions and aliases")
     return found["name"]
 
 
-def _refuse_elsewhere(found: re.Match[str], given: str, region: str, account: str) -> None:
+def _refuse_elsewhere(found: re.Match[str], given: str) -> None:
     named_account = found["account"] or found["bare_account"]
-    if (found["region"] or region) != region or (named_account or account) != account:
-        raise FunctionUnknown(f"Function not found: {given}; this laptop is account {account} in {region}")
+    if (found["region"] or REGION) != REGION or (named_account or ACCOUNT) != ACCOUNT:
+        raise FunctionUnknown(f"Function not found: {given}; this laptop is account {ACCOUNT} in {REGION}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,46 @@ class EventConfig:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Logging:
+    """Configure a function's log: its group, and the level of what the code itself logs."""
+
+    group: str
+    level: str | None
+
+    @staticmethod
+    def read(answer: FunctionConfigurationResponseTypeDef) -> Logging:
+        name, given = answer["FunctionName"], answer.get("LoggingConfig", {})
+        if given.get("LogFormat") != "JSON":
+            raise ParameterInvalid(
+                f"function '{name}' logs as text; the laptop needs LoggingConfig: {{LogFormat: JSON}}"
+            )
+        return Logging(given.get("LogGroup") or f"/aws/lambda/{name}", given.get("ApplicationLogLevel"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Package:
+    """Describe a function's code: what runs it, and the zips that hold it."""
+
+    handler: str
+    runtime: str
+    sha256: str
+    layers: tuple[str, ...]
+
+    @staticmethod
+    def read(answer: FunctionConfigurationResponseTypeDef) -> Package:
+        if answer.get("PackageType", "Zip") != "Zip":
+            raise ParameterInvalid(
+                f"function '{answer['FunctionName']}' is a container image; the laptop runs zip packages only"
+            )
+        return Package(
+            handler=answer["Handler"],
+            runtime=answer["Runtime"],
+            sha256=answer["CodeSha256"],
+            layers=tuple(layer["Arn"] for layer in answer.get("Layers", [])),
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
     """Describe what is needed to run a function."""
@@ -72,15 +113,11 @@ class Function:
     name: str
     arn: str
     version: str
-    handler: str
-    runtime: str
+    package: Package
     timeout: int
     memory: int
-    code_sha256: str
     variables: Mapping[str, str]
-    layers: tuple[str, ...]
-    log_group: str
-    log_level: str | None
+    logging: Logging
     revision: str
     reserved_concurrency: int | None
     event_config: EventConfig
@@ -91,28 +128,16 @@ class Function:
         reserved_concurrency: int | None,
         event_config: EventConfig,
     ) -> Function:
-        name, version = answer["FunctionName"], answer["Version"]
-        if answer.get("PackageType", "Zip") != "Zip":
-            raise ParameterInvalid(f"function '{name}' is a container image; the laptop runs zip packages only")
-        logging = answer.get("LoggingConfig", {})
-        if logging.get("LogFormat") != "JSON":
-            raise ParameterInvalid(
-                f"function '{name}' logs as text; the laptop needs LoggingConfig: {{LogFormat: JSON}}"
-            )
         return Function(
-            name=name,
+            name=answer["FunctionName"],
             arn=":".join(answer["FunctionArn"].split(":")[:7]),
-            version=version,
-            handler=answer["Handler"],
-            runtime=answer["Runtime"],
+            version=answer["Version"],
+            package=Package.read(answer),
             timeout=int(answer["Timeout"]),
             memory=int(answer["MemorySize"]),
-            code_sha256=answer["CodeSha256"],
             variables={key: _text(value) for key, value in answer.get("Environment", {}).get("Variables", {}).items()},
-            layers=tuple(layer["Arn"] for layer in answer.get("Layers", [])),
-            log_group=logging.get("LogGroup") or f"/aws/lambda/{name}",
+            logging=Logging.read(answer),
             revision=_revision(answer),
-            log_level=logging.get("ApplicationLogLevel"),
             reserved_concurrency=None if reserved_concurrency is None else int(reserved_concurrency),
             event_config=event_config,
         )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
+from signalbox_laptop.aws import ACCOUNT, REGION
 from signalbox_laptop.lambda_api.errors import FunctionUnknown
 from signalbox_laptop.lambda_control.function import EventConfig, Function, name_of
 
@@ -32,7 +33,7 @@ class Functions:
 
     def function(self, given: str) -> Function:
         """Return the function that a name, partial ARN or ARN means."""
-        name = name_of(given, region=self._settings.region, account=self._settings.account)
+        name = name_of(given)
         with self._lock:
             found = self._known.get(name)
             generation = self._generation
@@ -57,7 +58,7 @@ class Functions:
         except ClientError as error:
             if not _is_missing(error):
                 raise
-            arn = f"arn:aws:lambda:{self._settings.region}:{self._settings.account}:function:{name}"
+            arn = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}"
             raise FunctionUnknown(f"Function not found: {arn}") from error
         return Function.read(configuration, reserved, self._event_config(name))
 

@@ -17,8 +17,6 @@ class ServiceSettings:
     public_endpoint: str
     # The stack's own folder; code, layers and each environment's temporary files live below it.
     home: Path
-    region: str = "us-east-1"
-    account: str = "123456789012"
     # Added to every function's environment, over its own variables.
     extra_environment: Mapping[str, str] = field(default_factory=dict)
     # Secrets that a function need not look up: (variable, secret's ARN) to (variable, value) given instead.

@@ -87,7 +87,9 @@ class Environment:
 
     def _start(self) -> Runtime:
         self._say(platform_log.init_started(self.function, _now()))
-        return Runtime(self.function.handler, self._sandbox.artefact.task_root, self._variables, self._log.write)
+        return Runtime(
+            self.function.package.handler, self._sandbox.artefact.task_root, self._variables, self._log.write
+        )
 
     def _begin(self, invocation: LambdaInvocation) -> InvocationResult | None:
         """Return how the initialisation failed, if it did. One that took too long begins again here, as part of the

@@ -19,7 +19,7 @@ class LogStream:
     """Take an environment's lines, from the thread that invokes and from the one that reads the process."""
 
     def __init__(self, function: Function, writer: LogWriter) -> None:
-        self._group = function.log_group
+        self._group = function.logging.group
         self._writer = writer
         self._lock = threading.Lock()
         self._tail: deque[bytes] = deque()

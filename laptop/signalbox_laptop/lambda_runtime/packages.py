@@ -50,10 +50,10 @@ class Artefacts:
     def of(self, function: Function) -> Artefact:
         # One lock for all: two environments that start at once must not unpack the same zip twice.
         with self._lock:
-            return Artefact(self._code(function), tuple(self._layer(arn) for arn in function.layers))
+            return Artefact(self._code(function), tuple(self._layer(arn) for arn in function.package.layers))
 
     def _code(self, function: Function) -> Path:
-        folder = self._home / "functions" / function.name / _short(function.code_sha256)
+        folder = self._home / "functions" / function.name / _short(function.package.sha256)
         return _unpacked(folder, lambda: self._download(f"function '{function.name}'", self._code_location(function)))
 
     def _code_location(self, function: Function) -> str:

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from signalbox_laptop.aws import CREDENTIALS, REGION
 from signalbox_laptop.lambda_api.errors import ParameterInvalid
-from signalbox_laptop.lambda_control.clients import CREDENTIALS
 from signalbox_laptop.lambda_control.function import Function
 from signalbox_laptop.lambda_control.settings import ServiceSettings
 from signalbox_laptop.lambda_runtime.packages import Artefact
@@ -74,7 +74,7 @@ def variables_of(function: Function, sandbox: Sandbox, settings: ServiceSettings
         **function.variables,
         "PYTHONPATH": _python_path(function, sandbox.artefact),
         "AWS_ENDPOINT_URL": settings.public_endpoint,
-        **_from_lambda(function, sandbox, settings.region),
+        **_from_lambda(function, sandbox),
     }
 
 
@@ -101,22 +101,22 @@ def _python_path(function: Function, artefact: Artefact) -> str:
     return os.pathsep.join([*artefact.python_path, *([own] if own else [])])
 
 
-def _from_lambda(function: Function, sandbox: Sandbox, region: str) -> dict[str, str]:
+def _from_lambda(function: Function, sandbox: Sandbox) -> dict[str, str]:
     task_root = str(sandbox.artefact.task_root)
     variables = {
         **CREDENTIALS,
-        "AWS_REGION": region,
-        "AWS_DEFAULT_REGION": region,
-        "AWS_EXECUTION_ENV": f"AWS_Lambda_{function.runtime}",
+        "AWS_REGION": REGION,
+        "AWS_DEFAULT_REGION": REGION,
+        "AWS_EXECUTION_ENV": f"AWS_Lambda_{function.package.runtime}",
         "AWS_LAMBDA_FUNCTION_NAME": function.name,
         "AWS_LAMBDA_FUNCTION_VERSION": function.version,
         "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(function.memory),
         "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
-        "AWS_LAMBDA_LOG_GROUP_NAME": function.log_group,
+        "AWS_LAMBDA_LOG_GROUP_NAME": function.logging.group,
         "AWS_LAMBDA_LOG_STREAM_NAME": sandbox.log_stream,
         "AWS_LAMBDA_LOG_FORMAT": "JSON",
         "LAMBDA_TASK_ROOT": task_root,
         "LAMBDA_RUNTIME_DIR": sysconfig.get_path("purelib"),
-        "_HANDLER": function.handler,
+        "_HANDLER": function.package.handler,
     }
-    return {**variables, **({"AWS_LAMBDA_LOG_LEVEL": function.log_level} if function.log_level else {})}
+    return {**variables, **({"AWS_LAMBDA_LOG_LEVEL": level} if (level := function.logging.level) else {})}
