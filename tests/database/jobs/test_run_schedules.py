@@ -23,6 +23,8 @@ ANNA = Actor("anna")
 
 def make(db: psycopg.Connection, name: str = "hourly", *, now: datetime = NOON, **fields: Any) -> JobSchedule:
     timing = {} if {"every", "at"} & fields.keys() else {"cron": "0 * * * *"}
+    if "every" in fields:
+        fields["every_seconds"] = fields.pop("every").total_seconds()
     new = NewSchedule(name=name, **({"job_type": "do_nothing"} | timing | fields))
     return create_schedule(db, REGISTRY, new, by=ANNA, now=now)
 

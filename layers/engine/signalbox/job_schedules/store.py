@@ -7,8 +7,7 @@ A schedule is checked when it is made: its timing, and the job that it would sub
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -22,7 +21,7 @@ from signalbox.job_schedules.cron import Cron, zone_of
 from signalbox.job_schedules.schedule import CatchUp, JobSchedule, job_of, next_run
 from signalbox.operate import audit
 from signalbox.operate.audit import Actor
-from signalbox.packs.payload import Payload, fault_of
+from signalbox.packs.payload import Instant, Payload, fault_of
 from signalbox.packs.registries import JobTypeRegistry
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.json_rows import json_row
@@ -51,24 +50,27 @@ class ScheduleOptions(Payload):
     metadata: dict[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewSchedule:
-    """Describe a schedule to make: its name, the type of its jobs, and one of `cron`, `every` and `at`."""
+class NewSchedule(Payload):
+    """Describe a schedule to make: its name, the type of its jobs, and one of `cron`, `every_seconds` and `at`."""
 
     name: str
     job_type: str
-    payload: Mapping[str, Any] = field(default_factory=dict)  # "$instant" and "$date" in it are replaced
+    payload: dict[str, Any] = Field(default_factory=dict)  # "$instant" and "$date" in it are replaced
     cron: str | None = None
-    every: timedelta | None = None
-    at: datetime | None = None
+    every_seconds: float | None = Field(default=None, gt=0, le=10_000_000_000)
+    at: Instant | None = None
     timezone: str = "UTC"
-    starts_at: datetime | None = None
+    starts_at: Instant | None = None
     catch_up: CatchUp = "latest"
-    max_runs: int | None = None
-    expires_at: datetime | None = None
-    tenant: str | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-    metadata: Mapping[str, Any] | None = None
+    max_runs: int | None = Field(default=None, ge=1, le=2_000_000_000)
+    expires_at: Instant | None = None
+    tenant: str | None = Field(default=None, max_length=200)
+    options: dict[str, Any] = Field(default_factory=dict)
+    metadata: dict[str, Any] | None = None
+
+    @property
+    def every(self) -> timedelta | None:
+        return None if self.every_seconds is None else timedelta(seconds=self.every_seconds)
 
 
 def create_schedule(
@@ -154,7 +156,8 @@ def shown(schedule: JobSchedule) -> dict[str, Any]:
 
 
 def _refuse_unfit(new: NewSchedule) -> None:
-    for fault in (_name_fault(new.name), _timing_fault(new), _interval_fault(new), _content_fault(new)):
+    interval = _interval_fault(new.every, new.catch_up)
+    for fault in (_name_fault(new.name), _timing_fault(new), interval, _content_fault(new)):
         if fault is not None:
             raise ScheduleRefused(f"schedule '{new.name[:LONGEST_NAME]}': {fault}")
     zone_of(new.timezone)
@@ -180,16 +183,16 @@ def _timing_fault(new: NewSchedule) -> str | None:
     return "max_runs must be at least 1" if new.max_runs is not None and new.max_runs < 1 else None
 
 
-def _interval_fault(new: NewSchedule) -> str | None:
-    if new.every is None:
+def _interval_fault(every: timedelta | None, catch_up: CatchUp) -> str | None:
+    if every is None:
         return None
-    if new.every > LONGEST_INTERVAL:
+    if every > LONGEST_INTERVAL:
         return f"an interval must be at most {LONGEST_INTERVAL.days} days"
-    if new.every >= MINUTE:
+    if every >= MINUTE:
         return None
-    if new.every < timedelta(seconds=1):
+    if every < timedelta(seconds=1):
         return "an interval must be at least one second"
-    if new.catch_up != "all":
+    if catch_up != "all":
         return (
             "schedules are checked each minute: an interval below that needs catch_up all, by which the jobs of one "
             "minute come together"
@@ -199,7 +202,7 @@ def _interval_fault(new: NewSchedule) -> str | None:
 
 def _content_fault(new: NewSchedule) -> str | None:
     try:
-        text = json.dumps([dict(new.payload), dict(new.options), new.metadata], allow_nan=False)
+        text = json.dumps([new.payload, new.options, new.metadata], allow_nan=False)
     except (TypeError, ValueError):
         return "its payload, options and metadata must be JSON"
     return "it holds a NUL character, which PostgreSQL can't store" if "\\u0000" in text else None
@@ -211,7 +214,7 @@ def _made(new: NewSchedule, old: JobSchedule | None, by: Actor, now: datetime) -
         id=old.id if old else new_ids(1)[0],
         name=new.name,
         job_type=new.job_type,
-        payload_template=dict(new.payload),
+        payload_template=new.payload,
         options=_options(new),
         schedule_type="cron" if new.cron is not None else "interval" if new.every is not None else "once",
         cron_expression=new.cron,
@@ -235,7 +238,7 @@ def _made(new: NewSchedule, old: JobSchedule | None, by: Actor, now: datetime) -
         created_by=old.created_by if old else by.name,
         created_at=old.created_at if old else now,
         updated_at=now,
-        metadata=None if new.metadata is None else dict(new.metadata),
+        metadata=new.metadata,
     )
 
 
@@ -260,7 +263,7 @@ def _planned(job_types: JobTypeRegistry, made: JobSchedule, old: JobSchedule | N
 
 def _options(new: NewSchedule) -> dict[str, Any]:
     try:
-        return ScheduleOptions.model_validate(dict(new.options)).model_dump(exclude_none=True)
+        return ScheduleOptions.model_validate(new.options).model_dump(exclude_none=True)
     except ValidationError as error:
         faults = "; ".join(fault_of(ScheduleOptions, dict(fault)) for fault in error.errors(include_url=False))
         raise ScheduleRefused(f"schedule '{new.name}': options refused: {faults}") from None

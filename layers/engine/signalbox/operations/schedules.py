@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
@@ -11,7 +10,7 @@ from signalbox.invocation import Invocation, Resources
 from signalbox.job_schedules import store
 from signalbox.job_schedules.store import NewSchedule
 from signalbox.operate.audit import Actor
-from signalbox.packs.payload import Instant, Payload
+from signalbox.packs.payload import Payload
 
 
 class ListSchedules(Payload):
@@ -23,23 +22,9 @@ class ListSchedules(Payload):
     limit: int = Field(100, ge=1, le=1000)
 
 
-class CreateSchedule(Payload):
-    """Make a schedule by one of cron, every_seconds and at; `replacing` changes one of the same name, if any."""
+class CreateSchedule(NewSchedule):
+    """Make a schedule; `replacing` changes one of the same name, if any."""
 
-    name: str
-    job_type: str
-    payload: dict[str, Any] = Field(default_factory=dict)
-    cron: str | None = None
-    every_seconds: float | None = Field(None, gt=0, le=10_000_000_000)
-    at: Instant | None = None
-    timezone: str = "UTC"
-    starts_at: Instant | None = None
-    catch_up: Literal["all", "latest", "skip"] = "latest"
-    max_runs: int | None = Field(None, ge=1, le=2_000_000_000)
-    expires_at: Instant | None = None
-    tenant: str | None = Field(None, max_length=200)
-    options: dict[str, Any] = Field(default_factory=dict)
-    metadata: dict[str, Any] | None = None
     replacing: bool = False
     by: str = Field("unnamed", min_length=1, max_length=200)
     reason: str | None = Field(None, max_length=1000)
@@ -76,12 +61,10 @@ def list_schedules(resources: Resources, params: ListSchedules, _: Invocation) -
 
 
 def create_schedule(resources: Resources, params: CreateSchedule, invocation: Invocation) -> dict[str, Any]:
-    every = None if params.every_seconds is None else timedelta(seconds=params.every_seconds)
-    given = params.model_dump(exclude={"every_seconds", "replacing", "by", "reason"})
     made = store.create_schedule(
         resources.database.connection(),
         resources.job_types,
-        NewSchedule(**given, every=every),
+        params,
         by=Actor(params.by, params.reason),
         now=invocation.clock,
         replacing=params.replacing,
