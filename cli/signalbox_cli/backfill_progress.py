@@ -90,8 +90,8 @@ def _display(backfill: Backfill) -> Iterator[Show]:
 
 def note(slots: dict[str, int]) -> str:
     """Return the counts that the bar does not show."""
-    told = [("dispatched", "at work"), ("failed", "failed")]
-    return ", ".join(f"{slots[name]:,} {word}" for name, word in told if slots[name])
+    shown = [("dispatched", "at work"), ("failed", "failed")]
+    return ", ".join(f"{slots[name]:,} {word}" for name, word in shown if slots[name])
 
 
 class _Lines:

@@ -66,7 +66,7 @@ class Control:
         asked = _object(request.body)
         rules = asked.get("rules")
         if not (rules is None or isinstance(rules, list)):
-            raise RequestRefused(f"rules is {rules!r}, which is no list of names; leave it out for all")
+            raise RequestRefused(f"rules is {rules!r}, which is not a list of names; leave it out for all")
         fired = self._firing.fire(_instant(asked.get("at")), rules, due=bool(asked.get("due")))
         return {"fired": [asdict(one) for one in fired]}
 
@@ -79,7 +79,7 @@ def _seconds(given: str | None) -> float:
     try:
         return float(given) if given is not None else _IDLE_TIMEOUT_SECONDS
     except ValueError:
-        raise RequestRefused(f"timeout is '{given}', which is no number of seconds") from None
+        raise RequestRefused(f"timeout is '{given}', which is not a number of seconds") from None
 
 
 def _instant(given: Any) -> datetime:
@@ -88,7 +88,9 @@ def _instant(given: Any) -> datetime:
     try:
         instant = datetime.fromisoformat(given)
     except (TypeError, ValueError):
-        raise RequestRefused(f"at is {given!r}, which is no ISO-8601 instant such as 2026-03-29T00:45:00Z") from None
+        raise RequestRefused(
+            f"at is {given!r}, which is not an ISO-8601 instant such as 2026-03-29T00:45:00Z"
+        ) from None
     if instant.tzinfo is None:
         raise RequestRefused(f"at is '{given}', without a time zone; add one, such as a trailing Z")
     return instant

@@ -73,7 +73,7 @@ def _supervise(options: StackOptions, stop: threading.Event, interrupts: Interru
         while not stop.wait(1):
             # PostgreSQL may end while the stack runs, so that people can try a database that is down; `status` says so.
             if not moto.runs:
-                raise LaptopError("the stand-in for AWS ended by itself, and with it all that was deployed")
+                raise LaptopError("the stand-in for AWS ended unexpectedly, and everything deployed with it")
 
 
 def _start(
@@ -87,7 +87,7 @@ def _start(
         shutil.rmtree(home.database, ignore_errors=True)
     kept = home.database.exists()
     if kept:
-        _say(report="going on with the last database; --fresh begins with an empty one")
+        _say(report="using the last database; --fresh starts with an empty one")
     _say(report="starting PostgreSQL and the stand-in for AWS")
     postgres = EmbeddedPostgres(home.folder, durable=options.durable)
     parts.callback(moto.stop)
@@ -113,7 +113,7 @@ def _named_as_kept(*, kept: bool) -> Iterator[None]:
         if not kept:
             raise
         raise DatabaseUnfit(
-            f"{error}; this is the last stack's database: `signalbox up --fresh` begins with an empty one"
+            f"{error}; this is the last stack's database: `signalbox up --fresh` starts with an empty one"
         ) from None
 
 

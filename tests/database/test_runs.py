@@ -143,7 +143,7 @@ def test_a_late_worker_cannot_end_a_run_that_was_given_up(stage: Stage, db: psyc
     assert claim.status is RunStatus.RUNNING
     assert stage.run("note_run", NOON)["status"] == "succeeded"
 
-    with pytest.raises(RunLost, match="no longer this worker's"):
+    with pytest.raises(RunLost, match="no longer belongs to this worker"):
         ledger.record(db, slot, claim, "late", RunEnd(RunStatus.SUCCEEDED, items=99))
     assert [row["items"] for row in runs_of(db, "note_run")] == [0, 1]
 

@@ -114,7 +114,7 @@ def test_kept_database_with_other_migrations_is_refused(home: Path) -> None:
     ran = Signalbox()(*words)
     assert ran.code == 1
     assert "0001_baseline was changed after it was applied" in ran.err
-    assert "`signalbox up --fresh` begins with an empty one" in ran.err
+    assert "`signalbox up --fresh` starts with an empty one" in ran.err
     assert Signalbox()(*words, "--fresh").code == 0
 
 

@@ -79,7 +79,7 @@ def test_a_tick_with_due_fires_what_is_due_then(running: Running) -> None:
 @pytest.mark.parametrize(
     ("asked", "fault"),
     [
-        ({"at": "yesterday"}, "no ISO-8601 instant"),
+        ({"at": "yesterday"}, "not an ISO-8601 instant"),
         ({"at": "2026-03-29T00:45:00"}, "without a time zone"),
         ({"rules": ["signalbox.pol"]}, "no rule is named signalbox.pol"),
         ({"rules": "signalbox.poll_data"}, "rules is 'signalbox.poll_data'"),
@@ -143,7 +143,7 @@ def test_the_database_is_kept_unless_a_fresh_one_is_asked_for(options: StackOpti
     down(options.home, quiet)
     said = list[str]()
     assert len(seen(up(options, said.append))) == 1
-    assert "going on with the last database; --fresh begins with an empty one" in said
+    assert "using the last database; --fresh starts with an empty one" in said
     down(options.home, quiet)
     assert seen(up(replace(options, fresh=True), quiet)) == []
 
@@ -154,7 +154,7 @@ def test_a_kept_database_that_no_longer_fits_is_refused(options: StackOptions, t
     migrator = text_of("functions/migrator/handler.py").replace("CREATE TABLE", "CREATE TABEL")
     path = write_small_project(tmp_path / "changed", **{"functions/migrator/handler.py": migrator})
     with pytest.raises(
-        DatabaseUnfit, match=r"(?s)Migrations failed: .*`signalbox up --fresh` begins with an empty one"
+        DatabaseUnfit, match=r"(?s)Migrations failed: .*`signalbox up --fresh` starts with an empty one"
     ):
         up(replace(options, template=path), quiet)
 

@@ -33,7 +33,7 @@ EXAMPLES = (
     Example("backfill cancel ID", "start no more slots; can't be undone"),
 )
 VERBS = ("list", "show", "pause", "resume", "cancel")
-_ORDER_ONLY = ("first", "last", "rate", "params", "force", "dry_run", "yes", "wait")
+_CREATE_ONLY = ("first", "last", "rate", "params", "force", "dry_run", "yes", "wait")
 
 
 def configure(parser: CommandParser) -> None:
@@ -44,9 +44,9 @@ def configure(parser: CommandParser) -> None:
     )
     parser.explain(f"{TIME_FORMS} If the first word is {', '.join(VERBS)}, it is a verb, otherwise a TASK.")
     parser.add_argument("what", metavar="TASK|VERB", help="the task to run, or a verb")
-    parser.add_argument("id", metavar="ID", nargs="?", help="the id of the backfill, after a verb")
+    parser.add_argument("id", metavar="ID", nargs="?", help="the id of a backfill, or its start, after a verb")
     parser.add_argument("--reason", metavar="TEXT", help="the reason, which is kept with the backfill")
-    _configure_order(parser)
+    _configure_create(parser)
     listing = parser.add_argument_group("list")
     listing.add_argument(
         "--status", choices=("running", "paused", "cancelled", "completed"), help="only backfills with this status"
@@ -55,24 +55,24 @@ def configure(parser: CommandParser) -> None:
     add_target(parser)
 
 
-def _configure_order(parser: CommandParser) -> None:
-    order = parser.add_argument_group("create")
-    order.add_argument("--from", dest="first", type=instant, metavar=TIME, help="the start of the range")
-    order.add_argument("--to", dest="last", type=instant, metavar=TIME, help="the end of the range")
-    order.add_argument("--rate", type=positive, metavar="N", help="slots per minute (default: 60)")
-    order.add_argument("--params", type=json_object, metavar="JSON", help="the task's params")
-    order.add_argument("--force", action="store_true", default=None, help="also run slots that have succeeded")
-    order.add_argument("--dry-run", action="store_true", default=None, help="only show the plan")
-    order.add_argument("--yes", "-y", action="store_true", default=None, help="do not ask for confirmation")
-    waiting = order.add_mutually_exclusive_group()
+def _configure_create(parser: CommandParser) -> None:
+    create = parser.add_argument_group("create")
+    create.add_argument("--from", dest="first", type=instant, metavar=TIME, help="the start of the range")
+    create.add_argument("--to", dest="last", type=instant, metavar=TIME, help="the end of the range")
+    create.add_argument("--rate", type=positive, metavar="N", help="slots per minute (default: 60)")
+    create.add_argument("--params", type=json_object, metavar="JSON", help="the task's params")
+    create.add_argument("--force", action="store_true", default=None, help="also run slots that have succeeded")
+    create.add_argument("--dry-run", action="store_true", default=None, help="only show the plan")
+    create.add_argument("--yes", "-y", action="store_true", default=None, help="do not ask for confirmation")
+    waiting = create.add_mutually_exclusive_group()
     waiting.add_argument("--wait", action="store_true", default=None, help="watch it until it ends (the default)")
     waiting.add_argument("--no-wait", dest="wait", action="store_false", default=None, help="return once it is created")
 
 
 def run(args: Namespace) -> int:
     if args.what not in VERBS:
-        return _order(args)
-    given = [name for name in _ORDER_ONLY if getattr(args, name) is not None]
+        return _create(args)
+    given = [name for name in _CREATE_ONLY if getattr(args, name) is not None]
     if given:
         raise UsageRefused(
             f"`backfill {args.what}` takes no options of a new backfill; `signalbox backfill --help` lists its own"
@@ -151,8 +151,8 @@ def _lines(backfill: Backfill) -> list[str]:
         "params": backfill["params"] or None,
         "force": "also runs slots that had succeeded" if backfill["force"] else None,
         "created": f"{show_instant(backfill['created_at'])} by {backfill['requested_by'] or 'unknown'}",
-        "paused": _told(backfill) if backfill["status"] == "paused" else None,
-        "cancelled": _told(backfill) if backfill["status"] == "cancelled" else None,
+        "paused": _last_change(backfill) if backfill["status"] == "paused" else None,
+        "cancelled": _last_change(backfill) if backfill["status"] == "cancelled" else None,
         "ended": backfill["finished_at"] and show_instant(backfill["finished_at"]),
         "reason": backfill["reason"],
     }
@@ -160,12 +160,12 @@ def _lines(backfill: Backfill) -> list[str]:
     return [head, *(f"  {name:9} {value}" for name, value in facts.items() if value)]
 
 
-def _told(backfill: Backfill) -> str:
+def _last_change(backfill: Backfill) -> str:
     """Return the time and the author of the last change."""
     return f"{show_instant(backfill['updated_at'])} by {backfill['changed_by'] or 'unknown'}"
 
 
-def _order(args: Namespace) -> int:
+def _create(args: Namespace) -> int:
     _refuse_incomplete(args)
     target = choose_target(args)
     plan = target.operate("create_backfill", **_params(args), dry_run=True)["dry_run"]
@@ -174,9 +174,9 @@ def _order(args: Namespace) -> int:
         return 0
     (print if args.dry_run else say)("\n".join(_plan_lines(plan, args)))
     if args.dry_run or not plan["to_run"] or not (args.yes or _confirmed()):
-        return _nothing_ordered(plan, args)
-    order = {"requested_by": requester(), "reason": args.reason}
-    backfill = target.operate("create_backfill", **_params(args), **order)["backfill"]
+        return _nothing_created(plan, args)
+    origin = {"requested_by": requester(), "reason": args.reason}
+    backfill = target.operate("create_backfill", **_params(args), **origin)["backfill"]
     if args.wait is not False:
         backfill = _watched(target, backfill)
     _print(backfill, args)
@@ -226,7 +226,7 @@ def _confirmed() -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _nothing_ordered(plan: dict[str, Any], args: Namespace) -> int:
+def _nothing_created(plan: dict[str, Any], args: Namespace) -> int:
     if args.dry_run:
         return 0
     why = "all slots have succeeded; --force runs them again" if not plan["to_run"] else "it was not confirmed"

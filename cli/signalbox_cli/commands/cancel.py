@@ -27,7 +27,7 @@ def configure(parser: CommandParser) -> None:
         "that, its result stays. Dependents of a cancelled job follow their on_failure policy. "
         f"{TIME_FORMS}"
     )
-    parser.add_argument("ids", metavar="ID", nargs="*", help="the ids of the jobs")
+    parser.add_argument("ids", metavar="ID", nargs="*", help="the ids of the jobs, or their starts")
     add_bulk_options(parser)
     add_target(parser)
 
@@ -36,9 +36,9 @@ def run(args: Namespace) -> int:
     return run_bulk_action(COMMAND, args, args.ids)
 
 
-def _tell(answer: Mapping[str, Any]) -> str:
+def _describe(answer: Mapping[str, Any]) -> str:
     asked = f"; asked {answer['requested']:,} running to stop" if answer["requested"] else ""
     return f"cancelled {answer['cancelled']:,}{asked}"
 
 
-COMMAND = BulkCommand("cancel_jobs", "cancel", ("pending", "queued", "paused", "running"), _tell)
+COMMAND = BulkCommand("cancel_jobs", "cancel", ("pending", "queued", "paused", "running"), _describe)

@@ -53,7 +53,7 @@ def configure(parser: CommandParser) -> None:
         f"`signalbox redrive` retries dead letters. {TIME_FORMS}"
     )
     parser.add_argument("verb", metavar="VERB", nargs="?", choices=VERBS, default="list", help=", ".join(VERBS))
-    parser.add_argument("ids", metavar="ID", nargs="*", help="the ids of the dead letters")
+    parser.add_argument("ids", metavar="ID", nargs="*", help="the ids of the dead letters, or their starts")
     LETTERS.add(parser)
     listing = parser.add_argument_group("list")
     listing.add_argument("--kinds", action="store_true", help="list the kinds of failure instead")

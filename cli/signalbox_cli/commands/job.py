@@ -14,6 +14,7 @@ from signalbox_cli.views.job_page import job_page
 
 EXAMPLES = (
     Example("job ID", "show its state, attempts and dependencies, and who changed it"),
+    Example("job 019e2a7c-5b3a-7c41", "the start of an id is enough if only one job has it"),
     Example("job ID --json", "print all columns as JSON"),
 )
 

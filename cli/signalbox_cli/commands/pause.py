@@ -31,8 +31,8 @@ def run(args: Namespace) -> int:
     return run_pause(args, COMMAND)
 
 
-def _tell(answer: Mapping[str, Any]) -> str:
+def _describe(answer: Mapping[str, Any]) -> str:
     return f"paused {answer['paused']:,}"
 
 
-COMMAND = BulkCommand("pause", "pause", ("pending", "queued"), _tell)
+COMMAND = BulkCommand("pause", "pause", ("pending", "queued"), _describe)

@@ -25,7 +25,7 @@ EXAMPLES = (
 
 def configure(parser: CommandParser) -> None:
     parser.explain(f"Filters match only open dead letters, unless you give a --status. {TIME_FORMS}")
-    parser.add_argument("ids", metavar="ID", nargs="*", help="the ids of the dead letters")
+    parser.add_argument("ids", metavar="ID", nargs="*", help="the ids of the dead letters, or their starts")
     LETTERS.add(parser)
     add_consent(parser)
     parser.add_argument("--rate", type=positive, metavar="N", help="redrive N per minute (default: all at once)")
@@ -46,7 +46,7 @@ def run(args: Namespace) -> int:
         seen = target.operate("redrive", dry_run=True, **params)
         if (code := _look(args, seen)) is not None:
             return code
-    return _tell(args, target.operate("redrive", **params, **actor_params(args)))
+    return _report(args, target.operate("redrive", **params, **actor_params(args)))
 
 
 def _look(args: Namespace, seen: dict[str, Any]) -> int | None:
@@ -62,7 +62,7 @@ def _look(args: Namespace, seen: dict[str, Any]) -> int | None:
     return None if args.yes or confirmed("redrive them?") else nothing_done(args, "it was not confirmed", code=1)
 
 
-def _tell(args: Namespace, done: dict[str, Any]) -> int:
+def _report(args: Namespace, done: dict[str, Any]) -> int:
     if args.json:
         print_json(done)
     else:
@@ -83,8 +83,8 @@ def _done_lines(done: dict[str, Any]) -> list[str]:
     return [f"redriven {done['redriven']:,}{last}", *left, *_refused_lines(done)]
 
 
-def _refused_lines(told: dict[str, Any]) -> list[str]:
-    refused = told["refused"]
+def _refused_lines(answer: dict[str, Any]) -> list[str]:
+    refused = answer["refused"]
     if not refused["count"]:
         return []
     return [

@@ -29,9 +29,9 @@ def run(args: Namespace) -> int:
     return run_pause(args, COMMAND)
 
 
-def _tell(answer: Mapping[str, Any]) -> str:
+def _describe(answer: Mapping[str, Any]) -> str:
     held = f"; {answer['held']:,} still held by another pause" if answer["held"] else ""
     return f"{counted(answer['resumed'], 'job')} released{held}"
 
 
-COMMAND = BulkCommand("resume", "resume", ("paused",), _tell)
+COMMAND = BulkCommand("resume", "resume", ("paused",), _describe)

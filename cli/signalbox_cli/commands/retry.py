@@ -22,7 +22,7 @@ def configure(parser: CommandParser) -> None:
     parser.explain(
         "`signalbox redrive` retries dead letters. A job that depends on others keeps waiting. " + TIME_FORMS
     )
-    parser.add_argument("ids", metavar="ID", nargs="*", help="the ids of the jobs")
+    parser.add_argument("ids", metavar="ID", nargs="*", help="the ids of the jobs, or their starts")
     add_bulk_options(parser)
     add_target(parser)
 
@@ -31,9 +31,9 @@ def run(args: Namespace) -> int:
     return run_bulk_action(COMMAND, args, args.ids)
 
 
-def _tell(answer: Mapping[str, Any]) -> str:
+def _describe(answer: Mapping[str, Any]) -> str:
     later = answer["hastened"] - answer["sent"]
     return f"{answer['hastened']:,} due now" + (f"; {later:,} of them are sent within a minute" if later > 0 else "")
 
 
-COMMAND = BulkCommand("retry_jobs", "retry", ("pending",), _tell)
+COMMAND = BulkCommand("retry_jobs", "retry", ("pending",), _describe)

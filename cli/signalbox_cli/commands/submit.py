@@ -141,14 +141,14 @@ def _checked(args: Namespace, answer: dict[str, Any]) -> int:
 
 
 def _watched(args: Namespace, target: Target, id_: str) -> int:
-    told = ""
+    shown = ""
     while True:
         found = target.operate("show_job", id=id_)
         job = found["job"]
         state = f"{job['status']} {job['progress_percent']} %" if job["status"] == "running" else job["status"]
-        if state != told and job["status"] not in _FINAL:
+        if state != shown and job["status"] not in _FINAL:
             say(f"job {id_} is {state}")
-            told = state
+            shown = state
         if job["status"] in _FINAL:
             break
         time.sleep(_LOOK_AGAIN_SECONDS)

@@ -20,7 +20,7 @@ def check_migrations(target: Target) -> list[Finding]:
 def judge_migrations(report: Mapping[str, Any]) -> Finding:
     versions = ", ".join(f"{pack} at {version}" for pack, version in report["versions"].items()) or "no schema yet"
     if "fault" in report:
-        advice = "the functions go on as long as the schema serves them, as after a roll-back"
+        advice = "the functions keep working while the schema serves them, as after a roll-back"
         return warn("migrations", f"{versions}; {report['fault']}", advice)
     if report["pending"]:
         pending = ", ".join(report["pending"])
@@ -45,12 +45,12 @@ def check_timeouts(timeouts: Mapping[str, str]) -> list[Finding]:
     """Check the time-outs that end the work of a killed worker. An older engine does not report them."""
     if not timeouts:
         return []
-    told = ", ".join(f"{name} is {value}" for name, value in timeouts.items())
+    values = ", ".join(f"{name} is {value}" for name, value in timeouts.items())
     unset = [f"ALTER ROLE … SET {name} = '{_TIMEOUTS[name]}'" for name in _TIMEOUTS if timeouts.get(name) == "0"]
     if not unset:
-        return [ok("timeouts", told)]
+        return [ok("timeouts", values)]
     advice = f"a killed worker's transaction may outlive its lease: {'; '.join(unset)}; see docs/settings.md"
-    return [warn("timeouts", told, advice)]
+    return [warn("timeouts", values, advice)]
 
 
 def _locks(locks: dict[str, int]) -> Finding:

@@ -51,7 +51,7 @@ def check_laptop(home: Path) -> list[Finding]:
 
 def _database(answers: bool, dsn: str) -> list[Finding]:
     """Report a database that does not answer. If it does, the functions tell more."""
-    advice = "`signalbox down`, then `signalbox up`, which goes on with its data"
+    advice = "`signalbox down`, then `signalbox up`, which keeps its data"
     return [] if answers else [fail("database", f"{dsn} does not answer", advice)]
 
 

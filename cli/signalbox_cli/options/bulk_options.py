@@ -28,7 +28,7 @@ class BulkCommand:
     operation: str
     verb: str  # "cancel": for the prompt, and for the text when nothing was done
     states: Sequence[str]  # the states of the jobs that it changes
-    tell: Callable[[Mapping[str, Any]], str]
+    describe: Callable[[Mapping[str, Any]], str]
 
 
 def add_bulk_options(parser: CommandParser) -> None:
@@ -51,7 +51,7 @@ def run_bulk_action(command: BulkCommand, args: Namespace, ids: list[str]) -> in
         target = choose_target(args)
         if args.dry_run:
             return _preview(command, args, target, {"ids": ids})
-        return _told(command, args, repeat_until_done(target, command.operation, {"ids": ids}, args))
+        return _report(command, args, repeat_until_done(target, command.operation, {"ids": ids}, args))
     require_consent(args)
     target = choose_target(args)
     filters = JOBS.filters(args)
@@ -63,7 +63,9 @@ def run_bulk_action(command: BulkCommand, args: Namespace, ids: list[str]) -> in
         return nothing_done(args, f"no matching job is {' or '.join(command.states)}", code=0)
     if not (args.yes or confirmed(f"{command.verb} them?")):
         return nothing_done(args, "it was not confirmed", code=1)
-    return _told(command, args, repeat_until_done(target, command.operation, {**filters, "until": seen["as_of"]}, args))
+    return _report(
+        command, args, repeat_until_done(target, command.operation, {**filters, "until": seen["as_of"]}, args)
+    )
 
 
 def repeat_until_done(target: Target, operation: str, params: Mapping[str, Any], args: Namespace) -> dict[str, Any]:
@@ -87,7 +89,7 @@ def repeat_until_done(target: Target, operation: str, params: Mapping[str, Any],
 
 
 def actor_params(args: Namespace) -> dict[str, Any]:
-    """Return who gives the command, and why."""
+    """Return who requests the command, and why."""
     return {"by": requester(), "reason": args.reason}
 
 
@@ -141,17 +143,17 @@ def _preview(command: BulkCommand, args: Namespace, target: Target, params: Mapp
     return 0
 
 
-def _told(command: BulkCommand, args: Namespace, answer: dict[str, Any]) -> int:
+def _report(command: BulkCommand, args: Namespace, answer: dict[str, Any]) -> int:
     refused = answer.get("refused", [])
     if args.json:
         print_json(answer)
     else:
-        print(command.tell(answer))
+        print(command.describe(answer))
         for one in refused:
             say(f"job {one['id']} is {one['status']}: unchanged")
     return 1 if refused else 0
 
 
 def _in_brackets(counts: Mapping[str, int]) -> str:
-    told = ", ".join(f"{number:,} {state}" for state, number in counts.items())
-    return f" ({told})" if told else ""
+    counted = ", ".join(f"{number:,} {state}" for state, number in counts.items())
+    return f" ({counted})" if counted else ""

@@ -73,5 +73,5 @@ def _show(args: Namespace, command: BulkCommand, answer: dict[str, Any], what: s
     elif "dry_run" in answer:
         show_preview(command, answer["dry_run"], to_stderr=False)
     else:
-        told = f"; {command.tell(answer)}" if "resumed" in answer else ""
-        print(f"{what} is {command.verb}d{told}" + ("" if answer.get("known", True) else "; it has no jobs yet"))
+        details = f"; {command.describe(answer)}" if "resumed" in answer else ""
+        print(f"{what} is {command.verb}d{details}" + ("" if answer.get("known", True) else "; it has no jobs yet"))

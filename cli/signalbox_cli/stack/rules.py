@@ -83,5 +83,5 @@ def _is_due(rule: Rule, minute: datetime, made_at: datetime) -> bool:
     try:
         return rule.is_due(minute, made_at)
     except ScheduleRefused as refusal:
-        say(f"signalbox: whether rule {rule.name} is due can't be told: {refusal}; --rule fires it all the same")
+        say(f"signalbox: can't decide whether rule {rule.name} is due: {refusal}; --rule fires it anyway")
         return False

@@ -76,8 +76,8 @@ def _whose(found: _Figures) -> str:
 
 def _rates(found: _Figures) -> str:
     shares = (("completed", "completion_rate"), ("failed", "dlq_rate"))
-    told = [f"{found[key]:.1%} {name}" for name, key in shares if found[key] is not None]
-    return f": {', '.join(told)}" if told else ""
+    rates = [f"{found[key]:.1%} {name}" for name, key in shares if found[key] is not None]
+    return f": {', '.join(rates)}" if rates else ""
 
 
 def _oldest(found: _Figures) -> str:

@@ -40,7 +40,7 @@ class InvokeApi:
     def _invoke(self, request: Request, name: str) -> Response:
         kind = request.headers.get("X-Amz-Invocation-Type") or "RequestResponse"
         if kind not in self._kinds:
-            raise ParameterInvalid(f"'{kind}' is no invocation type; it is one of {', '.join(self._kinds)}")
+            raise ParameterInvalid(f"'{kind}' is not an invocation type; valid are {', '.join(self._kinds)}")
         return self._kinds[kind](request, name)
 
     def _synchronous(self, request: Request, name: str) -> Response:

@@ -61,7 +61,7 @@ class MigrationOverdue(Unavailable):
 
 
 class AnswerLost(Unavailable):
-    """CloudFormation could not be told how the migrations went."""
+    """CloudFormation could not be answered about the migrations."""
 
 
 class MigratorBusy(Unavailable):

@@ -158,7 +158,7 @@ def test_a_subject_that_sns_does_not_take_is_made_to_fit(stage: Stage, messenger
 def test_failed_number_makes_no_other_number_notified_twice(stage: Stage, messengers: Messengers) -> None:
     numbers = ["+15550000001", "+15550000002", "+15550000003"]
     job = deliver(stage, "sms", *numbers)
-    assert (job["status"], job["progress_message"]) == ("pending", "1 of 3 told")
+    assert (job["status"], job["progress_message"]) == ("pending", "1 of 3 sent")
     messengers.refusals.append("InternalError")
     for _ in range(3):
         job = go_on(stage, job)

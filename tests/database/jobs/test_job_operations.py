@@ -394,7 +394,7 @@ def test_each_change_is_published_on_the_bus_after_its_commit(stage: Stage, invo
     stage.operate("cancel_jobs", tenant="acme")
     invokes.away |= {"bus", "normal"}
     [last] = ids_of(submit(stage, {}))
-    assert stage.status(last) == "queued", "who can't be told does not hold a job up"
+    assert stage.status(last) == "queued", "an unavailable bus does not delay a job"
     told = {(change["job_id"], change["status"]) for change in invokes.details}
     assert told == {(id_, status) for id_ in ids for status in ("queued", "cancelled")}
     assert {event["EventBusName"] for event in invokes.events} == {"changes"}

@@ -140,9 +140,9 @@ def _classify_s3(error: Exception, what: str) -> JobFailed:
         return Transient(f"{what}: S3 does not answer: {type(error).__name__}")
     answer: dict[str, Any] = getattr(error, "response", {})
     status = answer["ResponseMetadata"]["HTTPStatusCode"]
-    told = f"{what}: S3 answers {status}" + (f" {code}" if code != str(status) else "")  # a HEAD's code is its status
+    words = f"{what}: S3 answers {status}" + (f" {code}" if code != str(status) else "")  # a HEAD's code is its status
     if code == "SlowDown" or status == 429:
-        return RateLimited(told)
+        return RateLimited(words)
     if status >= 500 or status == 408 or code in _PASSING:
-        return Transient(told)
-    return Permanent(told + _S3_ADVICE.get(status, ""))
+        return Transient(words)
+    return Permanent(words + _S3_ADVICE.get(status, ""))

@@ -38,8 +38,8 @@ def make_partitions(context: Context, table: str, length: timedelta) -> None:
     try:
         made = _call(context, "make", table=table, days=length // DAY)
     except errors.ObjectNotInPrerequisiteState as error:
-        told = {"reason": error.diag.message_primary, "hint": error.diag.message_hint}
-        context.log.warning("partitions.refused", extra={"table": table, **told})
+        details = {"reason": error.diag.message_primary, "hint": error.diag.message_hint}
+        context.log.warning("partitions.refused", extra={"table": table, **details})
     except LOCKED:
         context.log.info("partitions.postponed", extra={"table": table})
     else:

@@ -84,19 +84,19 @@ def _of_rule(record: Mapping[str, Any], attributes: Mapping[str, str], body: Any
 def _of_invocation(record: Mapping[str, Any], body: Mapping[str, Any]) -> FailedMessage:
     """Read Lambda's record of an asynchronous invocation: its payload, and its answer if it was ever begun."""
     context, asked, answer = body["requestContext"], body["requestPayload"], body.get("responsePayload")
-    told: Mapping[str, Any] = answer if isinstance(answer, dict) else {}
+    error: Mapping[str, Any] = answer if isinstance(answer, dict) else {}
     function = _function(context.get("functionArn"))
     task = _name(asked.get("task")) if isinstance(asked, dict) else None
     condition = _name(context.get("condition")) or "Failed"
-    stack = told.get("stackTrace")
+    stack = error.get("stackTrace")
     return FailedMessage(
         id=_id(record),
         source="invocation",
         job_type=task or function or "unknown",
         payload=asked,
         failure_reason="undelivered",
-        error_type=_name(told.get("errorType")) or condition,
-        error_message=_cut(told.get("errorMessage") or f"the invocation ended with {condition}", LONGEST_MESSAGE),
+        error_type=_name(error.get("errorType")) or condition,
+        error_message=_cut(error.get("errorMessage") or f"the invocation ended with {condition}", LONGEST_MESSAGE),
         error_stack=_cut("".join(map(str, stack)), LONGEST_BODY) if isinstance(stack, list) and stack else None,
         total_attempts=_number(context.get("approximateInvokeCount")),
         metadata=_origin(record)

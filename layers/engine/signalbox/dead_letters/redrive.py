@@ -89,7 +89,12 @@ def redrive(
     for batch in _batches(ids):
         announce(_redrive_batch(db, invoker, batch, request, result, strict=selection.ids is not None, edited=edited))
     left = total - result.redriven - len(result.refused)
-    return {"redriven": result.redriven, "left": left, "last_at": _text(result.last), "refused": _told(result.refused)}
+    return {
+        "redriven": result.redriven,
+        "left": left,
+        "last_at": _text(result.last),
+        "refused": _sample(result.refused),
+    }
 
 
 def _bounded(selection: DeadLetterFilter, payload: Mapping[str, Any] | None) -> DeadLetterFilter:
@@ -125,7 +130,7 @@ def _preview(
         "left": total - len(ids),
         "last_at": _text(request.at(len(going) - 1)) if going else None,
         "sample": [one.shown for one in going[:SAMPLE]],
-        "refused": _told(refused),
+        "refused": _sample(refused),
     }
 
 
@@ -259,7 +264,7 @@ def _why_none(refused: Mapping[str, str]) -> str:
     return f"dead letter {id_} can't be redriven: {why}{more}; nothing was changed"
 
 
-def _told(refused: Mapping[str, str]) -> dict[str, Any]:
+def _sample(refused: Mapping[str, str]) -> dict[str, Any]:
     sample = [{"id": id_, "reason": why} for id_, why in list(refused.items())[:SAMPLE]]
     return {"count": len(refused), "sample": sample}
 

@@ -145,10 +145,10 @@ def _one_by_one(
     before: list[str] = context.cursor or []
     place = len(before)
     answer = _call("SNS", context.clients.sns.publish, Message=context.payload.body, **asked(recipients[place], place))
-    told = [*before, answer["MessageId"]]
-    if len(told) < len(recipients):
-        return More(told, percent=100 * len(told) // len(recipients), message=f"{len(told)} of {len(recipients)} told")
-    return Completed({"channel": context.payload.channel, "message_ids": told})
+    sent = [*before, answer["MessageId"]]
+    if len(sent) < len(recipients):
+        return More(sent, percent=100 * len(sent) // len(recipients), message=f"{len(sent)} of {len(recipients)} sent")
+    return Completed({"channel": context.payload.channel, "message_ids": sent})
 
 
 def _in_the_application(context: JobContext) -> Completed:

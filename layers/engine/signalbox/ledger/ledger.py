@@ -131,8 +131,8 @@ def record(connection: Connection, slot: Slot, claim: RunClaim, worker_id: str, 
     ).fetchone()
     if row is None or row[0] is None:
         raise RunLost(
-            f"run {claim.run_id} of {slot.lock} is no longer this worker's: its lease ran out and it was given up; "
-            "nothing more was recorded for it"
+            f"run {claim.run_id} of {slot.lock} no longer belongs to this worker: its lease expired, and the run was "
+            "ended; nothing more was recorded"
         )
     return int(row[0])
 

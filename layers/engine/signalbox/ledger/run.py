@@ -119,7 +119,7 @@ def _accept(run: Run) -> BaseModel | None:
         connection, request_id = run.resources.database.connection(), run.invocation.request_id
         ledger.record_refusal(connection, run.slot, run.attempt, request_id, describe(error))
         run.metrics.count("RunsFailed")
-        run.metrics.tell("run.refused", slot=run.slot.instant.isoformat(), error=type(error).__name__)
+        run.metrics.note("run.refused", slot=run.slot.instant.isoformat(), error=type(error).__name__)
         raise
 
 
@@ -243,11 +243,11 @@ def _continue(run: Run) -> None:
 def _measure(run: Run, claim: RunClaim, ending: RunEnd, duration_ms: int | None = None) -> None:
     if ending.status is RunStatus.FAILED:
         run.metrics.count("RunsFailed")
-    run.metrics.tell(f"run.{ending.status}", **run.ids(claim), trigger=str(run.payload.trigger), reason=ending.reason)
+    run.metrics.note(f"run.{ending.status}", **run.ids(claim), trigger=str(run.payload.trigger), reason=ending.reason)
     if duration_ms is None:
         return
     late = (run.invocation.clock - run.now).total_seconds() if run.payload.trigger is Trigger.SCHEDULE else 0
-    run.metrics.tell(f"run.{ending.status}", items=ending.items, duration_ms=duration_ms, late_seconds=max(0.0, late))
+    run.metrics.note(f"run.{ending.status}", items=ending.items, duration_ms=duration_ms, late_seconds=max(0.0, late))
 
 
 def _answer(run: Run, claim: RunClaim, ending: RunEnd) -> dict[str, Any]:

@@ -44,7 +44,7 @@ class Grants:
         except psycopg.errors.InsufficientPrivilege as error:
             raise MigrationRefused(
                 f"the schemas can't be given to signalbox_owner: {error.diag.message_primary}; the migrator's log-in "
-                "must own what stands in them and be allowed to CREATE in the database"
+                "must own their contents and be allowed to CREATE in the database"
             ) from None
 
     def become_owner(self, connection: Connection, schema: str) -> None:

@@ -222,7 +222,7 @@ def _apply_one(connection: Connection, pack: Pack, migration: Migration, applied
         pending = _pending(read_migrations(pack), _applied(connection).get(pack.name, []))
         if migration not in pending:
             return False
-        with _told_of(migration):
+        with _explained(migration):
             connection.execute(sql.SQL(SQL["create_schema"]).format(pack=sql.Identifier(pack.name)))
             if roles is not None:
                 roles.become_owner(connection, pack.name)
@@ -243,7 +243,7 @@ def _apply_one(connection: Connection, pack: Pack, migration: Migration, applied
 
 
 @contextmanager
-def _told_of(migration: Migration) -> Iterator[None]:
+def _explained(migration: Migration) -> Iterator[None]:
     """Raise the server's errors in words that say which migration failed and what to do."""
     try:
         yield

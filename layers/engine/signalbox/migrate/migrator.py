@@ -68,7 +68,7 @@ class Migrator:
         answer: dict[str, Any] = {"action": action, "applied": []}
         if action == "apply":
             applied, roles = self._apply(connection, applied_by)
-            answer |= {"applied": applied, "roles": _told(roles)}
+            answer |= {"applied": applied, "roles": _as_json(roles)}
         pending = [migration.label for migration in migrations.plan(connection, self.packs)]
         return answer | {"pending": pending, "versions": migrations.versions(connection)}
 
@@ -94,9 +94,9 @@ class Migrator:
         with _cancelled_after(connection, seconds):
             applied, roles = mine._apply(connection, applied_by, ahead)
         versions = {pack: str(version) for pack, version in migrations.versions(connection).items()}
-        told = f"applied {', '.join(applied)}" if applied else "nothing to apply"
+        done = f"applied {', '.join(applied)}" if applied else "nothing to apply"
         left = f"; newer than this code, and serving it: {', '.join(sorted(ahead))}" if ahead else ""
-        return DeployResult("SUCCESS", f"{told}{left}{'; ' if roles.advice else ''}{roles.advice}", versions)
+        return DeployResult("SUCCESS", f"{done}{left}{'; ' if roles.advice else ''}{roles.advice}", versions)
 
     def _apply(self, connection: Connection, applied_by: str, newer: Collection[str] = ()) -> tuple[list[str], Grants]:
         roles = find_roles(connection)
@@ -121,7 +121,7 @@ def serve_deploy(
     return deploy_hook.serve(event, seconds_left, log, lambda seconds: start().deploy(applied_by, seconds))
 
 
-def _told(roles: Grants) -> dict[str, Any]:
+def _as_json(roles: Grants) -> dict[str, Any]:
     return {"apart": roles.apart, **({"advice": roles.advice} if roles.advice else {})}
 
 

@@ -24,7 +24,7 @@ class Actor:
     reason: str | None = None
 
     @property
-    def told(self) -> dict[str, str]:
+    def detail(self) -> dict[str, str]:
         return {"reason": self.reason} if self.reason else {}
 
 
@@ -55,5 +55,5 @@ def list_newest(db: Connection, kind: str, id_: str) -> list[dict[str, Any]]:
 
 
 def _values(by: Actor, action: str, kind: str, detail: Any) -> dict[str, Any]:
-    told = {**by.told, **(detail or {})}
-    return {"actor": by.name, "action": action, "entity_type": kind, "detail": Jsonb(told)}
+    known = {**by.detail, **(detail or {})}
+    return {"actor": by.name, "action": action, "entity_type": kind, "detail": Jsonb(known)}

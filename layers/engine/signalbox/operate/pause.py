@@ -39,8 +39,8 @@ def resume(db: Connection, job_types: JobTypeRegistry, job_filter: JobFilter, co
     """Resume jobs. Count `resumed`, and `held`: those that a pause of their type, lane, tenant or key still holds."""
     paused = (JobStatus.PAUSED,)
     _check(db, job_types, job_filter, paused, "resumed: only a paused job can be")
-    order = BulkAction(db, bound(db, job_filter), context, "job.resume", Counter(resumed=0))
-    return finish_resuming(order, order.run(BulkStep(paused, Resuming(db, own=True).step)))
+    action = BulkAction(db, bound(db, job_filter), context, "job.resume", Counter(resumed=0))
+    return finish_resuming(action, action.run(BulkStep(paused, Resuming(db, own=True).step)))
 
 
 @dataclass(frozen=True, slots=True)

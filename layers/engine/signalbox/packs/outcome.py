@@ -1,6 +1,6 @@
 """Define what a job may return or raise: each says what becomes of the job, and nothing of how.
 
-A job that returns nothing has completed. Errors are told apart by their type and status code, never by their words.
+A job that returns nothing has completed. Errors are distinguished by their type and status code, never by their words.
 """
 
 from __future__ import annotations

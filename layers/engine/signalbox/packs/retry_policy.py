@@ -32,7 +32,7 @@ class RetryPolicy:
 
 
 def throttle_delay(throttles: int) -> timedelta:
-    """Return how long a job waits that was rate-limited this often before, and was not told for how long."""
+    """Return how long a job waits that was rate-limited this often before, without a given time."""
     return timedelta(seconds=min(30 << min(throttles, 5), 900))
 
 

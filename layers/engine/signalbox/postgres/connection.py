@@ -125,7 +125,7 @@ class Database:
         self._owner = os.getpid()
 
     def connection(self) -> Connection:
-        """Return the connection, alive as far as can be told without a round trip."""
+        """Return the connection, alive as far as one can see without a round trip."""
         refuse_child(self._owner)
         if self._connection is None or has_gone(self._connection):
             self.close()
@@ -172,7 +172,7 @@ class Database:
         try:
             connection = self._connect(self._locate(False))
         except psycopg.OperationalError as error:
-            connection = self._connect_anew(error)
+            connection = self._reconnect(error)
         try:
             self._look(connection)
         except BaseException:
@@ -198,7 +198,7 @@ class Database:
             "tcp_user_timeout": 15_000,  # keepalives do not watch a statement that was sent and never acknowledged
         }
 
-    def _connect_anew(self, refusal: psycopg.OperationalError) -> Connection:
+    def _reconnect(self, refusal: psycopg.OperationalError) -> Connection:
         """Try again with another DSN: the secret may have been rotated since it was read.
 
         A refused log-in looks different from server to proxy, so the secret itself is read: only another DSN is worth

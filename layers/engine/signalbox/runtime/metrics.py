@@ -49,12 +49,12 @@ class TaskMetrics:
         """Return metrics that one task's run counts for another task."""
         return TaskMetrics(self._stack, task)
 
-    def tell(self, event: str, **fields: Any) -> None:
+    def note(self, event: str, **fields: Any) -> None:
         """Name the event that the line records, and add fields to it."""
         self._event |= {"event": event, **fields}
 
     def write(self) -> None:
-        """Print what was counted and told, if anything was, and reset both."""
+        """Print the counts and the event, if there are any, and reset both."""
         if not self._counts and not self._event:
             return
         event = self._event.pop("event", "task.counted")

@@ -142,7 +142,7 @@ class Settings(EnvironmentSettings):
     disabled_tasks: Annotated[frozenset[str], _each(_read_name, frozenset)] = frozenset()
     event_bus: str | None = None  # where each change of a job's status is published; None: nowhere
     job_events: Literal["all", "ends", "none"] = "all"  # ends: only a job's final status, a third or less
-    operators_topic_arn: Topic | None = None  # of SNS, told of new dead letters
+    operators_topic_arn: Topic | None = None  # of SNS, for new dead letters
     notifications_topic_arn: Topic | None = None  # of SNS, for jobs that notify people
     sender_address: str | None = None  # that their mail comes from
     jobs_bucket: str | None = None  # of the files that jobs read and write
@@ -154,7 +154,7 @@ class Settings(EnvironmentSettings):
     job_retention_days: Days = 30  # of jobs that have completed or were cancelled
     execution_retention_days: Days = 30  # of the attempts of jobs that are kept for longer
     dead_letter_retention_days: Days = 30  # of the closed ones; then they go to the audit log
-    notification_retention_days: Days = 90  # of what people were told in the application, read or not
+    notification_retention_days: Days = 90  # of notifications in the application, read or not
     audit_retention_days: Days = 365  # of what operators did, and of archived dead letters
     archive_bucket: str | None = None  # to which jobs, attempts and audit rows go before they are pruned
     max_continuations: int = Field(default=100, ge=0, le=10_000)  # of one slot, so that a task that never ends is seen

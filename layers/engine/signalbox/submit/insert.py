@@ -229,7 +229,7 @@ def _insert(cursor: TupleCursor, rows: Sequence[JobRow]) -> list[Submitted]:
     # This runs once, unless the first job with a key is pruned just before we look for it: then the key is free.
     while missing := [row for row in rows if row.id not in stored and row.id not in first]:
         # Insert in the order of the keys: else two submits of the same keys could deadlock.
-        text = {"rows": _as_json(sorted(missing, key=lambda row: (row.idempotency_key or "", row.common.told[0])))}
+        text = {"rows": _as_json(sorted(missing, key=lambda row: (row.idempotency_key or "", row.common.answer[0])))}
         stored |= {id_ for (id_,) in cursor.execute(SQL["insert"], text).fetchall()}
         if any(row.id not in stored for row in missing):
             first |= {asked: (id_, status) for asked, id_, status in cursor.execute(SQL["find_first"], text).fetchall()}
@@ -241,7 +241,7 @@ def _as_json(rows: Sequence[JobRow]) -> str:
 
 
 def _submitted(row: JobRow) -> Submitted:
-    return Submitted(row.id, *row.common.told)
+    return Submitted(row.id, *row.common.answer)
 
 
 def _found(row: JobRow, id_: str, status: str) -> Submitted:

@@ -31,8 +31,8 @@ class SharedColumns:
         return json.dumps(plain)[1:-1] + (f',"metadata":{metadata}' if metadata else "")
 
     @cached_property
-    def told(self) -> tuple[str, str, str | None, str]:
-        """Return what a submit answers about the job, after its id."""
+    def answer(self) -> tuple[str, str, str | None, str]:
+        """Return what a submit returns about the job, after its id."""
         columns = self.columns
         return columns["job_type"], columns["lane"], columns["tenant"], columns["status"]
 

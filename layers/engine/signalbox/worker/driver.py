@@ -83,7 +83,7 @@ class Driver:
         self.at_work: dict[tuple[str, str], Attempt] = {}
         self.jobs: dict[str, ClaimedJob] = {}  # all that have begun
         self.outbox = Outbox(resources, self.jobs)
-        self.told: set[str] = set()  # held jobs of other lanes that were sent
+        self.sent_held: set[str] = set()  # held jobs of other lanes that were sent
         self.claimed_at = self.began
         self.counts: Counter[tuple[str, str]] = Counter()
         self.locked: list[AttemptResult] = []  # their rows are locked by others: recorded later
@@ -145,16 +145,16 @@ class Driver:
                 return lease.find_left(db, want.ids)
             case FindHeld():
                 found = lease.find_held(db, want.caps, self.lanes, int(want.longest_seconds * 1000))
-                self._tell_other_lanes(db, [one.cap for one in found if one.fits is None])
+                self._send_to_other_lanes(db, [one.cap for one in found if one.fits is None])
                 return [one for one in found if one.fits is not None]
             case FindDue():
                 return lease.find_due(db, self.lane, want.most) if self.lane else []
 
-    def _tell_other_lanes(self, db: Connection, caps: Sequence[str]) -> None:
+    def _send_to_other_lanes(self, db: Connection, caps: Sequence[str]) -> None:
         """Send held jobs to other lanes' workers, each once: it may be held again, because others were quicker."""
         if caps:
-            messages = [message for message in next_held(db, caps) if message.job_id not in self.told]
-            self.told.update(message.job_id for message in messages)
+            messages = [message for message in next_held(db, caps) if message.job_id not in self.sent_held]
+            self.sent_held.update(message.job_id for message in messages)
             self.outbox.send(messages)
 
     # ---- beginning

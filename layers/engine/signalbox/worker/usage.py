@@ -27,14 +27,14 @@ class Meter:
         self.cpu = 0.0
         self._owner = os.getpid()
         self.stepping_since = 0.0  # monotonic; 0: it waits
-        self._told_of = 0.0  # the start of the step that was reported
+        self._reported = 0.0  # the start of the step that was reported
 
     def blocks(self, now: float, seconds: float) -> bool:
         """Return whether a step has taken this long; only once for each step."""
         since = self.stepping_since
-        if not since or since == self._told_of or now - since < seconds:
+        if not since or since == self._reported or now - since < seconds:
             return False
-        self._told_of = since
+        self._reported = since
         return True
 
     @coroutine

@@ -150,11 +150,11 @@ class Staging:
         ]
         is_bad = sql.SQL(" OR ").join(tests)
         found = self._run("find_bad_values", is_bad=is_bad, most=self.bad.room, values=sql.SQL(", ").join(listed))
-        told = [(line, _fault(state, name)) for line, state, name in found.fetchall()]
+        bad = [(line, _fault(state, name)) for line, state, name in found.fetchall()]
         count = self._run("drop_bad_values", is_bad=is_bad).rowcount
-        for line, fault in told:
+        for line, fault in bad:
             self.bad.add(line, fault)
-        self.bad.add_unnamed(count - len(told))
+        self.bad.add_unnamed(count - len(bad))
 
     def _search(self, first: int, end: int) -> int:
         """Write the rows that the server takes, and note the others."""
