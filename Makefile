@@ -93,10 +93,10 @@ $(CHECKS_READY): $(READY) checks/requirements.txt
 	@$(UV) sync -q --require-hashes --python $(CHECKS)/bin/python checks/requirements.txt
 	@touch $@
 
-calls: $(READY) ## list anew which calls of AWS the code makes, by the tests that lead to them
+calls: $(READY) ## write the list of AWS calls that the code makes, from the tests
 	@SIGNALBOX_RECORD_CALLS=1 $(BIN)/python -m pytest -q $(SPREAD) tests/database layers/*/tests/database
 
-docs: $(READY) ## write the generated parts of the documents anew
+docs: $(READY) ## write the generated parts of the documents
 	@$(BIN)/python -m docs.generate
 
 bench: $(READY) $(PEERS_READY) ## print the benchmarks, as ratios in one run
@@ -112,7 +112,7 @@ $(PEERS_READY): $(READY) bench/peers/peers.txt
 build: $(READY) ## build functions and layers for Lambda, without Docker
 	@MAKELEVEL=0 SAM_CLI_TELEMETRY=0 PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/sam build
 
-requirements: $(READY) ## pin all requirements anew, with hashes
+requirements: $(READY) ## pin all requirements, with hashes
 	@$(PIN) requirements.in layers/*/requirements.in -o requirements.txt
 	@$(PIN) -c requirements.txt layers/*/requirements.in -o layers/dependencies/requirements.txt
 	@$(PIN) tests/support/lambda_runtime/requirements.in -o tests/support/lambda_runtime/requirements.txt

@@ -26,7 +26,7 @@ def only_listed_calls() -> Iterator[None]:
     new = _recorder.seen - _told
     _told.update(new)
     if os.environ.get("SIGNALBOX_RECORD_CALLS") != "1":
-        assert new <= set(map(str, listed())), f"{LIST.name} lacks these calls; `make calls` lists them anew"
+        assert new <= set(map(str, listed())), f"{LIST.name} lacks these calls; `make calls` writes the list"
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -13,7 +13,7 @@ $$;
 SET sim.now = '2026-03-10 12:00+00';
 SET jit = off;
 SET statement_timeout = '30s';
--- To plan a statement anew takes longer than to execute it on so few rows.
+-- Planning a statement again takes longer than to execute it on so few rows.
 SET plan_cache_mode = force_generic_plan;
 SET search_path = sim, pg_catalog, public;
 

@@ -60,7 +60,7 @@ class Statement(psycopg.Cursor[TupleRow]):
 
     def execute(self, query: Any, params: Any = None, **options: Any) -> Any:
         session = self.connection
-        if query == "ROLLBACK":  # after which the driver would prepare all statements anew
+        if query == "ROLLBACK":  # after which the driver would prepare all statements again
             session.pgconn.exec_(b"ROLLBACK")
             return self
         if isinstance(session, Session) and session.world is not None and not session.is_checking:

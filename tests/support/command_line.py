@@ -1,7 +1,7 @@
 """Run `signalbox` as a person does: a process of its own, with its output, its errors and its exit code.
 
-Those that start or end a stack are started anew, as whatever they start is; the rest are forked from a process in which
-all is imported.
+Commands that start or end a stack run in a new interpreter, like everything that they start. The others are forked from
+a process in which all is imported.
 """
 
 from __future__ import annotations
