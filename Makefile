@@ -19,7 +19,7 @@ DATABASE_TESTS = $(wildcard tests/database tests/properties layers/*/tests/datab
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fix demo up down test test-16 test-at simulate check format lint types template imports security calls docs bench build requirements clean
+.PHONY: help setup fix demo up down test test-16 test-at test-upgrade simulate check format lint types template imports security calls docs bench build requirements clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -54,6 +54,9 @@ test-16: $(READY) ## run the tests that need only a database on PostgreSQL 16
 # Needs a C compiler, for a clock that is shifted for Python and PostgreSQL alike.
 test-at: $(READY) ## run the tests as if it were another instant: make test-at AT=2028-02-29T12:00Z
 	@$(BIN)/python -m tests.clock $(or $(AT),next) $(SPREAD) tests/unit layers/*/tests/unit $(DATABASE_TESTS)
+
+test-upgrade: $(READY) ## run the last release's database tests on the schema of this tree
+	@$(BIN)/python -m tests.upgrade
 
 # One that fails is printed with its last steps, and fails again by its number: make simulate SEED=17
 simulate: $(READY) ## simulate workers, sweeps and operators with faults, by the seed: make simulate SEED=1 SEEDS=1000
