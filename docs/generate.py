@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from signalbox.api.routes import ROUTES
 from signalbox.engine_pack import registry_of
 from signalbox.job_types import JOB_TYPES
 from signalbox.jobs import status
@@ -122,6 +123,16 @@ def _period(alarm: Mapping[str, Any]) -> int:
     return int(stats[0] if stats else alarm["Period"])
 
 
+def routes() -> str:
+    """Return one row per route of the HTTP API."""
+    rows = [
+        f"| {route.method} | `{route.path}` | {route.summary} | {route.operation.role} | "
+        f"{'yes' if route.operation.per_tenant else ''} |"
+        for route in ROUTES
+    ]
+    return "\n".join(["| | path | | role | for a tenant |", "| --- " * 5 + "|", *rows])
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "tasks": tasks,
     "alarms": alarms,
@@ -130,6 +141,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "jobs": jobs,
     "job_types": job_types,
     "commands": commands,
+    "routes": routes,
 }
 
 

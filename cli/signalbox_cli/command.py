@@ -76,6 +76,7 @@ COMMANDS = (
     Command("dead-letters", "list dead letters, and triage them"),
     Command("redrive", "retry dead letters"),
     Command("stats", "show job counts, throughput, failures and health"),
+    Command("tokens", "list, create and revoke tokens of the HTTP API"),
     Command("migrate", "apply the pending migrations of the deployed code"),
     Command("logs", "show what the functions logged"),
     Command("doctor", "check the whole stack, and suggest fixes"),

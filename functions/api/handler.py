@@ -1,4 +1,4 @@
-"""Answer one operation of the api, such as submit_jobs. The command line invokes it, and programs of yours."""
+"""Answer one operation, such as submit_jobs: for the command line, for programs, and for requests of the HTTP API."""
 
 import os
 from datetime import UTC, datetime
@@ -7,7 +7,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-import signalbox.operations  # noqa: F401 - while it starts, Lambda gives a function a whole processor
+import signalbox.api.serve  # noqa: F401 - while it starts, Lambda gives a function a whole processor
 from signalbox.app import App
 from signalbox.invocation import Invocation
 

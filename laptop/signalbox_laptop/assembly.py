@@ -5,6 +5,7 @@ Each part reads what is deployed through the API; only the deploy itself reads t
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Callable, Mapping
@@ -21,12 +22,13 @@ from signalbox_laptop.control_api import Control
 from signalbox_laptop.deploy.custom_resources import CustomResource, create
 from signalbox_laptop.deploy.deploy import deploy, plan
 from signalbox_laptop.deploy.template import read_template
-from signalbox_laptop.errors import DeployFailed, PortTaken
+from signalbox_laptop.errors import DeployFailed, PortTaken, ResourceFailed
 from signalbox_laptop.event_sources.clock import Firing
 from signalbox_laptop.event_sources.delivery import Deliveries
 from signalbox_laptop.event_sources.destination import Destinations
 from signalbox_laptop.home import StackState
 from signalbox_laptop.lambda_api.endpoint import Front, PortBusy
+from signalbox_laptop.lambda_api.http_api import HttpApi
 from signalbox_laptop.lambda_control.service import LambdaService
 from signalbox_laptop.lambda_control.settings import ServiceSettings
 from signalbox_laptop.packs import StandIns
@@ -34,6 +36,7 @@ from signalbox_laptop.postgres.db_users import LogIns, make_log_ins
 from signalbox_laptop.up import StackOptions
 
 if TYPE_CHECKING:
+    from mypy_boto3_apigatewayv2 import ApiGatewayV2Client
     from mypy_boto3_secretsmanager import SecretsManagerClient
 
 
@@ -74,6 +77,7 @@ def assemble(
     # Before the clock runs and the address is announced: nothing takes traffic until these have been made.
     for resource in to_make:
         create(service, resource, report)
+    api = _http_api(front, grounds, service, parts)
     if options.clock:
         firing.start_clock()
     return StackState(
@@ -81,11 +85,34 @@ def assemble(
         endpoint=front.endpoint,
         database=grounds.database,
         region=REGION,
-        api=None,
+        api=api,
+        token=api and _token(options.stack, service),
         pid=os.getpid(),
         started_at=datetime.now(UTC).isoformat(timespec="seconds"),
         stand_ins=outside.addresses,
     )
+
+
+def _http_api(front: Front, grounds: Endpoints, service: LambdaService, parts: ExitStack) -> str | None:
+    """Serve the HTTP API that was deployed, if one was, beside the endpoint: on the next port if that is free."""
+    gateway: ApiGatewayV2Client = client("apigatewayv2", grounds.moto)
+    for api in gateway.get_apis()["Items"]:
+        [integration] = gateway.get_integrations(ApiId=api["ApiId"])["Items"]
+        http_api = HttpApi(front.port + 1, integration["IntegrationUri"], service)
+        parts.callback(http_api.stop)
+        http_api.start()
+        return http_api.address
+    return None
+
+
+def _token(stack: str, service: LambdaService) -> str:
+    """Return a new token of an operator; the one before it, of the last time, is revoked."""
+    params = {"name": "laptop", "role": "operator", "replacing": True, "by": "signalbox up"}
+    result = service.invoke(f"{stack}-api", json.dumps({"operation": "create_token", "params": params}).encode())
+    answer = json.loads(result.payload)
+    if result.function_error or "token" not in answer:
+        raise ResourceFailed(f"a token for the HTTP API could not be made: {answer}")
+    return str(answer["token"]["token"])
 
 
 def _front(port: int, moto: str) -> Front:

@@ -28,11 +28,12 @@ class StackState:
     database: str  # DSN
     region: str
     api: str | None  # the URL of the HTTP API, if the template has one
+    token: str | None  # opens it, for an operator
     pid: int
     started_at: str
     stand_ins: Mapping[str, str] = field(default_factory=dict)  # the outside services' addresses, by name
 
-    def announcement(self) -> dict[str, str | None]:
+    def announcement(self) -> dict[str, Any]:
         """Return what others are told once the stack is ready."""
         return {
             "stack": self.stack,
@@ -40,6 +41,8 @@ class StackState:
             "database": self.database,
             "region": self.region,
             "api": self.api,
+            "token": self.token,
+            "stand_ins": self.stand_ins,
         }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any, get_args
 
 import pytest
@@ -54,9 +53,7 @@ def accept_task(event: dict[str, Any]) -> None:
 
 
 def model_of(operation: str) -> type[BaseModel]:
-    name = "".join(word.capitalize() for word in operation.split("_"))
-    model: type[BaseModel] = getattr(import_module(OPERATIONS[operation]), name)
-    return model
+    return OPERATIONS[operation].model
 
 
 @pytest.mark.parametrize("name", EVENTS)

@@ -24,6 +24,7 @@ ENGINE = {
     "app": {
         *("signalbox.operations", "signalbox.worker.worker", "signalbox.dead_letters.consumer"),
         *(
+            "signalbox.api.serve",
             "signalbox.runtime.metrics",
             "signalbox.packs.payload",
             "signalbox.ledger.run",
@@ -38,6 +39,8 @@ ENGINE = {
     "packs.suggest": {"difflib"},  # only a misspelt name
     "ledger.run": {"signalbox.ledger.backfill"},  # only a backfill's run
     "packs.schedule": {"cronsim"},  # only a schedule that is not even
+    "api.routes": {"signalbox.operations.submit"},  # only a submit
+    "api.serve": {"signalbox.api.openapi"},  # only who asks what there is
     "client.sender": {"boto3.session", "botocore.config"},  # only who may send, and has AWS's library
     "worker.timeout": {"ctypes"},  # only a time-out in a thread
     "jobs.verdict": {"hashlib"},  # only a job that fails for good

@@ -100,7 +100,7 @@ def world(server: str, built_here: Built, tmp_path_factory: pytest.TempPathFacto
         migrator = world.start(MIGRATOR)
         assert migrator.fault_of(MIGRATE) is None
         migrator.close()
-        state = StackState(STACK, endpoint, dsn, REGION, None, 0, "", outside.addresses)
+        state = StackState(STACK, endpoint, dsn, REGION, None, None, 0, "", outside.addresses)
         assert load_story(state, AT)
         yield world
     outside.stop()

@@ -77,6 +77,6 @@ def _lines(state: StackState, *, detached: bool) -> list[str]:
         f"stack {state.stack} is up; {stop}",
         f"  endpoint  {state.endpoint}",
         f"  database  {state.database}",
-        *([f"  api       {state.api}"] if state.api else []),
+        *([f"  api       {state.api}", f"  token     {state.token}"] if state.api else []),
         "  try       signalbox slots · signalbox invoke sweep_runs · signalbox logs --follow",
     ]

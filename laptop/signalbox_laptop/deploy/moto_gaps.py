@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from signalbox_laptop.aws import client
 
 if TYPE_CHECKING:
+    from mypy_boto3_apigatewayv2 import ApiGatewayV2Client
     from mypy_boto3_lambda import LambdaClient
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_sqs import SQSClient
@@ -50,6 +51,13 @@ def _attach_queue_policy(endpoint: str, _: str, properties: Properties) -> None:
 def _configure_bucket(endpoint: str, name: str, properties: Properties) -> None:
     s3: S3Client = client("s3", endpoint)
     s3.put_bucket_versioning(Bucket=name, VersioningConfiguration=properties["VersioningConfiguration"])
+
+
+def _integrate_http_api(endpoint: str, _: str, properties: Properties) -> None:
+    """Make the HTTP API with its integration, which says which function the laptop asks."""
+    gateway: ApiGatewayV2Client = client("apigatewayv2", endpoint)
+    api = gateway.create_api(Name="http-api", ProtocolType="HTTP")["ApiId"]
+    gateway.create_integration(**{**properties, "ApiId": api})
 
 
 def _leave_out(_: str, __: str, ___: Properties) -> None:
@@ -91,6 +99,19 @@ COMPLETIONS = (
         "AWS::CloudWatch::Alarm",
         "moto skips it, and so does the laptop: nothing there measures what alarms look at",
         _leave_out,
+    ),
+    Completion(
+        "AWS::ApiGatewayV2::Integration",
+        "moto's CloudFormation skips API Gateway V2: the laptop would not know which function serves the HTTP API",
+        _integrate_http_api,
+    ),
+    *(
+        Completion(
+            f"AWS::ApiGatewayV2::{kind}",
+            "moto skips it, and so does the laptop: it serves one HTTP API, all of it by one integration",
+            _leave_out,
+        )
+        for kind in ("Api", "Route", "Stage")
     ),
     Completion(
         "AWS::Logs::QueryDefinition",

@@ -43,6 +43,10 @@ class Front:
     def endpoint(self) -> str:
         return f"http://{self._server.address}"
 
+    @property
+    def port(self) -> int:
+        return self._server.port
+
     def start(self, service: LambdaService, control: Control) -> None:
         self._service, self._control = service, control
         self._invoke_api = InvokeApi(service)

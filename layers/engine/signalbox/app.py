@@ -71,10 +71,14 @@ class App:
             self.resources.readers.close()
 
     def operate(self, event: object, invocation: Invocation) -> dict[str, Any]:
-        """Run one operation for the function api. Return a refusal as an answer, not as an error.
+        """Serve a request of the HTTP API, or run one operation. Return a refusal as an answer, not as an error.
 
         Lambda counts an error against the function: three typing mistakes would raise its alarm.
         """
+        if isinstance(event, dict) and "requestContext" in event:
+            from signalbox.api.serve import serve
+
+            return serve(self.resources, event, invocation)
         from signalbox.operations import operate
 
         try:

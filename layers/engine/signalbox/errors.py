@@ -3,6 +3,8 @@
 A message says what is wrong, which thing it concerns and what to do next; it never holds a payload or a secret.
 """
 
+from collections.abc import Sequence
+
 
 class SignalboxError(Exception):
     """The engine itself raised this error."""
@@ -21,7 +23,11 @@ class ScheduleRefused(Refused):
 
 
 class PayloadRefused(Refused):
-    """The payload is not of the shape that its entry point takes."""
+    """The payload is not of the shape that its entry point takes; `faults` pairs fields with what is wrong."""
+
+    def __init__(self, message: str, faults: Sequence[tuple[str, str]] = ()) -> None:
+        super().__init__(message)
+        self.faults = faults
 
 
 class TaskUnknown(Refused):
@@ -42,6 +48,10 @@ class SettingsRefused(Refused):
 
 class BackfillRefused(Refused):
     """The backfill can't be made, or its state does not allow the step."""
+
+
+class BackfillUnknown(BackfillRefused):
+    """No backfill has that id."""
 
 
 class SchemaMismatch(Refused):
@@ -82,6 +92,18 @@ class JobRefused(Refused):
 
 class JobUnknown(Refused):
     """No job has that id."""
+
+
+class Forbidden(Refused):
+    """The caller may not ask for this."""
+
+
+class Unauthenticated(Refused):
+    """The request does not say who asks, or not in a way that can be trusted."""
+
+
+class TokenRefused(Refused):
+    """The token can't be created or revoked as asked."""
 
 
 class TransitionRefused(Refused):

@@ -9,6 +9,7 @@ from datetime import datetime
 from os import urandom
 from typing import TYPE_CHECKING, TypeVar
 
+from signalbox.access.caller import Caller
 from signalbox.aws.clients import Clients
 from signalbox.aws.invoke_async import FunctionInvoker
 from signalbox.packs.environment import EnvironmentSettings
@@ -34,6 +35,8 @@ class Invocation:
     clock: datetime  # read once, by the handler
     ends_at: float  # on the monotonic clock
     token: str = field(default_factory=lambda: urandom(4).hex())
+    # Who asks by the HTTP API. None invokes the function itself, which IAM allows or not, and may ask for everything.
+    caller: Caller | None = None
 
     @staticmethod
     def of(request_id: str, clock: datetime, seconds_left: float) -> Invocation:
@@ -42,6 +45,11 @@ class Invocation:
     @property
     def seconds_left(self) -> float:
         return max(0.0, self.ends_at - time.monotonic())
+
+    @property
+    def tenant(self) -> str | None:
+        """Return the tenant whose jobs alone the caller may meet, or None for one who may meet all."""
+        return self.caller.tenant if self.caller else None
 
     @property
     def worker_id(self) -> str:

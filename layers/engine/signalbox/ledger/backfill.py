@@ -17,7 +17,7 @@ from typing import Any
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from signalbox.errors import BackfillRefused
+from signalbox.errors import BackfillRefused, BackfillUnknown
 from signalbox.ledger.ledger import RunClaim, RunEnd, RunStatus, Slot
 from signalbox.packs.schedule import Schedule
 from signalbox.packs.task import Task
@@ -162,7 +162,7 @@ def find(connection: Connection, backfill_id: str) -> Backfill:
     with connection.cursor(row_factory=class_row(Backfill)) as cursor:
         backfill = cursor.execute(SQL["find"], {"id": backfill_id}).fetchone()
     if backfill is None:
-        raise BackfillRefused(f"no backfill has the id '{backfill_id}': `signalbox backfill list` lists them")
+        raise BackfillUnknown(f"no backfill has the id '{backfill_id}': `signalbox backfill list` lists them")
     return backfill
 
 

@@ -16,8 +16,8 @@ from signalbox.postgres.queries import load_queries
 SQL = load_queries(__file__)
 
 
-def show_job(db: Connection, id_: str) -> dict[str, Any]:
-    """Return all columns of the job, and at most a hundred rows of everything else."""
+def show_job(db: Connection, id_: str, tenant: str | None = None) -> dict[str, Any]:
+    """Return all columns of the job, and at most a hundred rows of everything else, of that tenant alone."""
     found = _one(db, "find", id=require_id("job", id_))
     if found is None:
         raise JobUnknown(f"no job has the id {id_}; it may have been pruned: `signalbox jobs` lists those there are")
@@ -26,10 +26,10 @@ def show_job(db: Connection, id_: str) -> dict[str, Any]:
         "job": job,
         "holds": _rows(db, "list_holds", id=id_) if job["held_by"] or job["status"] == "paused" else [],
         "executions": _rows(db, "list_attempts", id=id_),
-        "depends_on": _rows(db, "list_parents", id=id_),
-        "dependents": _rows(db, "list_dependents", id=id_),
-        "children": _rows(db, "list_children", id=id_),
-        "group": _one(db, "find_group", group=job["job_group"]),
+        "depends_on": _rows(db, "list_parents", id=id_, tenant=tenant),
+        "dependents": _rows(db, "list_dependents", id=id_, tenant=tenant),
+        "children": _rows(db, "list_children", id=id_, tenant=tenant),
+        "group": _one(db, "find_group", group=job["job_group"]) if tenant is None else None,
         "dead_letter": _one(db, "find_dead_letter", id=id_),
         "schedule": _one(db, "find_schedule", schedule=job["schedule_id"]),
         "orders": audit.list_newest(db, "job", id_),

@@ -14,12 +14,14 @@ FROM signalbox.attempts WHERE job_id = %(id)s ORDER BY attempt_number DESC LIMIT
 -- list_parents: return the jobs that it waits for, or waited for
 SELECT d.depends_on_job_id::text AS id, p.job_type, p.status, d.dependency_type, d.on_failure, d.satisfied
 FROM signalbox.job_dependencies AS d JOIN signalbox.jobs AS p ON p.id = d.depends_on_job_id
-WHERE d.job_id = %(id)s ORDER BY d.satisfied, d.depends_on_job_id LIMIT 100;
+WHERE d.job_id = %(id)s AND (%(tenant)s::text IS NULL OR p.tenant = %(tenant)s)
+ORDER BY d.satisfied, d.depends_on_job_id LIMIT 100;
 
 -- list_dependents: return the jobs that wait for it, or waited
 SELECT d.job_id::text AS id, j.job_type, j.status, d.dependency_type, d.on_failure, d.satisfied
 FROM signalbox.job_dependencies AS d JOIN signalbox.jobs AS j ON j.id = d.job_id
-WHERE d.depends_on_job_id = %(id)s ORDER BY d.satisfied, d.job_id LIMIT 100;
+WHERE d.depends_on_job_id = %(id)s AND (%(tenant)s::text IS NULL OR j.tenant = %(tenant)s)
+ORDER BY d.satisfied, d.job_id LIMIT 100;
 
 -- find_group: return the progress of its group
 SELECT id, total, completed, failed, cancelled, sealed, completion_job_id, created_at, finished_at
@@ -35,7 +37,9 @@ SELECT id, name, schedule_type, cron_expression, interval_ms, run_at, timezone, 
 FROM signalbox.job_schedules WHERE id = %(schedule)s;
 
 -- list_children: return the jobs that it has submitted
-SELECT id::text, job_type, status FROM signalbox.jobs WHERE parent_job_id = %(id)s ORDER BY id LIMIT 100;
+SELECT id::text, job_type, status FROM signalbox.jobs
+WHERE parent_job_id = %(id)s AND (%(tenant)s::text IS NULL OR tenant = %(tenant)s)
+ORDER BY id LIMIT 100;
 
 -- list_holds: return the caps, rates and pauses that hold it, each with its running jobs and those held before this one
 SELECT c.kind, c.key, c.paused, c.max_running, c.rate, c.per_seconds, c.next_at, c.reason, c.changed_by,

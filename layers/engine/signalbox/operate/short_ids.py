@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import ClassVar, Literal, LiteralString, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, LiteralString, TypeVar
 
 from signalbox.errors import BackfillRefused, DeadLetterUnknown, IdRefused, JobUnknown, SignalboxError
 from signalbox.packs.payload import Payload
@@ -18,9 +18,9 @@ _FORM = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"
 _SHORTEST = 8
 # For each kind of thing: its name, the command that lists it, the error for an id that nothing has, and its query.
 _KINDS: Mapping[Kind, tuple[str, str, type[SignalboxError], LiteralString]] = {
-    "job": ("job", "signalbox jobs", JobUnknown, SQL["find_job"]),
-    "dead_letter": ("dead letter", "signalbox dead-letters", DeadLetterUnknown, SQL["find_dead_letter"]),
-    "backfill": ("backfill", "signalbox backfill list", BackfillRefused, SQL["find_backfill"]),
+    "job": ("job", "signalbox jobs", JobUnknown, SQL["find_jobs"]),
+    "dead_letter": ("dead letter", "signalbox dead-letters", DeadLetterUnknown, SQL["find_dead_letters"]),
+    "backfill": ("backfill", "signalbox backfill list", BackfillRefused, SQL["find_backfills"]),
 }
 
 
@@ -42,29 +42,36 @@ def require_id(kind: Kind, id_: str, shortest: int = len(_FORM)) -> str:
     return id_
 
 
-def complete_ids(db: Connection, params: P) -> P:
-    """Return the params with whole ids."""
-    whole = {name: _complete(db, kind, getattr(params, name)) for name, kind in params.ID_FIELDS}
+def complete_ids(db: Connection, params: P, tenant: str | None = None) -> P:
+    """Return the params with whole ids. With a tenant, the ids of other tenants are unknown."""
+    whole: dict[str, Any] = {}
+    for name, kind in params.ID_FIELDS:
+        given = getattr(params, name)
+        if isinstance(given, str):
+            [whole[name]] = whole_ids(db, kind, [given], tenant)
+        elif given is not None:
+            whole[name] = list(dict.fromkeys(whole_ids(db, kind, given, tenant)))
     return params.model_copy(update=whole)
 
 
-def _complete(db: Connection, kind: Kind, value: str | list[str] | None) -> str | list[str] | None:
-    if isinstance(value, list):
-        return list(dict.fromkeys(complete_id(db, kind, id_) for id_ in value))
-    return value and complete_id(db, kind, value)
+def whole_ids(db: Connection, kind: Kind, ids: Sequence[str], tenant: str | None = None) -> list[str]:
+    """Return for each the one id that starts so. Without a tenant, whole ids are not looked up."""
+    if tenant is None and all(len(require_id(kind, id_, _SHORTEST)) == len(_FORM) for id_ in ids):
+        return list(ids)
+    spans = {
+        f"{end}s": [require_id(kind, id_, _SHORTEST) + _FORM[len(id_) :].replace("x", digit) for id_ in ids]
+        for end, digit in (("first", "0"), ("last", "f"))
+    }
+    found = db.execute(_KINDS[kind][3], {**spans, "tenant": tenant}).fetchall()
+    return [_only(kind, id_, matches) for id_, (matches,) in zip(ids, found, strict=True)]
 
 
-def complete_id(db: Connection, kind: Kind, id_: str) -> str:
-    """Return the one id that starts so. A whole id is returned as it is, whether anything has it or not."""
-    if len(require_id(kind, id_, _SHORTEST)) == len(_FORM):
-        return id_
-    name, command, unknown, query = _KINDS[kind]
-    rest = _FORM[len(id_) :]
-    span = {"first": id_ + rest.replace("x", "0"), "last": id_ + rest.replace("x", "f")}
-    found: list[str] = [row[0] for row in db.execute(query, span).fetchall()]
-    if not found:
-        raise unknown(f"no {name} has an id that starts with {id_}; `{command}` lists them")
-    if len(found) > 1:
-        others = " and of others" if len(found) > 2 else ""
-        raise IdRefused(f"{id_} is the start of {found[0]}, of {found[1]}{others}: give more of the id")
-    return found[0]
+def _only(kind: Kind, id_: str, matches: Sequence[str]) -> str:
+    name, command, unknown, _ = _KINDS[kind]
+    if not matches:
+        how = "the id" if len(id_) == len(_FORM) else "an id that starts with"
+        raise unknown(f"no {name} has {how} {id_}; `{command}` lists them")
+    if len(matches) > 1:
+        others = " and of others" if len(matches) > 2 else ""
+        raise IdRefused(f"{id_} is the start of {matches[0]}, of {matches[1]}{others}: give more of the id")
+    return matches[0]

@@ -1,9 +1,26 @@
--- find_job: return the first three ids of jobs in a range; short ids are ranges of the primary key
-SELECT id::text FROM signalbox.jobs WHERE id BETWEEN %(first)s::uuid AND %(last)s::uuid ORDER BY id LIMIT 3;
+-- find_jobs: return for each range of ids its first three jobs
+SELECT ARRAY(
+    SELECT x.id::text FROM signalbox.jobs AS x
+    WHERE x.id BETWEEN g.first AND g.last AND (%(tenant)s::text IS NULL OR x.tenant = %(tenant)s)
+    ORDER BY x.id LIMIT 3
+)
+FROM unnest(%(firsts)s::uuid[], %(lasts)s::uuid[]) WITH ORDINALITY AS g (first, last, place)
+ORDER BY g.place;
 
--- find_dead_letter: return the first three ids of dead letters in a range
-SELECT id::text FROM signalbox.dead_letter_jobs
-WHERE id BETWEEN %(first)s::uuid AND %(last)s::uuid ORDER BY id LIMIT 3;
+-- find_dead_letters: return for each range of ids its first three dead letters
+SELECT ARRAY(
+    SELECT x.id::text FROM signalbox.dead_letter_jobs AS x
+    WHERE x.id BETWEEN g.first AND g.last AND (%(tenant)s::text IS NULL OR x.tenant = %(tenant)s)
+    ORDER BY x.id LIMIT 3
+)
+FROM unnest(%(firsts)s::uuid[], %(lasts)s::uuid[]) WITH ORDINALITY AS g (first, last, place)
+ORDER BY g.place;
 
--- find_backfill: return the first three ids of backfills in a range
-SELECT id::text FROM signalbox.backfills WHERE id BETWEEN %(first)s::uuid AND %(last)s::uuid ORDER BY id LIMIT 3;
+-- find_backfills: return for each range of ids its first three backfills
+SELECT ARRAY(
+    SELECT x.id::text FROM signalbox.backfills AS x
+    WHERE x.id BETWEEN g.first AND g.last
+    ORDER BY x.id LIMIT 3
+)
+FROM unnest(%(firsts)s::uuid[], %(lasts)s::uuid[]) WITH ORDINALITY AS g (first, last, place)
+ORDER BY g.place;

@@ -1,15 +1,17 @@
-"""Serve the operator's operations: what the command line asks the api, so that nobody needs database access.
+"""Serve the operator's operations, for the command line, for programs, and for the HTTP API and its pages.
 
 Like tasks they are named by strings and imported when first asked for. They leave no row in the ledger.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
+from signalbox.access.caller import Role
 from signalbox.errors import PayloadRefused
 from signalbox.operate.short_ids import IdParams, complete_ids
 from signalbox.packs.payload import Payload, read_payload
@@ -18,40 +20,85 @@ from signalbox.packs.suggest import nearest
 if TYPE_CHECKING:
     from signalbox.invocation import Invocation, Resources
 
-# Each is a function of its name in its module, with a params model of its name in capitals: list_runs, ListRuns.
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Describe one operation: a function of its name in a module, with a model of its params named in capitals.
+
+    With `per_tenant` a caller who is bound to a tenant may ask for it: `tenant` in its params is theirs then, and ids
+    are those of their jobs and dead letters.
+    """
+
+    name: str
+    module: str
+    role: Role
+    per_tenant: bool = False
+
+    @property
+    def model(self) -> type[Payload]:
+        name = "".join(word.capitalize() for word in self.name.split("_"))
+        model: type[Payload] = getattr(self._module, name)
+        return model
+
+    def run(self, resources: Resources, given: dict[str, Any], invocation: Invocation) -> dict[str, Any]:
+        """Check who asks for what, and return the answer."""
+        if caller := invocation.caller:
+            caller.require(self.name, self.role, per_tenant=self.per_tenant)
+        params = read_payload(self.model, given, f"params of operation '{self.name}'")
+        params = _within_tenant(params, invocation.tenant)
+        if isinstance(params, IdParams):
+            params = complete_ids(resources.database.connection(), params, invocation.tenant)
+        answer: dict[str, Any] = getattr(self._module, self.name)(resources, params, invocation)
+        return answer
+
+    @property
+    def _module(self) -> Any:
+        return import_module(f"signalbox.operations.{self.module}")
+
+
+_VIEWER, _OPERATOR = Role.VIEWER, Role.OPERATOR
 OPERATIONS = {
-    "list_tasks": "signalbox.operations.tasks",
-    "list_runs": "signalbox.operations.runs",
-    "show_slots": "signalbox.operations.slots",
-    "create_backfill": "signalbox.operations.backfills",
-    "list_backfills": "signalbox.operations.backfills",
-    "show_backfill": "signalbox.operations.backfills",
-    "pause_backfill": "signalbox.operations.backfills",
-    "resume_backfill": "signalbox.operations.backfills",
-    "cancel_backfill": "signalbox.operations.backfills",
-    "examine": "signalbox.operations.check",
-    "submit_jobs": "signalbox.operations.submit",
-    "list_jobs": "signalbox.operations.jobs",
-    "show_job": "signalbox.operations.jobs",
-    "cancel_jobs": "signalbox.operations.jobs",
-    "retry_jobs": "signalbox.operations.jobs",
-    "pause": "signalbox.operations.caps",
-    "resume": "signalbox.operations.caps",
-    "list_controls": "signalbox.operations.caps",
-    "set_cap": "signalbox.operations.caps",
-    "list_schedules": "signalbox.operations.schedules",
-    "create_schedule": "signalbox.operations.schedules",
-    "pause_schedule": "signalbox.operations.schedules",
-    "resume_schedule": "signalbox.operations.schedules",
-    "delete_schedule": "signalbox.operations.schedules",
-    "list_dead_letters": "signalbox.operations.dead_letters",
-    "show_dead_letter": "signalbox.operations.dead_letters",
-    "triage_dead_letters": "signalbox.operations.dead_letters",
-    "redrive": "signalbox.operations.dead_letters",
-    "show_group": "signalbox.operations.groups",
-    "seal_group": "signalbox.operations.groups",
-    "show_statistics": "signalbox.operations.statistics",
-    "show_health": "signalbox.operations.statistics",
+    operation.name: operation
+    for operation in (
+        Operation("list_tasks", "tasks", _VIEWER),
+        Operation("run_task", "tasks", _OPERATOR),
+        Operation("list_runs", "runs", _VIEWER),
+        Operation("show_slots", "slots", _VIEWER),
+        Operation("create_backfill", "backfills", _OPERATOR),
+        Operation("list_backfills", "backfills", _VIEWER),
+        Operation("show_backfill", "backfills", _VIEWER),
+        Operation("pause_backfill", "backfills", _OPERATOR),
+        Operation("resume_backfill", "backfills", _OPERATOR),
+        Operation("cancel_backfill", "backfills", _OPERATOR),
+        Operation("examine", "check", _VIEWER),
+        Operation("submit_jobs", "submit", _OPERATOR, per_tenant=True),
+        Operation("list_jobs", "jobs", _VIEWER, per_tenant=True),
+        Operation("show_job", "jobs", _VIEWER, per_tenant=True),
+        Operation("cancel_jobs", "jobs", _OPERATOR, per_tenant=True),
+        Operation("retry_jobs", "jobs", _OPERATOR, per_tenant=True),
+        Operation("pause", "caps", _OPERATOR, per_tenant=True),
+        Operation("resume", "caps", _OPERATOR, per_tenant=True),
+        Operation("list_controls", "caps", _VIEWER),
+        Operation("set_cap", "caps", _OPERATOR),
+        Operation("list_job_types", "job_types", _VIEWER, per_tenant=True),
+        Operation("show_job_type", "job_types", _VIEWER, per_tenant=True),
+        Operation("list_schedules", "schedules", _VIEWER),
+        Operation("create_schedule", "schedules", _OPERATOR),
+        Operation("pause_schedule", "schedules", _OPERATOR),
+        Operation("resume_schedule", "schedules", _OPERATOR),
+        Operation("delete_schedule", "schedules", _OPERATOR),
+        Operation("list_dead_letters", "dead_letters", _VIEWER, per_tenant=True),
+        Operation("show_dead_letter", "dead_letters", _VIEWER, per_tenant=True),
+        Operation("triage_dead_letters", "dead_letters", _OPERATOR, per_tenant=True),
+        Operation("redrive", "dead_letters", _OPERATOR, per_tenant=True),
+        Operation("show_group", "groups", _VIEWER),
+        Operation("seal_group", "groups", _OPERATOR),
+        Operation("show_statistics", "statistics", _VIEWER),
+        Operation("show_health", "statistics", _VIEWER),
+        Operation("create_token", "tokens", _OPERATOR),
+        Operation("list_tokens", "tokens", _OPERATOR),
+        Operation("revoke_token", "tokens", _OPERATOR),
+    )
 }
 
 
@@ -63,15 +110,19 @@ class OperationPayload(Payload):
 
 
 def operate(resources: Resources, event: object, invocation: Invocation) -> dict[str, Any]:
-    """Run one operation, and return its answer."""
+    """Run the operation that a direct invocation asks for, and return its answer."""
     payload = read_payload(OperationPayload, event)
     name = payload.operation
     if name not in OPERATIONS:
         raise PayloadRefused(f"operation '{name}' is not known{nearest(name, OPERATIONS)}")
-    module = import_module(OPERATIONS[name])
-    model = getattr(module, "".join(word.capitalize() for word in name.split("_")))
-    params = read_payload(model, payload.params, f"params of operation '{name}'")
-    if isinstance(params, IdParams):
-        params = complete_ids(resources.database.connection(), params)
-    answer: dict[str, Any] = getattr(module, name)(resources, params, invocation)
-    return {"operation": name, **answer}
+    return {"operation": name, **OPERATIONS[name].run(resources, payload.params, invocation)}
+
+
+def _within_tenant(params: Payload, tenant: str | None) -> Payload:
+    """Return the params as a caller who is bound to this tenant may ask for them."""
+    if tenant is None or "tenant" not in type(params).model_fields:
+        return params
+    asked = getattr(params, "tenant", None)
+    if asked not in (None, tenant):
+        raise PayloadRefused(f"field 'tenant': this token is bound to the tenant '{tenant}'")
+    return params.model_copy(update={"tenant": tenant})

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from signalbox.errors import CapRefused
+from signalbox.errors import CapRefused, Forbidden
 from signalbox.invocation import Invocation, Resources
 from signalbox.operate import caps
 from signalbox.operate import pause as pausing
@@ -59,7 +59,7 @@ class SetCap(Payload):
 
 
 def pause(resources: Resources, params: Pause, invocation: Invocation) -> dict[str, Any]:
-    what = params.target
+    what = _target(params, invocation)
     if what is None:
         return run_bulk_action(resources, params, invocation, pausing.pause)
     db, job_types = resources.database.connection(), resources.job_types
@@ -74,7 +74,7 @@ def pause(resources: Resources, params: Pause, invocation: Invocation) -> dict[s
 
 
 def resume(resources: Resources, params: Resume, invocation: Invocation) -> dict[str, Any]:
-    what = params.target
+    what = _target(params, invocation)
     if what is None:
         return run_bulk_action(resources, params, invocation, pausing.resume)
     db, job_types = resources.database.connection(), resources.job_types
@@ -96,6 +96,12 @@ def set_cap(resources: Resources, params: SetCap, _: Invocation) -> dict[str, An
     db, by = resources.database.connection(), Actor(params.by, params.reason)
     resources.publisher.send(caps.set_cap(db, resources.job_types, what, cap, by=by))
     return _shown(resources, what)
+
+
+def _target(params: _PauseParams, invocation: Invocation) -> CapTarget | None:
+    if invocation.tenant is not None and (params.kind or params.key):
+        raise Forbidden(f"this token is bound to the tenant '{invocation.tenant}': name jobs, by ids or filters")
+    return params.target
 
 
 def _shown(resources: Resources, what: CapTarget) -> dict[str, Any]:

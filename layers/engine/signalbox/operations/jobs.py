@@ -46,8 +46,8 @@ def list_jobs(resources: Resources, params: ListJobs, _: Invocation) -> dict[str
     return {"jobs": jobs, "next": jobs[-1]["id"] if len(jobs) == params.limit else None}
 
 
-def show_job(resources: Resources, params: ShowJob, _: Invocation) -> dict[str, Any]:
-    return job_detail.show_job(resources.database.connection(), params.id)
+def show_job(resources: Resources, params: ShowJob, invocation: Invocation) -> dict[str, Any]:
+    return job_detail.show_job(resources.database.connection(), params.id, invocation.tenant)
 
 
 def cancel_jobs(resources: Resources, params: CancelJobs, invocation: Invocation) -> dict[str, Any]:

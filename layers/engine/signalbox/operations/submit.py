@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated, Any, Literal
 
 from psycopg import Rollback
 from pydantic import BeforeValidator, Field
 
-from signalbox.errors import JobRefused
+from signalbox.errors import JobRefused, JobUnknown
 from signalbox.invocation import Invocation, Resources
 from signalbox.jobs.dependency import Dependency
+from signalbox.operate.short_ids import whole_ids
 from signalbox.packs.payload import Instant, Payload
+from signalbox.postgres.connection import Connection
 from signalbox.postgres.uuid7 import new_ids
 from signalbox.submit.insert import submit
 from signalbox.submit.new_job import NewJob, Submitted
@@ -71,8 +74,12 @@ class SubmitJobs(Payload):
 def submit_jobs(resources: Resources, params: SubmitJobs, invocation: Invocation) -> dict[str, Any]:
     db = resources.database.connection()
     jobs = _new_jobs(params)
+    if invocation.tenant is not None:
+        jobs = [_within(job, invocation.tenant) for job in jobs]
     with db.transaction() as transaction:
         submitted = submit(db, resources.job_types, jobs, invocation.clock)
+        if invocation.tenant is not None:
+            _require_own(db, jobs, submitted, invocation.tenant)
         if params.dry_run:
             raise Rollback(transaction)
     if params.dry_run:
@@ -92,6 +99,27 @@ def _new_jobs(params: SubmitJobs) -> list[NewJob]:
         twice = next(name for name in named if named.count(name) > 1)
         raise JobRefused(f"two jobs of this call have the ref '{twice}': a dependency on it would be ambiguous")
     return [new_job(job, ids, params.by) for job in params.jobs]
+
+
+def _within(job: NewJob, tenant: str) -> NewJob:
+    """Return the job as a caller who is bound to this tenant may submit it."""
+    if job.tenant not in (None, tenant):
+        raise JobRefused(f"tenant '{job.tenant}': this token is bound to the tenant '{tenant}'; nothing was stored")
+    if job.group is not None:
+        raise JobRefused("group: groups belong to the whole stack, and this token is bound to a tenant")
+    return replace(job, tenant=tenant)
+
+
+def _require_own(db: Connection, jobs: Sequence[NewJob], submitted: Sequence[Submitted], tenant: str) -> None:
+    """Refuse jobs that would follow another tenant's, or whose idempotency key another tenant's job has."""
+    named = [id_ for job in jobs for id_ in (job.parent_id, *(on.job_id for on in job.depends_on)) if id_]
+    if named:
+        whole_ids(db, "job", named, tenant)
+    if found := [one.id for one in submitted if not one.created]:
+        try:
+            whole_ids(db, "job", found, tenant)
+        except JobUnknown:
+            raise JobRefused("another job has this idempotency_key: choose another one; nothing was stored") from None
 
 
 def new_job(job: JobParams, ids: Mapping[str, str], by: str | None) -> NewJob:

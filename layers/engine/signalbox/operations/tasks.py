@@ -1,11 +1,16 @@
-"""List the tasks that this stack knows."""
+"""List the tasks that this stack knows, and run one by hand."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from pydantic import Field
+
 from signalbox.invocation import Invocation, Resources
-from signalbox.packs.payload import Payload
+from signalbox.ledger.run import check_params
+from signalbox.operate import audit
+from signalbox.operate.audit import Actor
+from signalbox.packs.payload import Instant, Payload
 from signalbox.packs.task import Task
 
 
@@ -13,9 +18,33 @@ class ListTasks(Payload):
     """Take no params."""
 
 
+class RunTask(Payload):
+    """Run a task for the slot of a time, by default now; `force` runs a slot again that has succeeded."""
+
+    task: str
+    reference_time: Instant | None = None
+    force: bool = False
+    params: dict[str, Any] = Field(default_factory=dict)
+    by: str = Field("unnamed", min_length=1, max_length=200)
+    reason: str | None = Field(None, max_length=1000)
+
+
 def list_tasks(resources: Resources, _: ListTasks, __: Invocation) -> dict[str, Any]:
     disabled = resources.settings.disabled_tasks
     return {"tasks": [_shown(task, task.name not in disabled) for task in resources.tasks]}
+
+
+def run_task(resources: Resources, params: RunTask, invocation: Invocation) -> dict[str, Any]:
+    """Hand the run to the task's function, and return its slot; the ledger has the run once it starts."""
+    task = resources.tasks.find(params.task)
+    check_params(task, params.params)
+    at = params.reference_time or invocation.clock
+    slot = task.slot_of(at).isoformat()
+    by = Actor(params.by, params.reason)
+    audit.note(resources.database.connection(), by, "task.run", kind="task", id_=task.name, detail={"slot": slot})
+    payload = {"task": task.name, "reference_time": at.isoformat(), "force": params.force, "params": params.params}
+    resources.invoker.send(task, payload)
+    return {"task": task.name, "slot": slot, "status": "requested"}
 
 
 def _shown(task: Task, enabled: bool) -> dict[str, Any]:

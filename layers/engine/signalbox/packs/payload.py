@@ -56,8 +56,10 @@ def read_payload(model: type[Model], value: object, what: str = "payload") -> Mo
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        faults = "; ".join(fault_of(model, dict(fault)) for fault in error.errors(include_url=False))
-        raise PayloadRefused(f"{what} refused: {faults}") from None
+        faults: list[dict[str, Any]] = [dict(fault) for fault in error.errors(include_url=False)]
+        texts = [fault_of(model, fault) for fault in faults]
+        fields = [".".join(map(str, fault["loc"])) for fault in faults]
+        raise PayloadRefused(f"{what} refused: {'; '.join(texts)}", list(zip(fields, texts, strict=True))) from None
 
 
 def fault_of(model: type[BaseModel], fault: dict[str, Any]) -> str:

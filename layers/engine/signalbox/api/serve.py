@@ -1,0 +1,112 @@
+"""Serve one request of the HTTP API.
+
+    request → caller → route → operation → response
+
+A refusal becomes a problem that names the field and the cure. Whatever else goes wrong is logged under the request's
+id, and the caller gets no more than that id.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, get_args, get_origin
+
+from signalbox.access.caller import Caller
+from signalbox.access.tokens import find_caller
+from signalbox.api.idempotency import once
+from signalbox.api.request import HttpRequest
+from signalbox.api.response import HttpResponse, failure, json_response, problem, unless_known
+from signalbox.api.routes import WHO, Route, find_route
+from signalbox.errors import PayloadRefused, SignalboxError, Unauthenticated
+from signalbox.invocation import Invocation, Resources
+
+# API Gateway gives up on a function after 30 seconds, and its caller hears nothing of what was done.
+_MOST_SECONDS = 28.0
+
+
+def serve(resources: Resources, event: Mapping[str, Any], invocation: Invocation) -> dict[str, Any]:
+    """Answer the event of an HTTP API."""
+    request_id = invocation.request_id
+    invocation = replace(invocation, ends_at=min(invocation.ends_at, time.monotonic() + _MOST_SECONDS))
+    try:
+        request = HttpRequest.of(event)
+        response = unless_known(request, _answer(resources, request, invocation))
+    except SignalboxError as error:
+        resources.log.info("request.refused", extra={"error": type(error).__name__})
+        response = problem(error, request_id)
+    except Exception:
+        resources.log.exception("request.failed")
+        response = failure(request_id)
+    return response.with_headers(x_request_id=request_id, x_content_type_options="nosniff").as_event()
+
+
+def _answer(resources: Resources, request: HttpRequest, invocation: Invocation) -> HttpResponse:
+    caller = _authenticate(resources, request)
+    if (request.method, request.path) == ("GET", "/openapi.json"):
+        from signalbox.api.openapi import openapi  # most execution environments never describe themselves
+
+        return json_response(200, openapi())
+    route, in_path = find_route(request.method, request.path)
+    given = _params(route, request, in_path)
+    invocation = replace(invocation, caller=caller)
+
+    def run() -> HttpResponse:
+        answer = route.operation.run(resources, _named(route, given, caller), invocation)
+        return json_response(*route.shown(answer))
+
+    key = request.headers.get("idempotency-key")
+    if key is None or request.method != "POST":
+        return run()
+    if route.name == "submit_jobs":  # whose jobs have keys of their own, as safe as their commit
+        given = {**given, "jobs": _with_keys(given.get("jobs"), key)}
+        return run()
+    return once(resources.database.connection(), request, caller, key, run)
+
+
+def _authenticate(resources: Resources, request: HttpRequest) -> Caller:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not token:
+        raise Unauthenticated("send the header `Authorization: Bearer TOKEN`; `signalbox tokens create` makes a token")
+    return find_caller(resources.database.connection(), token.strip())
+
+
+def _params(route: Route, request: HttpRequest, in_path: Mapping[str, str]) -> dict[str, Any]:
+    """Return the operation's params: what the path says, and beside it the query of a GET or the body of others."""
+    if request.method == "GET":
+        return route.params(in_path, {name: _from_text(route, name, text) for name, text in request.query.items()})
+    if request.query:
+        raise PayloadRefused(f"{request.method} takes its params in a JSON body, not in the query")
+    return route.params(in_path, request.json())
+
+
+def _with_keys(jobs: Any, key: str) -> Any:
+    """Return the jobs with the request's key, numbered where there are several, in place of one of their own."""
+    if not isinstance(jobs, list):
+        return jobs
+    keys = [key] if len(jobs) == 1 else [f"{key}#{number}" for number in range(len(jobs))]
+    return [
+        {"idempotency_key": own, **job} if isinstance(job, dict) else job for own, job in zip(keys, jobs, strict=True)
+    ]
+
+
+def _named(route: Route, params: dict[str, Any], caller: Caller) -> dict[str, Any]:
+    """Return the params with who asks, where the operation records it."""
+    return {**params, **dict.fromkeys(WHO & route.operation.model.model_fields.keys(), caller.name)}
+
+
+def _from_text(route: Route, name: str, text: str) -> Any:
+    """Return the value of a query's parameter as JSON has it; the operation's own model checks it."""
+    found = route.fields.get(name)
+    kinds = {found.annotation, *get_args(found.annotation)} if found else set()
+    if bool in kinds and text in ("true", "false"):
+        return text == "true"
+    if any(get_origin(kind) is list for kind in kinds) and "," in text:
+        return text.split(",")
+    for kind in (int, float):
+        if kind in kinds:
+            with suppress(ValueError):
+                return kind(text)
+    return text

@@ -1,0 +1,118 @@
+"""The HTTP API serves operations to those who have a token."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from signalbox.testing.stage import Stage
+from tests.support.http_api import HttpClient, client_of, request_event
+
+
+@pytest.fixture
+def http(stage: Stage) -> HttpClient:
+    return client_of(stage)
+
+
+def test_job_is_submitted_listed_and_shown(stage: Stage, http: HttpClient) -> None:
+    made = http("POST", "/v1/jobs", {"job_type": "do_nothing", "tenant": "acme"})
+    assert (made.status, made.body["status"], made.body["created"]) == (201, "queued", True)
+    listed = http("GET", "/v1/jobs?tenant=acme&limit=5&status=queued")
+    assert [job["id"] for job in listed.body["jobs"]] == [made.body["id"]]
+    shown = http("GET", f"/v1/jobs/{made.body['id']}")
+    assert (shown.status, shown.body["job"]["created_by"]) == (200, "tests")
+    assert shown.headers["x-request-id"] == "request-7"
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "body", "status", "words"),
+    [
+        ("GET", "/v1/nothing", None, 404, "nothing is served at /v1/nothing"),
+        ("GET", "/v1/jobs/", None, 200, ""),
+        ("PATCH", "/v1/jobs", None, 405, "/v1/jobs takes GET and POST, not PATCH"),
+        ("GET", "/v1/jobs/00000000-0000-7000-8000-000000000000", None, 404, "no job has the id"),
+        ("GET", "/v1/jobs/7", None, 422, "'7' is not the id of a job"),
+        ("GET", "/v1/jobs?limit=many", None, 422, "field 'limit'"),
+        ("GET", "/v1/jobs?limit=1&limit=2", None, 422, "'limit' is given twice"),
+        ("GET", "/v1/jobs?stauts=failed", None, 422, "did you mean 'status'?"),
+        ("GET", "/v1/jobs?by=me", None, 422, "field 'by' is not known"),
+        ("POST", "/v1/jobs", "{", 400, "the body is no JSON"),
+        ("POST", "/v1/jobs", "[]", 400, "must be a JSON object"),
+        ("POST", "/v1/jobs", {}, 422, "field 'jobs.0.job_type' is missing"),
+        ("POST", "/v1/jobs", {"job_type": "do_nothin"}, 422, "did you mean 'do_nothing'?"),
+        ("POST", "/v1/jobs?limit=1", {"job_type": "do_nothing"}, 422, "in a JSON body, not in the query"),
+        ("POST", "/v1/jobs", "x" * 1_000_001, 413, "at most 1,000,000 are taken"),
+        ("POST", "/v1/jobs/cancel", {}, 422, "this would concern every job"),
+    ],
+)
+def test_request_that_is_wrong_is_refused_with_the_reason(
+    http: HttpClient, method: str, target: str, body: object, status: int, words: str
+) -> None:
+    answer = http(method, target, body)
+    assert answer.status == status
+    if words:
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert (answer.body["status"], answer.body["request_id"]) == (status, "request-7")
+        assert words in answer.body["detail"]
+
+
+def test_problem_names_each_wrong_field(http: HttpClient) -> None:
+    problem = http("GET", "/v1/jobs?limit=0&status=done").body
+    assert [fault["field"] for fault in problem["errors"]] == ["status", "limit"]
+
+
+@pytest.mark.parametrize("token", ["", "sbx_wrong", "wrong"])
+def test_request_without_a_good_token_is_refused(stage: Stage, token: str) -> None:
+    answer = HttpClient(stage, token)("GET", "/v1/jobs")
+    assert (answer.status, answer.headers["www-authenticate"]) == (401, 'Bearer realm="signalbox"')
+
+
+def test_unchanged_answer_is_not_sent_again(stage: Stage, http: HttpClient) -> None:
+    first = http("GET", "/v1/jobs")
+    assert http("GET", "/v1/jobs", if_none_match=first.headers["etag"]).status == 304
+    stage.submit("do_nothing")
+    assert http("GET", "/v1/jobs", if_none_match=first.headers["etag"]).status == 200
+
+
+def test_submit_with_an_idempotency_key_makes_one_job(http: HttpClient) -> None:
+    first, second = (http("POST", "/v1/jobs", {"job_type": "do_nothing"}, idempotency_key="k") for _ in range(2))
+    assert (first.status, second.status, second.body["created"]) == (201, 200, False)
+    assert first.body["id"] == second.body["id"]
+    jobs = {"jobs": [{"job_type": "do_nothing"}] * 2}
+    batch, again = (http("POST", "/v1/jobs/batch", jobs, idempotency_key="b") for _ in range(2))
+    assert (batch.status, batch.body["created"], again.status, again.body["created"]) == (201, 2, 200, 0)
+
+
+def test_request_with_a_known_key_gets_the_first_response(stage: Stage, http: HttpClient) -> None:
+    body = {"task": "prune_history", "from": "2026-03-10T00:00:00Z", "to": "2026-03-10T05:00:00Z"}
+    first, again = (http("POST", "/v1/backfills", body, idempotency_key="night") for _ in range(2))
+    assert (first.status, again.status, first.body) == (201, 201, again.body)
+    assert again.headers["idempotency-replayed"] == "true"
+    other = http("POST", "/v1/backfills", body | {"force": True}, idempotency_key="night")
+    assert (other.status, other.body["title"]) == (422, "KeyReused")
+    assert len(http("GET", "/v1/backfills").body["backfills"]) == 1
+    assert client_of(stage, name="other")("POST", "/v1/backfills", body, idempotency_key="night").body != first.body
+
+
+def test_openapi_is_for_those_who_have_a_token(stage: Stage, http: HttpClient) -> None:
+    assert HttpClient(stage)("GET", "/openapi.json").status == 401
+    document = http("GET", "/openapi.json").body
+    assert document["openapi"] == "3.1.0"
+    body = document["paths"]["/v1/jobs"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert (body["required"], "by" in body["properties"]) == (["job_type"], False)
+
+
+def test_fault_of_ours_is_not_shown(stage: Stage, http: HttpClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise ZeroDivisionError("secret")
+
+    monkeypatch.setattr("signalbox.operations.jobs.list_jobs", fail)
+    answer = http("GET", "/v1/jobs")
+    assert (answer.status, "secret" in str(answer.body), "request-7" in answer.body["detail"]) == (500, False, True)
+
+
+def test_event_without_headers_or_body_is_answered(stage: Stage) -> None:
+    event = request_event("GET", "/v1/jobs")
+    del event["headers"]
+    assert stage.app.operate(event, stage.invocation())["statusCode"] == 401
