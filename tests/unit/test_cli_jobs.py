@@ -83,7 +83,7 @@ LETTER: dict[str, Any] = {
 
 def found(**more: Any) -> dict[str, Any]:
     nothing: dict[str, Any] = {"executions": [], "depends_on": [], "dependents": [], "children": [], "orders": []}
-    return {"job": JOB, "group": None, "dead_letter": None, "schedule": None} | nothing | more
+    return {"job": JOB, "group": None, "dead_letter": None, "schedule": None, "waits": None} | nothing | more
 
 
 def page(**more: Any) -> str:

@@ -97,17 +97,13 @@ def _facts(found: _Facts, clock: datetime) -> Iterator[tuple[str, Any]]:
         yield name, job[column]
     yield "tags", ", ".join(job["tags"] or [])
     yield "created", f"{show_instant(job['created_at'])}, {show_age(job['created_at'], clock)}"
-    waits = job["scheduled_for"] and job["status"] == "pending"
-    yield "not before", show_instant(job["scheduled_for"]) if waits else ""
     yield "attempts", f"{job['attempts']} of {job['max_attempts']}, each {show_duration(job['timeout_ms'])} at most"
     yield "took", "" if job["duration_ms"] is None else show_duration(job["duration_ms"])
     yield "throttled", _throttled(job)
     yield "progress", _progress(job)
     beat = job["heartbeat_at"]
     yield "heartbeat", show_age(beat, clock) if beat and job["status"] == "running" else ""
-    yield "paused", f"by {job['paused_by']}" if job["status"] == "paused" and job["paused_by"] else ""
-    for hold in found.get("holds") or []:
-        yield "held", _hold(hold, clock)
+    yield "waits", _waits(found["waits"])
     yield "asked to stop", job["cancel_requested_at"] and show_instant(job["cancel_requested_at"])
     yield "error", _error(job["error_details"]) if job["status"] != "completed" else ""
     yield "group", _group(found["group"])
@@ -118,21 +114,12 @@ def _facts(found: _Facts, clock: datetime) -> Iterator[tuple[str, Any]]:
     yield "files", ", ".join(job["output_files"] or [])
 
 
-def _hold(hold: _Facts, clock: datetime) -> str:
-    """Say what holds the job, since when, and how many are before it."""
-    what = f"{hold['kind']} '{hold['key']}'"
-    since = f"since {show_instant(hold['since'])}, {show_age(hold['since'], clock)}"
-    if hold["paused"]:
-        return f"{what} is paused, {since}; `signalbox resume {hold['kind']} {hold['key']}`"
-    limits = []
-    if hold["max_running"] is not None:
-        limits.append(f"at most {hold['max_running']:,} at once")
-    if hold["rate"] is not None:
-        limits.append(f"{hold['rate']:,} in {hold['per_seconds']:,} s")
-    return (
-        f"by the cap of {what} ({', '.join(limits)}), {since}: "
-        f"{hold['running']:,} at work, {hold['before']:,} held before it"
-    )
+def _waits(why: _Facts | None) -> str:
+    """Say why it does not run, since when and until when."""
+    if why is None:
+        return ""
+    until = f", until {show_instant(why['until'])}" if why["until"] else ""
+    return f"{why['text']}, since {show_instant(why['since'])}{until}"
 
 
 def _throttled(job: _Facts) -> str:

@@ -258,9 +258,10 @@ def test_job_says_what_holds_it_and_how_many_are_before_it(stage: Stage, gauge: 
     stage.work(*ids)
     [hold] = job_detail.show_job(stage.db, ids[2])["holds"]
     assert (hold["kind"], hold["key"], hold["max_running"], hold["running"], hold["before"]) == ("key", "mail", 0, 0, 2)
-    [line] = [text.plain for text in job_page(job_detail.show_job(stage.db, ids[2]), 80, NOON) if " held" in text.plain]
-    assert "by the cap of key 'mail' (at most 0 at once)" in line
-    assert line.endswith("0 at work, 2 held before it")
+    [line] = [
+        text.plain for text in job_page(job_detail.show_job(stage.db, ids[2]), 80, NOON) if " waits" in text.plain
+    ]
+    assert "held by the cap of key 'mail': 0 of 0 at work, 2 held before it, since " in line
 
 
 def test_many_jobs_of_a_full_cap_are_held_by_few_statements(

@@ -8,6 +8,7 @@ from psycopg.rows import dict_row
 
 from signalbox.errors import JobUnknown
 from signalbox.operate import audit
+from signalbox.operate.explain import explain_job
 from signalbox.operate.short_ids import require_id
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.json_rows import json_row
@@ -24,6 +25,7 @@ def show_job(db: Connection, id_: str, tenant: str | None = None) -> dict[str, A
     job = found["job"] | {name: found[name] for name in ("duration_ms", "estimated_ms", "silent_seconds")}
     return {
         "job": job,
+        "waits": explain_job(db, id_) if job["completed_at"] is None and job["status"] != "running" else None,
         "holds": _rows(db, "list_holds", id=id_) if job["held_by"] or job["status"] == "paused" else [],
         "executions": _rows(db, "list_attempts", id=id_),
         "depends_on": _rows(db, "list_parents", id=id_, tenant=tenant),

@@ -1,4 +1,4 @@
-"""List, show, cancel and retry jobs for an operator."""
+"""List, show, explain, cancel and retry jobs for an operator."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import Field
 
 from signalbox.invocation import Invocation, Resources
 from signalbox.jobs.status import FINAL
-from signalbox.operate import job_detail, listing
+from signalbox.operate import explain, job_detail, listing
 from signalbox.operate.cancel import cancel
 from signalbox.operate.filters import JobFilter
 from signalbox.operate.retry_now import retry_now
@@ -25,6 +25,11 @@ class ListJobs(JobFilter):
 
 
 class ShowJob(IdParams):
+    ID_FIELDS = (("id", "job"),)
+    id: str
+
+
+class ExplainJob(IdParams):
     ID_FIELDS = (("id", "job"),)
     id: str
 
@@ -48,6 +53,10 @@ def list_jobs(resources: Resources, params: ListJobs, _: Invocation) -> dict[str
 
 def show_job(resources: Resources, params: ShowJob, invocation: Invocation) -> dict[str, Any]:
     return job_detail.show_job(resources.database.connection(), params.id, invocation.tenant)
+
+
+def explain_job(resources: Resources, params: ExplainJob, _: Invocation) -> dict[str, Any]:
+    return {"explanation": explain.explain_job(resources.database.connection(), params.id)}
 
 
 def cancel_jobs(resources: Resources, params: CancelJobs, invocation: Invocation) -> dict[str, Any]:
