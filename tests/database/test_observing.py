@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from signalbox.engine_pack import ENGINE
+from signalbox.errors import JobTypeUnknown, ParamsRefused
 from signalbox.migrate.migrations import latest_version
 from signalbox.testing.rows import abandoned_run, failed_run, missed_slot, skipped_run, succeeded_run
 from signalbox.testing.stage import NOON, Stage
@@ -217,3 +218,21 @@ def test_code_that_was_rolled_back_still_says_how_the_database_stands(stage: Sta
     schema = stage.operate("examine")["schema"]
     assert (schema["versions"], schema["pending"]) == ({"signalbox": newer}, [])
     assert "the database is newer than this code" in schema["fault"]
+
+
+def test_task_is_run_by_hand_for_the_slot_of_a_time(stage: Stage) -> None:
+    asked = stage.operate("run_task", task="note_run", reference_time=(NOON + MINUTE).isoformat(), by="jo")
+    assert (asked["slot"], asked["status"]) == (NOON.isoformat(), "requested")
+    assert [answer["slot"] for answer in stage.deliver()] == [asked["slot"]]
+    with pytest.raises(ParamsRefused, match="takes no params"):
+        stage.operate("run_task", task="note_run", params={"hours": 1})
+    [row] = stage.db.execute("SELECT actor, action, entity_id FROM signalbox.audit_log").fetchall()
+    assert row == ("jo", "task.run", "note_run")
+
+
+def test_job_types_are_listed_with_their_schemas(stage: Stage) -> None:
+    names = [job_type["name"] for job_type in stage.operate("list_job_types")["job_types"]]
+    assert "deliver_webhook" in names
+    assert "url" in stage.operate("show_job_type", name="deliver_webhook")["job_type"]["payload_schema"]["properties"]
+    with pytest.raises(JobTypeUnknown, match="did you mean 'deliver_webhook'"):
+        stage.operate("show_job_type", name="deliver_webhok")

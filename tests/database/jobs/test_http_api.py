@@ -43,7 +43,7 @@ def test_job_is_submitted_listed_and_shown(stage: Stage, http: HttpClient) -> No
         ("POST", "/v1/jobs", {"job_type": "do_nothin"}, 422, "did you mean 'do_nothing'?"),
         ("POST", "/v1/jobs?limit=1", {"job_type": "do_nothing"}, 422, "in a JSON body, not in the query"),
         ("POST", "/v1/jobs", "x" * 1_000_001, 413, "at most 1,000,000 are taken"),
-        ("POST", "/v1/jobs/cancel", {}, 422, "this would concern every job"),
+        ("POST", "/v1/jobs/cancel", {}, 422, "this would affect every job"),
     ],
 )
 def test_request_that_is_wrong_is_refused_with_the_reason(

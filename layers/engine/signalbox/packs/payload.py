@@ -5,6 +5,7 @@ Every field is checked, because a misspelt `reference_time` that was ignored wou
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar, get_args
@@ -14,6 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from signalbox.errors import PayloadRefused
 from signalbox.packs.suggest import nearest
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _FIRST_YEAR, _LAST_YEAR = 1970, 2200
 
 
@@ -51,8 +53,8 @@ def read_payload(model: type[Model], value: object, what: str = "payload") -> Mo
     """Return the checked payload, or raise one error that lists every fault."""
     if not isinstance(value, dict):
         raise PayloadRefused(f"{what} must be a JSON object, and is {_kind(value)}")
-    if _holds_nul(value):
-        raise PayloadRefused(f"{what} refused: it holds a NUL character, which PostgreSQL can't store")
+    if fault := _unstorable(value):
+        raise PayloadRefused(f"{what} refused: it holds {fault}, which PostgreSQL can't store")
     try:
         return model.model_validate(value)
     except ValidationError as error:
@@ -90,12 +92,14 @@ def _model_in(annotation: object) -> type[BaseModel] | None:
     return next(filter(None, map(_model_in, get_args(annotation))), None)
 
 
-def _holds_nul(value: object) -> bool:
+def _unstorable(value: object) -> str | None:
+    """Name what can't be stored of a text anywhere in the value."""
     if isinstance(value, str):
-        return "\0" in value
-    if isinstance(value, dict):
-        return any(_holds_nul(part) for pair in value.items() for part in pair)
-    return isinstance(value, list) and any(map(_holds_nul, value))
+        if "\0" in value:
+            return "a NUL character"
+        return "half a surrogate pair" if not value.isascii() and _SURROGATE.search(value) else None
+    parts = [part for pair in value.items() for part in pair] if isinstance(value, dict) else value
+    return next(filter(None, map(_unstorable, parts)), None) if isinstance(parts, list) else None
 
 
 def _kind(value: object) -> str:
