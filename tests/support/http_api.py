@@ -13,7 +13,7 @@ from signalbox.testing.stage import NOON, Stage
 @dataclass(frozen=True)
 class Answer:
     status: int
-    body: Any  # JSON, read
+    body: Any  # JSON, read, or a text
     headers: dict[str, str]
 
 
@@ -27,7 +27,9 @@ class HttpClient:
     def __call__(self, method: str, target: str, body: object = None, *, at: datetime = NOON, **headers: str) -> Answer:
         event = request_event(method, target, body, self.token, **headers)
         answer = self.stage.app.operate(event, self.stage.invocation(at, request_id="request-7"))
-        return Answer(answer["statusCode"], json.loads(answer["body"] or "null"), answer["headers"])
+        is_json = "json" in answer["headers"].get("content-type", "")
+        body = json.loads(answer["body"]) if is_json else answer["body"]
+        return Answer(answer["statusCode"], body, answer["headers"])
 
 
 def request_event(method: str, target: str, body: object = None, token: str = "", **headers: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -116,3 +117,16 @@ def test_event_without_headers_or_body_is_answered(stage: Stage) -> None:
     event = request_event("GET", "/v1/jobs")
     del event["headers"]
     assert stage.app.operate(event, stage.invocation())["statusCode"] == 401
+
+
+def test_figures_are_served_as_open_metrics(stage: Stage, http: HttpClient) -> None:
+    stage.work(stage.submit("do_nothing"), stage.submit("obey", payload={"word": "fail_for_good"}))
+    stage.submit("do_nothing", priority=9)
+    answer = http("GET", "/metrics", at=datetime.now(UTC))
+    assert answer.headers["content-type"].startswith("application/openmetrics-text")
+    found = dict(line.rsplit(" ", 1) for line in answer.body.splitlines() if not line.startswith("#"))
+    assert found['signalbox_jobs{lane="low",status="queued"}'] == "1"
+    assert found['signalbox_attempts_last_hour{job_type="do_nothing",outcome="completed"}'] == "1"
+    assert found['signalbox_open_dead_letters{job_type="obey"}'] == "1"
+    assert float(found['signalbox_attempt_duration_seconds_last_hour{job_type="do_nothing",quantile="0.95"}']) < 60
+    assert answer.body.endswith("# EOF\n")

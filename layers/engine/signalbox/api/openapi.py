@@ -45,7 +45,7 @@ _ANSWERS = {
     "show_backfill": ("backfill",), "pause_backfill": ("backfill",), "resume_backfill": ("backfill",),
     "cancel_backfill": ("backfill",), "list_schedules": ("schedules", "next"), "create_schedule": ("schedule",),
     "pause_schedule": ("schedule",), "resume_schedule": ("schedule",), "delete_schedule": ("schedule",),
-    "show_statistics": (), "show_health": (),
+    "show_statistics": (), "show_health": (), "show_metrics": (),
 }  # fmt: skip
 _JOB = ("id", "job_type", "lane", "status", "created")
 
@@ -94,7 +94,9 @@ def _described(route: Route, schemas: dict[str, Any]) -> dict[str, Any]:
 
 def _operation(route: Route, parameters: list[dict[str, Any]], body: dict[str, Any]) -> dict[str, Any]:
     keys = _JOB if route.shape == "job" else _ANSWERS[route.name]
-    answer = {"application/json": {"schema": {"type": "object", "required": list(keys)}}}
+    answer: dict[str, Any] = {"application/json": {"schema": {"type": "object", "required": list(keys)}}}
+    if route.shape == "text":
+        answer = {"application/openmetrics-text": {"schema": {"type": "string"}}}
     refused = {"application/problem+json": {"schema": {"$ref": _REF.format(model="Problem")}}}
     responses: dict[str, Any] = {
         str(status): {"description": "done", "content": answer} for status in {200, route.status}
@@ -104,7 +106,7 @@ def _operation(route: Route, parameters: list[dict[str, Any]], body: dict[str, A
     responses["default"] = {"description": "refused, with the reason and what to do", "content": refused}
     return {
         "operationId": "_".join(
-            part.strip("{}").replace("-", "_") for part in [route.method.lower(), *route.parts[1:]]
+            part.strip("{}").replace("-", "_") for part in [route.method.lower(), *route.parts] if part != "v1"
         ),
         "summary": route.summary,
         "description": f"Operation `{route.name}`, for the role {route.operation.role}.",

@@ -21,7 +21,7 @@ from signalbox.packs.suggest import nearest
 Json = dict[str, Any]
 
 
-Shape = Literal["plain", "one", "job"]
+Shape = Literal["plain", "one", "job", "text"]
 WHO = frozenset({"by", "requested_by"})  # fields that say who asks: the token does
 _FILTERS = frozenset({*JobFilter.model_fields, *DeadLetterFilter.model_fields})
 
@@ -31,7 +31,7 @@ class Route:
     """Describe one route. Names in braces in its path are params of the operation.
 
     Its body, or the query of a GET, has the operation's other params ("plain"), without a filter where the path names
-    one job or dead letter ("one"), or a job to submit ("job").
+    one job or dead letter ("one"), or a job to submit ("job"). The answer of "text" is a text.
     """
 
     method: str
@@ -89,7 +89,7 @@ class Route:
                 return {**beside, "ids": [in_path["id"]], **self.fixed}
             case "job":
                 return {"jobs": [beside]}
-            case "plain":
+            case _:
                 return {**beside, **in_path, **self.fixed}
 
     def shown(self, answer: Json) -> tuple[int, Json]:
@@ -145,6 +145,7 @@ ROUTES = (
     Route("POST", "/v1/caps/{kind}/{key}/resume", "resume", "Resume a type, lane, tenant or key"),
     Route("GET", "/v1/stats", "show_statistics", "Show throughput, durations and failures"),
     Route("GET", "/v1/health", "show_health", "Show the health of the job plane"),
+    Route("GET", "/metrics", "show_metrics", "Show figures as OpenMetrics text", shape="text"),
 )  # fmt: skip
 
 

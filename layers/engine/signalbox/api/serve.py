@@ -25,6 +25,7 @@ from signalbox.invocation import Invocation, Resources
 
 # API Gateway gives up on a function after 30 seconds, and its caller hears nothing of what was done.
 _MOST_SECONDS = 28.0
+OPEN_METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
 def serve(resources: Resources, event: Mapping[str, Any], invocation: Invocation) -> dict[str, Any]:
@@ -55,6 +56,8 @@ def _answer(resources: Resources, request: HttpRequest, invocation: Invocation) 
 
     def run() -> HttpResponse:
         answer = route.operation.run(resources, _named(route, given, caller), invocation)
+        if route.shape == "text":
+            return HttpResponse(200, answer["text"], {"content-type": OPEN_METRICS})
         return json_response(*route.shown(answer))
 
     key = request.headers.get("idempotency-key")

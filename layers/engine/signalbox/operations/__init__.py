@@ -96,6 +96,7 @@ OPERATIONS = {
         Operation("seal_group", "groups", _OPERATOR),
         Operation("show_statistics", "statistics", _VIEWER),
         Operation("show_health", "statistics", _VIEWER),
+        Operation("show_metrics", "statistics", _VIEWER),
         Operation("create_token", "tokens", _OPERATOR),
         Operation("list_tokens", "tokens", _OPERATOR),
         Operation("revoke_token", "tokens", _OPERATOR),

@@ -10,6 +10,7 @@ from pydantic import Field
 from signalbox.invocation import Invocation, Resources
 from signalbox.packs.payload import Payload
 from signalbox.stats import statistics
+from signalbox.stats.open_metrics import open_metrics
 
 _LONGEST_HOURS = 24 * 400
 
@@ -21,6 +22,10 @@ class ShowStatistics(Payload):
     tenant: str | None = None
     tenants: bool = False
     hours: float = Field(24, gt=0, le=_LONGEST_HOURS)
+
+
+class ShowMetrics(Payload):
+    """Take no params."""
 
 
 class ShowHealth(Payload):
@@ -35,6 +40,12 @@ def show_statistics(resources: Resources, params: ShowStatistics, invocation: In
         resources.job_types.find(params.job_type)
     by_tenant = {"by_tenant": statistics.list_tenants(db, now=now)} if params.tenants else {}
     return found.as_json() | by_tenant
+
+
+def show_metrics(resources: Resources, _: ShowMetrics, invocation: Invocation) -> dict[str, Any]:
+    """Return the figures as OpenMetrics text."""
+    hour = statistics.show_statistics(resources.database.connection(), timedelta(hours=1), now=invocation.clock)
+    return {"text": open_metrics(hour)}
 
 
 def show_health(resources: Resources, _: ShowHealth, invocation: Invocation) -> dict[str, Any]:
