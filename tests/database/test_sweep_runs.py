@@ -55,6 +55,13 @@ def test_a_lost_run_is_asked_for_with_its_params(stage: Stage, db: psycopg.Conne
     assert [answer["items"] for answer in stage.deliver()] == [3]
 
 
+def test_lost_run_of_a_disabled_task_holds_up_no_other(stage: Stage, db: psycopg.Connection) -> None:
+    for task in ("note_run", "mark_rows"):
+        abandoned_run(db, task, NOON, lease=GONE)
+    assert sweep(stage.another(disabled_tasks="note_run"))["items"] == 3
+    assert [payload["task"] for payload in stage.aws.payloads] == ["mark_rows"]
+
+
 def test_a_slot_that_kills_its_workers_is_left_alone_after_three(stage: Stage, db: psycopg.Connection) -> None:
     lost_run(db, "note_run", NOON)
     lost_run(db, "note_run", NOON)
