@@ -136,10 +136,11 @@ def test_messages_wait_in_their_worker_for_a_database_that_is_away(stage: Stage)
     assert stage.statuses(*jobs) == ["completed"] * 2
 
 
-def test_unavailable_database_is_reported_before_the_time_out(stage: Stage) -> None:
+def test_unavailable_database_is_reported_before_the_time_out(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     job_id = stage.submit(obeying("complete"))
     with away(stage.db), pytest.raises(DatabaseUnavailable):
         stage.work(job_id, seconds=0.6)
+    assert '"DatabaseUnreachable":[1.0]' in capsys.readouterr().out
     assert stage.job(job_id)["status"] == "queued"
 
 
