@@ -79,10 +79,13 @@ def test_retry_after_is_honoured(stand_in: RunPodStandIn) -> None:
     stand_in.faults.add(Fault(matching="/run", times=1, status=429, retry_after="17"))
     soon = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
     stand_in.faults.add(Fault(matching="/run", times=1, status=503, retry_after=soon))
+    passed = format_datetime(datetime.now(UTC) - timedelta(seconds=30), usegmt=True)
+    stand_in.faults.add(Fault(matching="/run", times=1, status=503, retry_after=passed))
     one = asked(stand_in)
     one.runpod.trigger(PAYLOAD, TIME_OUT)
     assert one.waits[0] == 17
     assert one.waits[1] == pytest.approx(30, abs=2)
+    assert one.waits[2] == 0
 
 
 def test_a_wait_beyond_the_budget_is_not_begun(stand_in: RunPodStandIn) -> None:
