@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from threading import Thread
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -248,13 +249,17 @@ def test_refused_stripe_key_fails_the_run_at_once_and_stays_secret(
 
 
 def test_rate_limited_run_waits_as_long_as_stripe_says(
-    stage: Stage, stripe: StripeStandIn, db: psycopg.Connection
+    stage: Stage, stripe: StripeStandIn, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr("forecasts.billing.stripe_api.time", SimpleNamespace(sleep=waits.append))
     subscriber(db, stripe)
     stripe.faults.add(Fault(status=429, times=2, retry_after="0"))
     stripe.faults.add(Fault(status=429, times=1))
     assert sync(stage)["items"] == 1
     assert len(stripe.requests) == 4
+    assert waits[:2] == [0, 0]
+    assert 1 <= waits[2] <= 2, "half a second, doubled each time"
 
 
 def test_a_hanging_answer_is_given_up_and_asked_for_again(
