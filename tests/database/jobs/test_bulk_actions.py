@@ -165,6 +165,13 @@ def test_jobs_of_a_stretch_of_time_are_found_by_when_they_were_created(stage: St
     assert (stage.status(old), stage.status(new)) == ("queued", "cancelled")
 
 
+def test_jobs_are_found_by_the_job_that_submitted_them(stage: Stage) -> None:
+    parent = stage.submit("do_nothing")
+    child = stage.submit("do_nothing", parent_id=parent)
+    assert order(cancel, stage, parent=parent).counts == {"cancelled": 1, "requested": 0}
+    assert (stage.status(parent), stage.status(child)) == ("queued", "cancelled")
+
+
 def test_jobs_of_a_schedule_are_found_by_its_name_or_id(stage: Stage) -> None:
     [schedule_id] = stage.db.execute(
         "INSERT INTO signalbox.job_schedules (name, job_type, schedule_type, interval_ms) "
@@ -175,6 +182,8 @@ def test_jobs_of_a_schedule_are_found_by_its_name_or_id(stage: Stage) -> None:
         stage.submit("do_nothing", schedule_id=schedule_id),
         stage.submit("do_nothing"),
     )
+    for named in ("hourly", schedule_id):
+        assert preview(stage.db, stage.job_types, JobFilter(schedule=named)).counts == {"queued": 2}
     assert order(cancel, stage, schedule="hourly", until=None).counts == {"cancelled": 2, "requested": 0}
     assert [stage.status(job_id) for job_id in (one, two, other)] == ["cancelled", "cancelled", "queued"]
 
@@ -237,6 +246,13 @@ def test_bulk_action_leaves_locked_jobs_and_says_there_is_more(
         first, second = order(cancel, stage, tenant="acme"), order(cancel, stage, tenant="acme")
     assert [(one.counts["cancelled"], one.more) for one in (first, second)] == [(1, True), (0, True)]
     assert (stage.status(free), stage.status(locked)) == ("cancelled", "queued")
+
+
+def test_bulk_action_without_time_changes_nothing_and_says_there_is_more(stage: Stage) -> None:
+    job_id = stage.submit("do_nothing", tenant="acme")
+    done = cancel(stage.db, stage.job_types, JobFilter(tenant="acme"), BulkContext(JO, Budget.of(0)))
+    assert (done.counts, done.more) == ({"cancelled": 0, "requested": 0}, True)
+    assert stage.status(job_id) == "queued"
 
 
 def test_jobs_that_come_while_an_order_is_carried_out_are_not_meant(stage: Stage) -> None:
