@@ -71,6 +71,15 @@ def test_a_list_is_filtered_and_paged_the_newest_failure_first(stage: Stage) -> 
     assert "payload" not in list_letters(stage.db, DeadLetterFilter())["dead_letters"][0]
 
 
+def test_letters_of_one_instant_are_paged_by_their_ids(stage: Stage) -> None:
+    made = [add_letter(stage) for _ in range(3)]
+    stage.db.execute("UPDATE signalbox.dead_letter_jobs SET last_failed_at = now()")
+    first = list_letters(stage.db, DeadLetterFilter(), limit=2)
+    second = list_letters(stage.db, DeadLetterFilter(), limit=2, before=first["next"])
+    assert ids_of(first) + ids_of(second) == sorted(made, reverse=True)
+    assert second["next"] is None
+
+
 def test_each_filter_holds(stage: Stage) -> None:
     id_ = add_letter(stage, tenant="acme")
     row, hour = letter(stage, id_), timedelta(hours=1)
@@ -189,7 +198,11 @@ def test_by_a_filter_those_are_triaged_that_can_be(stage: Stage) -> None:
 
 def test_an_order_that_names_nothing_is_refused(stage: Stage) -> None:
     id_ = add_letter(stage)
-    for selection in (DeadLetterFilter(), DeadLetterFilter(status=["pending"])):
+    for selection in (
+        DeadLetterFilter(),
+        DeadLetterFilter(status=["pending"]),
+        DeadLetterFilter(until=datetime.now(UTC)),
+    ):
         with pytest.raises(PayloadRefused, match="every dead letter"):
             triage(stage.db, selection, "ignored", by="ada")
     assert letter(stage, id_)["status"] == "pending"
