@@ -148,6 +148,13 @@ def test_a_list_takes_a_filter_and_refuses_one_that_is_none(stage: Stage) -> Non
         stage.operate("list_jobs", before_id="7")
 
 
+@pytest.mark.parametrize("operation", ["list_jobs", "list_schedules", "list_dead_letters"])
+@pytest.mark.parametrize("limit", [0, 1001])
+def test_page_has_between_one_and_a_thousand_rows(stage: Stage, operation: str, limit: int) -> None:
+    with pytest.raises(PayloadRefused, match="'limit'"):
+        stage.operate(operation, limit=limit)
+
+
 def test_a_job_is_shown_with_its_attempts_group_children_and_orders(stage: Stage) -> None:
     job = {"job_type": "obey", "payload": {"word": "fail_for_good"}, "group": "night"}
     [job_id] = ids_of(submit(stage, job))
@@ -274,6 +281,7 @@ def test_unknown_type_among_many_jobs_is_named_with_its_place(stage: Stage) -> N
         ("set_cap", {"kind": "tenant", "key": "a", "max_running": -1}, PayloadRefused, "'max_running'"),
         ("cancel_jobs", {"ids": []}, PayloadRefused, "'ids'"),
         ("cancel_jobs", {"tenantt": "a"}, PayloadRefused, "did you mean 'tenant'"),
+        ("cancel_jobs", {"tenant": "a", "by": ""}, PayloadRefused, "'by'"),
     ],
 )
 def test_an_order_that_makes_no_sense_is_refused_with_the_reason(
@@ -400,7 +408,7 @@ def test_each_change_is_published_on_the_bus_after_its_commit(stage: Stage, invo
     assert {event["EventBusName"] for event in invokes.events} == {"changes"}
 
 
-def test_a_group_is_shown_and_sealed_with_what_is_to_follow(stage: Stage) -> None:
+def test_a_group_is_shown_and_sealed_with_what_is_to_follow(stage: Stage, db: psycopg.Connection) -> None:
     operate = stage.operate
     jobs = [{"job_type": "do_nothing", "group": "import-7"}] * 2
     operate("submit_jobs", jobs=jobs)
@@ -410,5 +418,13 @@ def test_a_group_is_shown_and_sealed_with_what_is_to_follow(stage: Stage) -> Non
     assert sealed["group"]["sealed"] is True
     follower = operate("show_job", id=sealed["group"]["completion_job_id"])["job"]
     assert follower["status"] == "pending"
+    audit = db.execute("SELECT actor, action, entity_type, entity_id, detail FROM signalbox.audit_log").fetchall()
+    assert audit == [("warden", "group.seal", "group", "import-7", {"reason": "all in"})]
     with pytest.raises(JobRefused, match="is sealed"):
         operate("submit_jobs", jobs=jobs)
+
+
+def test_seal_of_a_group_that_has_ended_sends_its_completion_job(stage: Stage, lanes: AwsStandIn) -> None:
+    stage.work(stage.submit("do_nothing", group="import-7"))
+    sealed = stage.operate("seal_group", id="import-7", completion={"job_type": "do_nothing"})["group"]
+    assert [message["job_id"] for message in lanes.take()] == [sealed["completion_job_id"]]
