@@ -15,11 +15,11 @@ import psycopg
 import pytest
 
 from signalbox.packs.job_type import JobType
-from signalbox.packs.outcome import Completed
+from signalbox.packs.outcome import Completed, Transient
 from signalbox.submit.new_job import NewJob
 from signalbox.testing.aws import AwsStandIn
 from signalbox.testing.stage import Stage
-from signalbox.worker import core, driver
+from signalbox.worker import core, driver, outbox
 from tests.support.jobs import obeying
 from tests.support.jobs.act import ACTS
 
@@ -458,6 +458,24 @@ def test_taken_up_jobs_go_by_priority_and_tenants_in_turn(stage: Stage) -> None:
     stage.work(named, lane="normal")
     assert stage.statuses(*many, few, urgent) == ["completed"] * 5
     assert begun == ["5 named", "4 many", "5 many", "5 few", "5 many", "5 many"]
+
+
+def test_retries_of_a_second_are_sent_in_one_call(
+    stage: Stage, lanes: AwsStandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox, "PUBLISH_EVERY_SECONDS", 60)
+
+    def fail(_: Any) -> None:
+        raise Transient("not now")
+
+    def fail_later(_: Any) -> None:
+        while stage.status(first) != "pending":
+            pass
+        raise Transient("not now")
+
+    first = submit(stage, fail)
+    stage.work(first, submit(stage, fail_later))
+    assert (len(lanes.take()), lanes.calls) == (2, 1)
 
 
 def test_taken_up_jobs_without_time_left_are_not_sent_again(stage: Stage, lanes: AwsStandIn) -> None:
