@@ -55,6 +55,12 @@ def test_one_that_grants_counts_before_a_newer_one_that_does_not(lesser: str) ->
     assert standing(newer, subscription("trialing", PRO)).status == "trialing"
 
 
+def test_unknown_status_counts_after_unpaid_and_before_ended() -> None:
+    unknown = subscription("a_status_of_tomorrow", created=5, id_="sub_5")
+    assert standing(unknown, subscription("unpaid")).status == "unpaid"
+    assert standing(unknown, subscription("canceled", created=9)).status == "a_status_of_tomorrow"
+
+
 def test_newer_running_subscription_counts_and_twins_resolve_alike() -> None:
     older, newer = subscription("active", PRO, created=1), subscription("active", STARTER, created=2, id_="sub_2")
     twin = subscription("past_due", PRO, created=2, id_="sub_1")
