@@ -266,7 +266,7 @@ def test_one_that_is_no_task_bears_its_function_s_name(stage: Stage) -> None:
         {"responsePayload": "a text"},
         {"responsePayload": {"errorType": "\0", "errorMessage": None, "stackTrace": "text"}},
         {"responsePayload": {"errorType": "x" * 5000, "errorMessage": "y" * 5000, "stackTrace": [None, 7]}},
-        {"requestPayload": {"task": 7, "\0": "\0", "half": "\ud800"}},
+        {"requestPayload": {"task": 7, "\0": "\0", "half": "\ud800", "list": ["\0", "\ud800"]}},
         {"requestPayload": None, "payload": 0},
     ],
     ids=str,
