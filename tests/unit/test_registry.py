@@ -10,7 +10,8 @@ import pytest
 
 from signalbox.errors import TaskUnknown
 from signalbox.ledger.ledger import TRANSITIONS, RunStatus
-from signalbox.packs.registries import TaskRegistry
+from signalbox.packs.job_type import JobType
+from signalbox.packs.registries import JobTypeRegistry, TaskRegistry
 from signalbox.packs.suggest import nearest
 from signalbox.packs.task import Task
 from signalbox.tasks import TASKS
@@ -43,6 +44,8 @@ def test_a_name_registered_twice_is_refused_with_both_places() -> None:
     twice = [Task("a", "one", "pack.one"), Task("a", "other", "pack.other")]
     with pytest.raises(ValueError, match=r"\'a\' is registered twice: in pack\.one and in pack\.other"):
         TaskRegistry(twice)
+    with pytest.raises(ValueError, match="job type 'a' is registered twice"):
+        JobTypeRegistry([JobType("a", "one", "pack.one"), JobType("a", "other", "pack.other")])
 
 
 def test_registering_a_task_imports_nothing_of_it() -> None:
