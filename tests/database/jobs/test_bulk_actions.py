@@ -23,6 +23,7 @@ from signalbox.operate.listing import preview
 from signalbox.operate.pause import pause, resume
 from signalbox.operate.retry_now import retry_now
 from signalbox.submit.new_job import NewJob
+from signalbox.testing.rows import id_of
 from signalbox.testing.stage import Stage
 from tests.support.attempts import attempt, claim, end
 from tests.support.lock_waits import wait_until_blocked
@@ -163,6 +164,13 @@ def test_jobs_of_a_stretch_of_time_are_found_by_when_they_were_created(stage: St
     stage.db.execute("UPDATE signalbox.jobs SET created_at = created_at - interval '1 day' WHERE id = %s", (old,))
     assert order(cancel, stage, since=datetime.now(UTC) - HOUR).counts == {"cancelled": 1, "requested": 0}
     assert (stage.status(old), stage.status(new)) == ("queued", "cancelled")
+
+
+def test_job_of_a_submitter_whose_clock_is_slow_is_found(stage: Stage) -> None:
+    now = datetime.now(UTC)
+    job_id = stage.submit("do_nothing", id=id_of(now - timedelta(minutes=9)))
+    assert order(cancel, stage, since=now - timedelta(minutes=1)).counts == {"cancelled": 1, "requested": 0}
+    assert stage.status(job_id) == "cancelled"
 
 
 def test_jobs_are_found_by_the_job_that_submitted_them(stage: Stage) -> None:
