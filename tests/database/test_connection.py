@@ -125,6 +125,7 @@ def test_a_warm_environment_notices_a_schema_that_no_longer_serves_it(
         "postgresql://u:p@10.0.0.7/x",
         "postgresql://u:p@localhost,db.example.com/x",
         "postgresql://u:p@/x?host=db.example.com&hostaddr=10.1.2.3",
+        "postgresql://u:p@/x?hostaddr=10.1.2.3",
     ],
 )
 def test_the_certificate_of_a_host_that_is_not_this_one_is_verified(dsn: str) -> None:
