@@ -176,6 +176,13 @@ def test_a_job_that_is_not_there_is_refused(stage: Stage) -> None:
         stage.operate("show_job", id=NOBODY)
 
 
+def test_refusal_is_an_answer_of_the_function_and_is_logged(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    event = {"operation": "show_job", "params": {"id": NOBODY}}
+    refused = stage.app.operate(event, stage.invocation())["refused"]
+    assert (refused["errorType"], NOBODY in refused["errorMessage"]) == ("JobUnknown", True)
+    assert "operation.refused" in caplog.messages
+
+
 # ---- orders
 
 
