@@ -236,6 +236,8 @@ def test_a_job_has_its_types_own_key_for_caps_before_it_is_sent(stage: Stage, la
     assert count(stage.db, "signalbox.job_caps WHERE by_default") == 1
     in_python = stage.submit("deliver_webhook", payload=payload, tenant="acme")
     assert stage.job(in_sql)["cap_key"] == stage.job(in_python)["cap_key"] == "deliver_webhook acme a.example:443"
+    stage.submit("deliver_webhook", payload=payload | {"url": "https://b.example/hook"}, tenant="acme")
+    assert count(stage.db, "signalbox.job_caps WHERE by_default") == 2
 
 
 def test_payload_refused_only_by_its_types_code_fails_permanently_when_claimed(stage: Stage) -> None:
