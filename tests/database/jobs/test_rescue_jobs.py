@@ -17,6 +17,7 @@ from signalbox.testing.rows import attempts, blocked_job, job, running_job, stat
 from signalbox.testing.stage import Stage
 from signalbox.worker.lease import finish
 from tests.support.at_once import at_once
+from tests.support.attempts import claim
 from tests.support.dead_letters import letters
 
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
@@ -84,6 +85,18 @@ def test_lost_job_without_attempts_left_is_dead_lettered(stage: Stage, db: psyco
     assert (letter["failure_reason"], letter["error_type"], letter["total_attempts"]) == ("lost", "WorkerLost", 3)
     assert (str(letter["original_job_id"]), letter["tenant"]) == (lost, "t1")
     assert [entry["status"] for entry in letter["execution_history"]] == ["lost"]
+
+
+def test_room_that_a_lost_job_leaves_under_its_cap_is_filled(
+    stage: Stage, db: psycopg.Connection, lanes: AwsStandIn
+) -> None:
+    stage.operate("set_cap", kind="type", key="do_nothing", max_running=1)
+    running_job(db, lease=GONE, attempt=3)
+    held = stage.submit("do_nothing")
+    claim(stage.db, held)
+    assert job(db, held)["held_by"] == "type:do_nothing"
+    rescue(stage)
+    assert [message["job_id"] for message in lanes.take()] == [held]
 
 
 def test_poison_of_one_type_is_one_kind_whichever_worker_it_killed(stage: Stage, db: psycopg.Connection) -> None:
