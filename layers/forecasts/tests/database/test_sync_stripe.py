@@ -17,7 +17,7 @@ import pytest
 
 from forecasts.errors import StripeRefused, StripeUnavailable
 from forecasts.settings import ForecastSettings
-from signalbox.errors import Unavailable
+from signalbox.errors import SettingsRefused, Unavailable
 from signalbox.packs.registries import TaskRegistry
 from signalbox.packs.task import Overlap
 from signalbox.testing.rows import select
@@ -53,6 +53,12 @@ def stripe(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Iterator[StripeStandIn]
 def plans(db: psycopg.Connection) -> None:
     rows.plan(db, "starter")
     rows.plan(db, "pro")
+
+
+def keep_key(stage: Stage, aws: Aws, **secret: Any) -> None:
+    """Make this the current version of the secret with Stripe's key."""
+    name = stage.app.resources.settings_of(ForecastSettings).stripe_secret
+    boto3.client("secretsmanager", endpoint_url=aws.endpoint).put_secret_value(SecretId=name, **secret)
 
 
 def subscriber(
@@ -238,14 +244,37 @@ def test_refused_stripe_key_fails_the_run_at_once_and_stays_secret(
 ) -> None:
     for _ in range(3):
         subscriber(db, stripe)
-    secrets = boto3.client("secretsmanager", endpoint_url=aws.endpoint)
-    secrets.put_secret_value(
-        SecretId=stage.app.resources.settings_of(ForecastSettings).stripe_secret, SecretString="sk_test_of_yesterday"
-    )
+    keep_key(stage, aws, SecretString="sk_test_of_yesterday")
     with pytest.raises(StripeRefused) as refused:
         sync(stage)
     assert len(stripe.requests) == 1
     assert "yesterday" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("secret", "said"),
+    [
+        ({"SecretString": '{"key": "k"}'}, "holds no key"),
+        ({"SecretString": "{"}, "starts like JSON"),
+        ({"SecretBinary": b"k"}, "holds bytes"),
+    ],
+)
+def test_secret_without_a_key_is_refused_before_stripe_is_asked(
+    stage: Stage, stripe: StripeStandIn, aws: Aws, db: psycopg.Connection, secret: dict[str, Any], said: str
+) -> None:
+    subscriber(db, stripe)
+    keep_key(stage, aws, **secret)
+    with pytest.raises(SettingsRefused, match=said):
+        sync(stage)
+    assert len(stripe.requests) == 0
+
+
+def test_line_end_after_the_key_is_no_part_of_it(
+    stage: Stage, stripe: StripeStandIn, aws: Aws, db: psycopg.Connection
+) -> None:
+    subscriber(db, stripe)
+    keep_key(stage, aws, SecretString=f"{KEY}\n")
+    assert sync(stage)["items"] == 1
 
 
 def test_rate_limited_run_waits_as_long_as_stripe_says(
