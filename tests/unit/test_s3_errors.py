@@ -35,6 +35,12 @@ def test_refusal_is_classified_by_its_status_and_code(status: int, code: str, ki
         raise refusal(status, code)
 
 
+@pytest.mark.parametrize(("status", "code"), [(412, "PreconditionFailed"), (416, "InvalidRange")])
+def test_an_object_that_has_changed_needs_a_new_job(status: int, code: str) -> None:
+    with pytest.raises(Permanent, match=r"has changed .*; submit the job again"), s3_errors("object a"):
+        raise refusal(status, code)
+
+
 def test_no_answer_is_tried_again() -> None:
     with pytest.raises(Transient, match="S3 does not answer: EndpointConnectionError"), s3_errors("object a"):
         raise EndpointConnectionError(endpoint_url="http://127.0.0.1:1")

@@ -93,6 +93,7 @@ def test_job_failed_by_its_parent_has_a_dead_letter_and_no_attempt(stage: Stage)
     attempt(stage.db, parent, status="failed")
     job = stage.job(child)
     assert (job["attempts"], job["executions"], job["error_details"]["type"]) == (0, 0, "DependencyFailed")
+    assert job["unmet_dependencies"] == 0
     letter = stage.db.execute(
         "SELECT failure_reason, error_type, tenant FROM signalbox.dead_letter_jobs WHERE original_job_id = %s", (child,)
     ).fetchone()
@@ -143,7 +144,7 @@ def test_a_paused_child_fails_with_its_parent(stage: Stage) -> None:
     child = stage.submit("do_nothing", depends_on=[Dependency(parent)])
     pause(stage, child)
     attempt(stage.db, parent, status="failed")
-    assert stage.status(child) == "failed"
+    assert (stage.status(child), stage.job(child)["paused_by"]) == ("failed", None)
 
 
 def test_a_child_with_a_time_of_its_own_waits_for_that_too(stage: Stage) -> None:
