@@ -423,6 +423,7 @@ def test_a_group_is_shown_and_sealed_with_what_is_to_follow(stage: Stage, db: ps
     assert (group["total"], group["left"], group["percent"], group["sealed"]) == (2, 2, 0, False)
     sealed = operate("seal_group", id="import-7", completion={"job_type": "do_nothing"}, by="warden", reason="all in")
     assert sealed["group"]["sealed"] is True
+    assert operate("seal_group", id="import-7", by="jo")["group"] == sealed["group"]
     follower = operate("show_job", id=sealed["group"]["completion_job_id"])["job"]
     assert follower["status"] == "pending"
     audit = db.execute("SELECT actor, action, entity_type, entity_id, detail FROM signalbox.audit_log").fetchall()

@@ -15,6 +15,7 @@ def seconds_to_wait(given: str | None) -> float | None:
     if given.isascii() and given.isdigit():
         return float(min(int(given[:9]), LONGEST))
     try:
-        return max(0.0, (parsedate_to_datetime(given).astimezone(UTC) - datetime.now(UTC)).total_seconds())
-    except ValueError:
+        seconds = (parsedate_to_datetime(given).astimezone(UTC) - datetime.now(UTC)).total_seconds()
+        return min(max(0.0, seconds), LONGEST)
+    except (ValueError, OverflowError):  # a year that no calendar has
         return None

@@ -25,7 +25,7 @@ class SealGroup(Payload):
 
     id: str = Field(min_length=1, max_length=200)
     completion: JobParams | None = None
-    by: str | None = Field(None, max_length=200)
+    by: str = Field("unnamed", min_length=1, max_length=200)
     reason: str | None = Field(None, max_length=1000)
 
 
@@ -38,8 +38,10 @@ def seal_group(resources: Resources, params: SealGroup, invocation: Invocation) 
     db = resources.database.connection()
     completion = None if params.completion is None else new_job(params.completion, {}, params.by)
     with db.transaction():
+        was_sealed = groups.show_group(db, params.id).sealed
         group, released = groups.seal_group(db, resources.job_types, params.id, invocation.clock, completion)
-        audit.note(db, audit.Actor(params.by or "unknown", params.reason), "group.seal", kind="group", id_=params.id)
+        if not was_sealed:
+            audit.note(db, audit.Actor(params.by, params.reason), "group.seal", kind="group", id_=params.id)
     resources.publisher.send_due(db, released)
     return _shown(group)
 
