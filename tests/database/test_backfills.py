@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -11,9 +12,10 @@ import pytest
 
 from signalbox.errors import BackfillRefused, ParamsRefused, PayloadRefused, TaskUnknown
 from signalbox.testing.aws import AwsStandIn
-from signalbox.testing.rows import abandoned_run, count, runs_of, succeeded_run
+from signalbox.testing.rows import abandoned_run, count, failed_run, missed_slot, runs_of, succeeded_run
 from signalbox.testing.stage import NOON, Stage
 from tests.support.at_once import at_once
+from tests.support.tasks.fail_once import Trouble
 
 QUARTER = timedelta(minutes=15)
 DAY = timedelta(days=1)
@@ -50,6 +52,10 @@ def test_a_dry_run_says_what_would_happen_and_does_nothing(stage: Stage, db: psy
         "first": (NOON - 4 * QUARTER).isoformat(),
         "last": (NOON - QUARTER).isoformat(),
         "minutes": 2,
+        "plan": [
+            {"slot": (NOON - n * QUARTER).isoformat(), "status": "succeeded" if n == 2 else "missing", "runs": n != 2}
+            for n in (4, 3, 2, 1)
+        ],
     }
     assert count(db, "signalbox.backfills") == 0
     assert not stage.aws.invoked
@@ -294,3 +300,55 @@ def test_a_backfill_of_a_task_that_is_gone_does_not_stop_the_others(
     db.execute("UPDATE signalbox.backfills SET task = 'gone', created_at = created_at - interval '1 hour'")
     create(stage, "note_alone")
     assert [payload["task"] for payload in invokes.payloads] == ["note_run", "note_alone"]
+
+
+@pytest.mark.parametrize(("only", "chosen"), [("failed", [3]), ("missing", [4, 1]), (None, [4, 3, 2, 1])])
+def test_failed_or_missing_slots_alone_are_chosen(
+    stage: Stage, db: psycopg.Connection, only: str | None, chosen: list[int]
+) -> None:
+    failed_run(db, "note_run", NOON - 3 * QUARTER)
+    succeeded_run(db, "note_run", NOON - 2 * QUARTER)
+    missed_slot(db, "note_run", NOON - QUARTER)
+    plan = create(stage, only=only, dry_run=True)["dry_run"]
+    assert [one["slot"] for one in plan["plan"]] == [(NOON - n * QUARTER).isoformat() for n in chosen]
+    assert create(stage, only=only)["backfill"]["slots"]["total"] == len(chosen)
+
+
+def test_backfill_of_slots_that_do_not_exist_is_refused(stage: Stage) -> None:
+    assert create(stage, only="failed", dry_run=True)["dry_run"]["plan"] == []
+    with pytest.raises(BackfillRefused, match="none of the range's slots is failed"):
+        create(stage, only="failed")
+
+
+def test_newest_slot_comes_first_where_asked_for(stage: Stage, db: psycopg.Connection) -> None:
+    plan = create(stage, newest_first=True, dry_run=True)["dry_run"]["plan"]
+    assert plan[0]["slot"] == (NOON - QUARTER).isoformat()
+    create(stage, newest_first=True, rate_per_minute=2)
+    assert [answer["slot"] for answer in stage.deliver()] == [(NOON - n * QUARTER).isoformat() for n in (1, 2)]
+
+
+def test_backfill_pauses_after_so_many_failures_and_can_be_resumed(stage: Stage, db: psycopg.Connection) -> None:
+    db.execute("INSERT INTO troubles VALUES (1)")
+    made = create(stage, "fail_once", rate_per_minute=1, stop_after_failures=1)
+    with suppress(Trouble):
+        stage.deliver()
+    a_minute_passes(db)
+    advance(stage)
+    shown = show(stage, made)
+    assert (shown["status"], shown["reason"], shown["slots"]["failed"]) == ("paused", "failed slots reached 1", 1)
+    stage.operate("resume_backfill", id=made["backfill"]["id"])
+    assert show(stage, made)["slots"]["failed"] == 0
+
+
+def test_rate_changes_while_the_backfill_runs(stage: Stage, db: psycopg.Connection) -> None:
+    made = create(stage, rate_per_minute=1)
+    changed = stage.operate(
+        "change_backfill", id=made["backfill"]["id"], rate_per_minute=2, by="jo", reason="quiet night"
+    )
+    assert (changed["backfill"]["rate_per_minute"], changed["backfill"]["changed_by"]) == (2, "jo")
+    a_minute_passes(db)
+    advance(stage)
+    assert len(stage.deliver()) == 3
+    stage.operate("cancel_backfill", id=made["backfill"]["id"])
+    with pytest.raises(BackfillRefused, match="is cancelled, and starts no more slots"):
+        stage.operate("change_backfill", id=made["backfill"]["id"], rate_per_minute=9)

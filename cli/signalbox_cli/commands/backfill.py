@@ -26,21 +26,37 @@ EXAMPLES = (
     Example(
         "backfill poll_data --from 6h --to now --rate 4 --yes --no-wait", "four slots a minute; do not ask or wait"
     ),
+    Example("backfill sync_stripe --from 7d --to now --only failed --newest-first", "failed slots, newest first"),
+    Example("backfill sync_stripe --from 7d --to now --stop-after 3", "pause once three slots have failed"),
     Example("backfill list", "list the newest backfills"),
     Example("backfill show ID", "show one backfill"),
     Example("backfill pause ID --reason 'upstream is down'", "start no more slots"),
+    Example("backfill rate ID --rate 10", "ten slots a minute from now on"),
     Example("backfill resume ID", "continue, and retry failed slots"),
     Example("backfill cancel ID", "start no more slots; can't be undone"),
 )
-VERBS = ("list", "show", "pause", "resume", "cancel")
-_CREATE_ONLY = ("first", "last", "rate", "params", "force", "dry_run", "yes", "wait")
+VERBS = ("list", "show", "pause", "resume", "rate", "cancel")
+_CREATE_ONLY = (
+    "first",
+    "last",
+    "rate",
+    "params",
+    "force",
+    "only",
+    "newest_first",
+    "stop_after",
+    "dry_run",
+    "yes",
+    "wait",
+)
 
 
 def configure(parser: CommandParser) -> None:
     parser.usage = (
         "signalbox backfill TASK --from TIME --to TIME [OPTION ...]\n"
         "       signalbox backfill list [--status STATUS] [--limit N]\n"
-        "       signalbox backfill show|pause|resume|cancel ID [--reason TEXT]"
+        "       signalbox backfill show|pause|resume|cancel ID [--reason TEXT]\n"
+        "       signalbox backfill rate ID --rate N [--reason TEXT]"
     )
     parser.explain(f"{TIME_FORMS} If the first word is {', '.join(VERBS)}, it is a verb, otherwise a TASK.")
     parser.add_argument("what", metavar="TASK|VERB", help="the task to run, or a verb")
@@ -62,6 +78,9 @@ def _configure_create(parser: CommandParser) -> None:
     create.add_argument("--rate", type=positive, metavar="N", help="slots per minute (default: 60)")
     create.add_argument("--params", type=json_object, metavar="JSON", help="the task's params")
     create.add_argument("--force", action="store_true", default=None, help="also run slots that have succeeded")
+    create.add_argument("--only", choices=("failed", "missing"), help="only slots that failed, or that never ran")
+    create.add_argument("--newest-first", action="store_true", default=None, help="start with the newest slot")
+    create.add_argument("--stop-after", type=positive, metavar="N", help="pause once so many slots have failed")
     create.add_argument("--dry-run", action="store_true", default=None, help="only show the plan")
     create.add_argument("--yes", "-y", action="store_true", default=None, help="do not ask for confirmation")
     waiting = create.add_mutually_exclusive_group()
@@ -72,8 +91,8 @@ def _configure_create(parser: CommandParser) -> None:
 def run(args: Namespace) -> int:
     if args.what not in VERBS:
         return _create(args)
-    given = [name for name in _CREATE_ONLY if getattr(args, name) is not None]
-    if given:
+    given = {name for name in _CREATE_ONLY if getattr(args, name) is not None}
+    if given - ({"rate"} if args.what == "rate" else set()):
         raise UsageRefused(
             f"`backfill {args.what}` takes no options of a new backfill; `signalbox backfill --help` lists its own"
         )
@@ -83,6 +102,8 @@ def run(args: Namespace) -> int:
             if args.id
             else "name the ID of a backfill; `signalbox backfill list` shows them"
         )
+    if args.what == "rate" and args.rate is None:
+        raise UsageRefused("`backfill rate` needs --rate N, the slots per minute")
     return _list(args) if args.what == "list" else _look_after(args)
 
 
@@ -129,6 +150,9 @@ def _look_after(args: Namespace) -> int:
         if args.reason is not None:
             raise UsageRefused("`backfill show` takes no --reason")
         backfill = target.operate("show_backfill", id=args.id)["backfill"]
+    elif args.what == "rate":
+        changed = target.operate("change_backfill", id=args.id, rate_per_minute=args.rate, **actor_params(args))
+        backfill = changed["backfill"]
     else:
         backfill = target.operate(f"{args.what}_backfill", id=args.id, **actor_params(args))["backfill"]
     _print(backfill, args)
@@ -206,12 +230,17 @@ def _params(args: Namespace) -> dict[str, Any]:
         "rate_per_minute": args.rate,
         "params": args.params,
         "force": args.force,
+        "only": args.only,
+        "newest_first": args.newest_first,
+        "stop_after_failures": args.stop_after,
     }
 
 
 def _plan_lines(plan: dict[str, Any], args: Namespace) -> list[str]:
     done, to_run = plan["already_succeeded"], plan["to_run"]
     again = "run again" if args.force else "skipped"
+    if not plan["slots"]:
+        return [f"{plan['task']}: no slot of the range is {args.only}"]
     return [
         f"{plan['task']}: {plan['slots']:,} slots from {show_instant(plan['first'])} to {show_instant(plan['last'])}",
         *([f"  {done:,} succeeded before: {again}"] if done else []),
@@ -230,6 +259,8 @@ def _nothing_created(plan: dict[str, Any], args: Namespace) -> int:
     if args.dry_run:
         return 0
     why = "all slots have succeeded; --force runs them again" if not plan["to_run"] else "it was not confirmed"
+    if not plan["slots"]:
+        why = f"no slot of the range is {args.only}"
     say(f"nothing was done: {why}")
     if args.json:
         print_json({"backfill": None})

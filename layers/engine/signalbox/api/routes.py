@@ -130,6 +130,7 @@ ROUTES = (
     Route("GET", "/v1/backfills", "list_backfills", "List backfills, newest first"),
     Route("POST", "/v1/backfills", "create_backfill", "Create a backfill, or preview it", status=201),
     Route("GET", "/v1/backfills/{id}", "show_backfill", "Show a backfill"),
+    Route("PATCH", "/v1/backfills/{id}", "change_backfill", "Change the rate of a backfill"),
     Route("POST", "/v1/backfills/{id}/pause", "pause_backfill", "Pause a backfill"),
     Route("POST", "/v1/backfills/{id}/resume", "resume_backfill", "Resume a backfill"),
     Route("POST", "/v1/backfills/{id}/cancel", "cancel_backfill", "Cancel a backfill"),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
@@ -26,6 +26,7 @@ from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
 MOST_SLOTS = 100_000
+MOST_PLANNED = 1000  # slots that a preview lists
 
 
 class BackfillStatus(StrEnum):
@@ -76,6 +77,9 @@ class BackfillRequest:
     force: bool
     requested_by: str | None = None
     reason: str | None = None
+    only: Literal["failed", "missing"] | None = None  # of the range's slots; None: all
+    newest_first: bool = False
+    most_failures: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,8 @@ class Backfill:
     updated_at: datetime
     finished_at: datetime | None
     slots: dict[str, int]
+    newest_first: bool
+    most_failures: int | None
 
 
 def slots_of(order: BackfillRequest, clock: datetime) -> list[datetime]:
@@ -120,25 +126,40 @@ def slots_of(order: BackfillRequest, clock: datetime) -> list[datetime]:
 
 
 def preview(connection: Connection, order: BackfillRequest, clock: datetime) -> dict[str, Any]:
-    """Return what a backfill would do, without doing any of it."""
-    slots = slots_of(order, clock)
-    row = connection.execute(SQL["count_succeeded"], {"task": order.task.name, "slots": slots}).fetchone()
-    succeeded = int(row[0]) if row else 0
-    to_run = len(slots) if order.force else len(slots) - succeeded
+    """Return what a backfill would do, slot by slot in its order, without doing any of it."""
+    states = chosen_slots(connection, order, clock)
+    succeeded = sum(state == "succeeded" for state in states.values())
+    to_run = len(states) if order.force else len(states) - succeeded
+    planned = [
+        {"slot": slot.isoformat(), "status": state, "runs": order.force or state != "succeeded"}
+        for slot, state in (reversed(states.items()) if order.newest_first else states.items())
+    ]
     return {
         "task": order.task.name,
-        "slots": len(slots),
+        "slots": len(states),
         "already_succeeded": succeeded,
         "to_run": to_run,
-        "first": slots[0].isoformat(),
-        "last": slots[-1].isoformat(),
+        "first": min(states).isoformat() if states else None,
+        "last": max(states).isoformat() if states else None,
         "minutes": -(-to_run // order.rate_per_minute),
+        "plan": planned[:MOST_PLANNED],
     }
+
+
+def chosen_slots(connection: Connection, order: BackfillRequest, clock: datetime) -> dict[datetime, str]:
+    """Return the chosen slots, oldest first, each with its state: succeeded, running, failed or missing."""
+    slots = slots_of(order, clock)
+    found = connection.execute(SQL["list_states"], {"task": order.task.name, "slots": slots}).fetchall()
+    known = {slot.astimezone(UTC): state for slot, state in found}
+    states = {slot: known.get(slot, "missing") for slot in slots}
+    return {slot: state for slot, state in states.items() if order.only in (None, state)}
 
 
 def create(connection: Connection, order: BackfillRequest, clock: datetime) -> Backfill:
     """Store the backfill with all its slots, or nothing; slots that have succeeded are marked, not run."""
-    slots = slots_of(order, clock)
+    slots = list(chosen_slots(connection, order, clock))
+    if not slots:
+        raise BackfillRefused(f"none of the range's slots is {order.only}: there is nothing to run")
     with connection.transaction():
         row = connection.execute(
             SQL["create"],
@@ -151,6 +172,8 @@ def create(connection: Connection, order: BackfillRequest, clock: datetime) -> B
                 "params": Jsonb(order.params),
                 "requested_by": order.requested_by,
                 "reason": order.reason,
+                "newest_first": order.newest_first,
+                "most_failures": order.most_failures,
                 "slots": slots,
             },
         ).fetchone()
@@ -189,6 +212,15 @@ def resume(connection: Connection, backfill_id: str, by: str | None, reason: str
 
 def cancel(connection: Connection, backfill_id: str, by: str | None, reason: str | None) -> Backfill:
     return _move(connection, backfill_id, BackfillStatus.CANCELLED, {"by": by, "reason": reason}, SQL["cancel"])
+
+
+def change(connection: Connection, backfill_id: str, rate: int, by: str | None, reason: str | None) -> Backfill:
+    """Set how many slots start in a minute, from the next minute on."""
+    values = {"id": backfill_id, "rate": rate, "by": by, "reason": reason}
+    if connection.execute(SQL["change"], values).fetchone() is None:
+        found = find(connection, backfill_id)
+        raise BackfillRefused(f"backfill {backfill_id} is {found.status}, and starts no more slots")
+    return find(connection, backfill_id)
 
 
 def record_slot(connection: Connection, backfill_id: str, slot: Slot, claim: RunClaim, ending: RunEnd) -> None:

@@ -1,12 +1,19 @@
--- count_succeeded: count these slots that have nothing left to do
-SELECT count(DISTINCT slot) FROM signalbox.job_history
-WHERE job_type = %(task)s AND slot = ANY (%(slots)s) AND status = 'succeeded' AND NOT more;
+-- list_states: return what the ledger says of these slots, for those that it knows
+SELECT slot, CASE
+    WHEN bool_or(status = 'succeeded' AND NOT more) THEN 'succeeded'
+    WHEN bool_or(status = 'running') THEN 'running'
+    WHEN bool_or(status = 'failed') THEN 'failed'
+    ELSE 'missing' END
+FROM signalbox.job_history
+WHERE job_type = %(task)s AND slot = ANY (%(slots)s)
+GROUP BY slot;
 
 -- create: store the backfill and all its slots; slots that have succeeded before are skipped unless forced
 WITH made AS (
     INSERT INTO signalbox.backfills
-        (task, range_from, range_to, rate_per_minute, force, params, requested_by, reason)
-    VALUES (%(task)s, %(range_from)s, %(range_to)s, %(rate)s, %(force)s, %(params)s, %(requested_by)s, %(reason)s)
+        (task, range_from, range_to, rate_per_minute, force, params, requested_by, reason, newest_first, most_failures)
+    VALUES (%(task)s, %(range_from)s, %(range_to)s, %(rate)s, %(force)s, %(params)s, %(requested_by)s, %(reason)s,
+        %(newest_first)s, %(most_failures)s)
     RETURNING id
 ), planned AS (
     INSERT INTO signalbox.backfill_slots (backfill_id, slot, status, finished_at)
@@ -24,12 +31,12 @@ SELECT id FROM made;
 
 -- find: return one backfill with its slots counted
 SELECT id::text, task, range_from, range_to, rate_per_minute, force, params, status, reason, requested_by, changed_by,
-    created_at, updated_at, finished_at, slots
+    created_at, updated_at, finished_at, slots, newest_first, most_failures
 FROM signalbox.backfill_progress WHERE id = %(id)s::uuid;
 
 -- list_newest: return backfills, newest first
 SELECT id::text, task, range_from, range_to, rate_per_minute, force, params, status, reason, requested_by, changed_by,
-    created_at, updated_at, finished_at, slots
+    created_at, updated_at, finished_at, slots, newest_first, most_failures
 FROM signalbox.backfill_progress
 WHERE status = coalesce(%(status)s, status)
 ORDER BY created_at DESC LIMIT %(limit)s;
@@ -38,6 +45,12 @@ ORDER BY created_at DESC LIMIT %(limit)s;
 UPDATE signalbox.backfills
 SET status = 'paused', reason = coalesce(%(reason)s, reason), changed_by = %(by)s, updated_at = now()
 WHERE id = %(id)s::uuid AND status = ANY (%(sources)s)
+RETURNING id;
+
+-- change: set the rate of a backfill that has not ended
+UPDATE signalbox.backfills
+SET rate_per_minute = %(rate)s, reason = coalesce(%(reason)s, reason), changed_by = %(by)s, updated_at = now()
+WHERE id = %(id)s::uuid AND status IN ('running', 'paused')
 RETURNING id;
 
 -- resume: continue, and try the failed slots again

@@ -47,9 +47,11 @@ def _advance_one(
 ) -> int:
     values = {"id": backfill.id, "task": task.name, "lost_after": LOST_AFTER, "most_attempts": MOST_ATTEMPTS}
     connection.execute(SQL["recover_lost"], values)
+    connection.execute(SQL["stop"], {"id": backfill.id})
     at_once = 1 if task.overlap is Overlap.FORBID else None
-    taken = connection.execute(SQL["take"], {"id": backfill.id, "at_once": at_once}).fetchall()
-    waiting = sorted((row[0].astimezone(UTC) for row in taken), reverse=True)
+    room = {"id": backfill.id, "at_once": at_once, "newest_first": backfill.newest_first}
+    taken = connection.execute(SQL["take"], room).fetchall()
+    waiting = sorted((row[0].astimezone(UTC) for row in taken), reverse=not backfill.newest_first)
     # A success since the request counts, even for a forced backfill: its events may come twice.
     request = {
         "params": backfill.params,

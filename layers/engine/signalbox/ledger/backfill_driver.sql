@@ -5,7 +5,14 @@ WHERE status = 'running' OR (status IN ('paused', 'cancelled') AND EXISTS (
 ))
 ORDER BY created_at;
 
--- take: take as many pending slots, oldest first, as the rate of the last minute leaves room for
+-- stop: pause a backfill of which too many slots have failed
+UPDATE signalbox.backfills AS b
+SET status = 'paused', changed_by = 'signalbox', reason = 'failed slots reached ' || b.most_failures, updated_at = now()
+WHERE b.id = %(id)s::uuid AND b.status = 'running' AND b.most_failures <= (
+    SELECT count(*) FROM signalbox.backfill_slots AS s WHERE s.backfill_id = b.id AND s.status = 'failed'
+);
+
+-- take: take as many pending slots, in the backfill's order, as the rate of the last minute leaves room for
 -- The backfill's row is locked, so that two drivers at once can't both see the same room; a driver that finds it locked
 -- leaves the slots to the other.
 WITH ours AS (
@@ -24,7 +31,7 @@ WITH ours AS (
     SELECT s.backfill_id, s.slot
     FROM signalbox.backfill_slots AS s
     WHERE s.backfill_id = (SELECT id FROM room) AND s.status = 'pending'
-    ORDER BY s.slot
+    ORDER BY CASE WHEN %(newest_first)s THEN s.slot END DESC, s.slot
     LIMIT greatest(0, (SELECT places FROM room))
 )
 UPDATE signalbox.backfill_slots AS s

@@ -69,6 +69,7 @@ OPERATIONS = {
         Operation("show_backfill", "backfills", _VIEWER),
         Operation("pause_backfill", "backfills", _OPERATOR),
         Operation("resume_backfill", "backfills", _OPERATOR),
+        Operation("change_backfill", "backfills", _OPERATOR),
         Operation("cancel_backfill", "backfills", _OPERATOR),
         Operation("examine", "check", _VIEWER),
         Operation("submit_jobs", "submit", _OPERATOR, per_tenant=True),

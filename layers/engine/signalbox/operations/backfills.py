@@ -9,7 +9,7 @@ from pydantic import Field
 from signalbox.budget import Budget
 from signalbox.invocation import Invocation, Resources
 from signalbox.ledger import backfill
-from signalbox.ledger.backfill import Backfill, BackfillRequest
+from signalbox.ledger.backfill import MOST_SLOTS, Backfill, BackfillRequest
 from signalbox.ledger.backfill_driver import advance
 from signalbox.ledger.run import check_enabled, check_params
 from signalbox.operate.short_ids import IdParams
@@ -26,6 +26,9 @@ class CreateBackfill(Payload):
     rate_per_minute: int = Field(60, ge=1, le=600)
     params: dict[str, Any] = Field(default_factory=dict)
     force: bool = False
+    only: Literal["failed", "missing"] | None = None
+    newest_first: bool = False
+    stop_after_failures: int | None = Field(None, ge=1, le=MOST_SLOTS)
     dry_run: bool = False
     requested_by: str | None = Field(None, max_length=200)
     reason: str | None = Field(None, max_length=1000)
@@ -54,6 +57,12 @@ class PauseBackfill(_BackfillParams):
 
 class ResumeBackfill(_BackfillParams):
     """Continue a paused or completed backfill, and try its failed slots again."""
+
+
+class ChangeBackfill(_BackfillParams):
+    """Set the rate while it runs or is paused."""
+
+    rate_per_minute: int = Field(ge=1, le=600)
 
 
 class CancelBackfill(_BackfillParams):
@@ -90,6 +99,11 @@ def resume_backfill(resources: Resources, params: ResumeBackfill, invocation: In
     return _answer(backfill.find(connection, params.id))
 
 
+def change_backfill(resources: Resources, params: ChangeBackfill, _: Invocation) -> dict[str, Any]:
+    db = resources.database.connection()
+    return _answer(backfill.change(db, params.id, params.rate_per_minute, params.by, params.reason))
+
+
 def cancel_backfill(resources: Resources, params: CancelBackfill, _: Invocation) -> dict[str, Any]:
     return _answer(backfill.cancel(resources.database.connection(), params.id, params.by, params.reason))
 
@@ -107,6 +121,9 @@ def _order(resources: Resources, params: CreateBackfill) -> BackfillRequest:
         force=params.force,
         requested_by=params.requested_by,
         reason=params.reason,
+        only=params.only,
+        newest_first=params.newest_first,
+        most_failures=params.stop_after_failures,
     )
 
 
