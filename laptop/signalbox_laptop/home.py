@@ -108,6 +108,7 @@ class Home:
 def _write(path: Path, content: Mapping[str, Any]) -> None:
     """Write the file whole or not at all: others may read it meanwhile."""
     partial = path.with_suffix(".partial")
+    partial.touch(0o600)  # the state holds a token
     partial.write_text(json.dumps(content, indent=2) + "\n")
     partial.replace(path)
 

@@ -19,7 +19,7 @@ from tests.support.command_line import Signalbox, await_line, interrupt
 from tests.support.laptop import belonging_to, supervisor_of
 from tests.support.warm_command_line import PATIENCE
 
-ANNOUNCED = ["stack", "endpoint", "database", "region", "api"]
+ANNOUNCED = ["stack", "endpoint", "database", "region", "api", "token", "stand_ins"]
 
 
 @pytest.fixture

@@ -46,5 +46,5 @@ class PackagedFunction:
 
 def _fault_in(answer: dict[str, Any]) -> str | None:
     """Return the fault: a run may have nothing to do, but no message of a batch may come back."""
-    ran = "task" not in answer or answer["status"] in ("succeeded", "skipped")
+    ran = "task" not in answer or answer["status"] in ("succeeded", "skipped", "requested")
     return None if ran and not answer.get("batchItemFailures") else str(answer)
