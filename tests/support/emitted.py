@@ -44,6 +44,7 @@ def emitted() -> frozenset[Metric]:
         write_metrics(STACK, {("any_type", execution): 1 for execution in NAMES}, 1, 1)
         write_line(STACK, "plane.measured", gauges())
         write_line(STACK, "database.unreachable", {"DatabaseUnreachable": 1})
+        write_line(STACK, "request.counted", {"RequestsFailed": 1})
         count_dead_letters(STACK, "critical", 1)
     return frozenset(metric for line in out.getvalue().splitlines() for metric in _metrics_of(json.loads(line)))
 

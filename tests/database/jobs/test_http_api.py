@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import psycopg
 import pytest
 
 from signalbox.testing.stage import Stage
@@ -104,13 +105,34 @@ def test_openapi_is_for_those_who_have_a_token(stage: Stage, http: HttpClient) -
     assert (body["required"], "by" in body["properties"]) == (["job_type"], False)
 
 
-def test_fault_of_ours_is_not_shown(stage: Stage, http: HttpClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fault_of_ours_is_counted_and_not_shown(
+    stage: Stage, http: HttpClient, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def fail(*_: Any) -> None:
         raise ZeroDivisionError("secret")
 
     monkeypatch.setattr("signalbox.operations.jobs.list_jobs", fail)
     answer = http("GET", "/v1/jobs")
     assert (answer.status, "secret" in str(answer.body), "request-7" in answer.body["detail"]) == (500, False, True)
+    assert '"RequestsFailed":[1.0]' in capsys.readouterr().out
+
+
+def test_database_that_is_away_is_said_and_counted(
+    stage: Stage, http: HttpClient, capsys: pytest.CaptureFixture[str]
+) -> None:
+    away = stage.another(database_url="postgresql://nobody@127.0.0.1:1/nothing")
+    answer = HttpClient(away, http.token)("GET", "/v1/jobs")
+    assert (answer.status, answer.headers["retry-after"], answer.body["title"]) == (503, "5", "DatabaseUnavailable")
+    assert '"DatabaseUnreachable":[1.0]' in capsys.readouterr().out
+
+
+def test_connection_lost_in_the_middle_is_a_503(http: HttpClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lose(*_: Any) -> None:
+        raise psycopg.OperationalError("server closed the connection unexpectedly")
+
+    monkeypatch.setattr("signalbox.operations.jobs.list_jobs", lose)
+    answer = http("GET", "/v1/jobs")
+    assert (answer.status, "send the request again" in answer.body["detail"]) == (503, True)
 
 
 def test_event_without_headers_or_body_is_answered(stage: Stage) -> None:

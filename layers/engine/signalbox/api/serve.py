@@ -14,14 +14,17 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, get_args, get_origin
 
+import psycopg
+
 from signalbox.access.caller import Caller
 from signalbox.access.tokens import find_caller
 from signalbox.api.idempotency import once
 from signalbox.api.request import HttpRequest
 from signalbox.api.response import HttpResponse, failure, json_response, problem, unless_known
 from signalbox.api.routes import WHO, Route, find_route
-from signalbox.errors import PayloadRefused, SignalboxError, Unauthenticated
+from signalbox.errors import DatabaseUnavailable, PayloadRefused, SignalboxError, Unauthenticated
 from signalbox.invocation import Invocation, Resources
+from signalbox.runtime.metrics import write_line
 
 # API Gateway gives up on a function after 30 seconds, and its caller hears nothing of what was done.
 _MOST_SECONDS = 28.0
@@ -35,11 +38,16 @@ def serve(resources: Resources, event: Mapping[str, Any], invocation: Invocation
     try:
         request = HttpRequest.of(event)
         response = unless_known(request, _answer(resources, request, invocation))
+    except (DatabaseUnavailable, psycopg.OperationalError) as error:
+        write_line(resources.settings.stack, "database.unreachable", {"DatabaseUnreachable": 1})
+        gone = DatabaseUnavailable("the connection to the database was lost: send the request again")
+        response = problem(error if isinstance(error, DatabaseUnavailable) else gone, request_id)
     except SignalboxError as error:
         resources.log.info("request.refused", extra={"error": type(error).__name__})
         response = problem(error, request_id)
     except Exception:
         resources.log.exception("request.failed")
+        write_line(resources.settings.stack, "request.counted", {"RequestsFailed": 1})
         response = failure(request_id)
     return response.with_headers(x_request_id=request_id, x_content_type_options="nosniff").as_event()
 
