@@ -12,6 +12,7 @@ from signalbox.dead_letters.redrive import redrive as redrive_letters
 from signalbox.errors import PayloadRefused
 from signalbox.invocation import Invocation, Resources
 from signalbox.operate.filters import DeadLetterFilter
+from signalbox.operate.redaction import redact_payload
 from signalbox.operate.short_ids import IdParams
 
 
@@ -58,7 +59,8 @@ def list_dead_letters(resources: Resources, params: ListDeadLetters, _: Invocati
 
 
 def show_dead_letter(resources: Resources, params: ShowDeadLetter, _: Invocation) -> dict[str, Any]:
-    return {"dead_letter": letters.show_letter(resources.database.connection(), params.id)}
+    found = letters.show_letter(resources.database.connection(), params.id)
+    return {"dead_letter": redact_payload(resources.job_types, found)}
 
 
 def triage_dead_letters(resources: Resources, params: TriageDeadLetters, _: Invocation) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from signalbox.jobs.status import FINAL
 from signalbox.operate import explain, job_detail, listing
 from signalbox.operate.cancel import cancel
 from signalbox.operate.filters import JobFilter
+from signalbox.operate.redaction import redact_payload
 from signalbox.operate.retry_now import retry_now
 from signalbox.operate.short_ids import IdFields, IdParams
 from signalbox.operations.bulk import BulkJobParams, run_bulk_action
@@ -52,7 +53,8 @@ def list_jobs(resources: Resources, params: ListJobs, _: Invocation) -> dict[str
 
 
 def show_job(resources: Resources, params: ShowJob, invocation: Invocation) -> dict[str, Any]:
-    return job_detail.show_job(resources.database.connection(), params.id, invocation.tenant)
+    found = job_detail.show_job(resources.database.connection(), params.id, invocation.tenant)
+    return found | {"job": redact_payload(resources.job_types, found["job"])}
 
 
 def explain_job(resources: Resources, params: ExplainJob, _: Invocation) -> dict[str, Any]:

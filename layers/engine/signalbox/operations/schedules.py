@@ -8,8 +8,10 @@ from pydantic import Field
 
 from signalbox.invocation import Invocation, Resources
 from signalbox.job_schedules import store
+from signalbox.job_schedules.schedule import JobSchedule
 from signalbox.job_schedules.store import NewSchedule
 from signalbox.operate.audit import Actor
+from signalbox.operate.redaction import redact_payload
 from signalbox.packs.payload import Payload
 
 
@@ -57,7 +59,7 @@ class DeleteSchedule(_ScheduleParams):
 def list_schedules(resources: Resources, params: ListSchedules, _: Invocation) -> dict[str, Any]:
     found = store.list_schedules(resources.database.connection(), **params.model_dump())
     last = found[-1].name if len(found) == params.limit else None
-    return {"schedules": [store.shown(schedule) for schedule in found], "next": last}
+    return {"schedules": [_shown(resources, schedule) for schedule in found], "next": last}
 
 
 def create_schedule(resources: Resources, params: CreateSchedule, invocation: Invocation) -> dict[str, Any]:
@@ -69,21 +71,25 @@ def create_schedule(resources: Resources, params: CreateSchedule, invocation: In
         now=invocation.clock,
         replacing=params.replacing,
     )
-    return {"schedule": store.shown(made)}
+    return {"schedule": _shown(resources, made)}
 
 
 def pause_schedule(resources: Resources, params: PauseSchedule, invocation: Invocation) -> dict[str, Any]:
     db = resources.database.connection()
     paused = store.pause_schedule(db, params.id, by=params.actor, now=invocation.clock)
-    return {"schedule": store.shown(paused)}
+    return {"schedule": _shown(resources, paused)}
 
 
 def resume_schedule(resources: Resources, params: ResumeSchedule, invocation: Invocation) -> dict[str, Any]:
     db = resources.database.connection()
     resumed = store.resume_schedule(db, params.id, by=params.actor, now=invocation.clock)
-    return {"schedule": store.shown(resumed)}
+    return {"schedule": _shown(resources, resumed)}
 
 
 def delete_schedule(resources: Resources, params: DeleteSchedule, _: Invocation) -> dict[str, Any]:
     deleted = store.delete_schedule(resources.database.connection(), params.id, by=params.actor)
-    return {"schedule": store.shown(deleted)}
+    return {"schedule": _shown(resources, deleted)}
+
+
+def _shown(resources: Resources, schedule: JobSchedule) -> dict[str, Any]:
+    return redact_payload(resources.job_types, store.shown(schedule), "payload_template")

@@ -60,6 +60,7 @@ class JobType:
     transactional: bool = False  # it only writes to the database: its effects and its end are one transaction
     subject: str | None = None  # the payload's field that becomes subject_id
     correlation: str | None = None  # the payload's field that becomes correlation_id
+    sensitive: frozenset[str] = frozenset()  # the payload's fields whose values operators do not see
     severity: Severity = "warning"  # of its dead letters
     transient: frozenset[str] = frozenset()  # names of error classes to try again against the default
     # A job that runs in pieces fails after this many, or this long after its first start.
