@@ -126,7 +126,7 @@ WHERE: Mapping[tuple[str, str], Where] = {
     ("signalbox.batches.row_archive", "s3"): archive,
     ("signalbox.ledger.run._continue", "lambda"): functions_of_its_tasks,
     ("signalbox.ledger.backfill_driver", "lambda"): functions_of_tasks,
-    ("signalbox.operations.tasks", "lambda"): functions_of_tasks,
+    ("signalbox.operations.registered", "lambda"): functions_of_tasks,
     ("signalbox.tasks.reconcile_slots", "lambda"): functions_of_tasks,
     ("signalbox.tasks.sweep_runs", "lambda"): functions_of_tasks,
     ("signalbox.dead_letters.redrive", "lambda"): functions_of_tasks,

@@ -58,7 +58,6 @@ def event_of(request: Request) -> dict[str, Any]:
         name = given.lower()
         headers[name] = f"{headers[name]},{value}" if name in headers else value
     cookies = [cookie.strip() for cookie in headers.pop("cookie", "").split(";") if cookie.strip()]
-    now = datetime.now(UTC)
     event = {
         "version": "2.0",
         "routeKey": "$default",
@@ -79,7 +78,7 @@ def event_of(request: Request) -> dict[str, Any]:
             "requestId": str(uuid.uuid4()),
             "routeKey": "$default",
             "stage": "$default",
-            "time": now.strftime("%d/%b/%Y:%H:%M:%S +0000"),
+            "time": datetime.now(UTC).strftime("%d/%b/%Y:%H:%M:%S +0000"),
             "timeEpoch": time.time_ns() // 1_000_000,
         },
         "isBase64Encoded": False,

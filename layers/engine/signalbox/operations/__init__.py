@@ -60,10 +60,10 @@ _VIEWER, _OPERATOR = Role.VIEWER, Role.OPERATOR
 OPERATIONS = {
     operation.name: operation
     for operation in (
-        Operation("list_tasks", "tasks", _VIEWER),
-        Operation("run_task", "tasks", _OPERATOR),
-        Operation("list_runs", "runs", _VIEWER),
-        Operation("show_slots", "slots", _VIEWER),
+        Operation("list_tasks", "registered", _VIEWER),
+        Operation("run_task", "registered", _OPERATOR),
+        Operation("list_runs", "ledger", _VIEWER),
+        Operation("show_slots", "ledger", _VIEWER),
         Operation("create_backfill", "backfills", _OPERATOR),
         Operation("list_backfills", "backfills", _VIEWER),
         Operation("show_backfill", "backfills", _VIEWER),
@@ -82,8 +82,8 @@ OPERATIONS = {
         Operation("resume", "caps", _OPERATOR, per_tenant=True),
         Operation("list_controls", "caps", _VIEWER),
         Operation("set_cap", "caps", _OPERATOR),
-        Operation("list_job_types", "job_types", _VIEWER, per_tenant=True),
-        Operation("show_job_type", "job_types", _VIEWER, per_tenant=True),
+        Operation("list_job_types", "registered", _VIEWER, per_tenant=True),
+        Operation("show_job_type", "registered", _VIEWER, per_tenant=True),
         Operation("list_schedules", "schedules", _VIEWER),
         Operation("create_schedule", "schedules", _OPERATOR),
         Operation("pause_schedule", "schedules", _OPERATOR),

@@ -1,17 +1,24 @@
-"""List the tasks that this stack knows, and run one by hand."""
+"""List the tasks and job types that this stack knows, and run a task by hand."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from psycopg.rows import dict_row
 from pydantic import Field
 
+from signalbox.errors import JobTypeUnknown
 from signalbox.invocation import Invocation, Resources
 from signalbox.ledger.run import check_params
 from signalbox.operate import audit
 from signalbox.operate.audit import Actor
 from signalbox.packs.payload import Instant, Payload
+from signalbox.packs.suggest import nearest
 from signalbox.packs.task import Task
+from signalbox.postgres.json_rows import json_row
+from signalbox.postgres.queries import load_queries
+
+SQL = load_queries(__file__)
 
 
 class ListTasks(Payload):
@@ -59,3 +66,26 @@ def _shown(task: Task, enabled: bool) -> dict[str, Any]:
         "retention_days": task.retention.days,
         "enabled": enabled,
     }
+
+
+class ListJobTypes(Payload):
+    """Take no params."""
+
+
+class ShowJobType(Payload):
+    name: str = Field(min_length=1, max_length=200)
+
+
+def list_job_types(resources: Resources, _: ListJobTypes, __: Invocation) -> dict[str, Any]:
+    """Return the types that the last deploy stored, without their schemas."""
+    with resources.database.connection().cursor(row_factory=dict_row) as cursor:
+        return {"job_types": [json_row(row) for row in cursor.execute(SQL["list"]).fetchall()]}
+
+
+def show_job_type(resources: Resources, params: ShowJobType, _: Invocation) -> dict[str, Any]:
+    with resources.database.connection().cursor(row_factory=dict_row) as cursor:
+        found = cursor.execute(SQL["show"], {"name": params.name}).fetchone()
+        if found is None:
+            names = [row["name"] for row in cursor.execute(SQL["list"]).fetchall()]
+            raise JobTypeUnknown(f"no job type is named '{params.name}'{nearest(params.name, names)}")
+    return {"job_type": json_row(found)}
