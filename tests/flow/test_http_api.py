@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import urllib3
 
+from signalbox import ApiProblem, HttpClient
 from tests.support.command_line import Signalbox, detached_stack
 from tests.support.template import ROOT
 
@@ -60,3 +61,23 @@ def test_body_and_query_come_through_the_front_as_they_are(stack: dict[str, Any]
     assert [one["id"] for one in found["jobs"]] == [made["id"]]
     assert ask(stack, "POST", "/v1/jobs", body=b"\xff\x00{").status == 400
     assert ask(stack, "POST", "/v1/jobs", body=b"x" * 11_000_000).status == 413
+
+
+def test_python_of_the_page_runs(stack: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    [code] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    monkeypatch.setenv("API", stack["api"])
+    monkeypatch.setenv("TOKEN", stack["token"])
+    names: dict[str, Any] = {}
+    exec(compile(code, "docs/http-api.md", "exec"), names)
+    assert names["api"].job(names["job"]["id"])["job"]["tags"] == ["night"]
+
+
+def test_client_pages_through_jobs_and_names_what_is_refused(stack: dict[str, Any]) -> None:
+    api = HttpClient(stack["api"], stack["token"])
+    made = [api.submit("run_task", {"task": "sweep_runs"}, tags=["pages"], delay_seconds=600)["id"] for _ in range(3)]
+    assert [job["id"] for job in api.jobs(tag="pages", limit=2)] == made[::-1]
+    with pytest.raises(ApiProblem, match=r"did you mean 'lane'\?") as caught:
+        api.submit("run_task", {"task": "sweep_runs"}, lanes="low")
+    assert (caught.value.status, caught.value.errors[0]["field"]) == (422, "lanes")
+    with pytest.raises(ApiProblem, match="does not answer"):
+        HttpClient("http://127.0.0.1:1", "sbx_none").job("1")

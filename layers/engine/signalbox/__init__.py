@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from signalbox.client.async_client import AsyncClient
     from signalbox.client.client import Client
     from signalbox.client.connections import DriverRefused
-    from signalbox.errors import JobRefused, JobTypeUnknown, Refused, SignalboxError, Unavailable
+    from signalbox.client.http_client import HttpClient
+    from signalbox.errors import ApiProblem, JobRefused, JobTypeUnknown, Refused, SignalboxError, Unavailable
     from signalbox.jobs.dependency import Dependency
     from signalbox.ledger.context import Context, Done, Skipped
     from signalbox.packs.job_payload import JobPayload
@@ -40,6 +41,8 @@ _MODULES = {
     "AsyncClient": "client.async_client",
     "Client": "client.client",
     "DriverRefused": "client.connections",
+    "HttpClient": "client.http_client",
+    "ApiProblem": "errors",
     "JobRefused": "errors",
     "JobTypeUnknown": "errors",
     "Refused": "errors",
@@ -75,6 +78,7 @@ _MODULES = {
 }
 
 __all__ = [
+    "ApiProblem",
     "AsyncClient",
     "AsyncJobContext",
     "Cancelled",
@@ -85,6 +89,7 @@ __all__ = [
     "Dependency",
     "Done",
     "DriverRefused",
+    "HttpClient",
     "JobCancelled",
     "JobContext",
     "JobFailed",

@@ -102,6 +102,16 @@ class Unauthenticated(Refused):
     """The request does not say who asks, or not in a way that can be trusted."""
 
 
+class ApiProblem(SignalboxError):
+    """The HTTP API refused a request, or did not answer (status 0); `errors` names each wrong field."""
+
+    def __init__(
+        self, status: int, detail: str, errors: Sequence[dict[str, str]] = (), request_id: str | None = None
+    ) -> None:
+        super().__init__(detail)
+        self.status, self.errors, self.request_id = status, errors, request_id
+
+
 class TokenRefused(Refused):
     """The token can't be created or revoked as asked."""
 
