@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote
 
 import psycopg
 import pytest
@@ -152,3 +153,9 @@ def test_figures_are_served_as_open_metrics(stage: Stage, http: HttpClient) -> N
     assert found['signalbox_open_dead_letters{job_type="obey"}'] == "1"
     assert float(found['signalbox_attempt_duration_seconds_last_hour{job_type="do_nothing",quantile="0.95"}']) < 60
     assert answer.body.endswith("# EOF\n")
+
+
+def test_name_in_a_path_may_hold_a_slash_and_other_marks(http: HttpClient) -> None:
+    name = "night/100 % é"
+    assert http("PUT", f"/v1/caps/key/{quote(name, safe='')}", {"max_running": 1}).body["control"]["key"] == name
+    assert http("DELETE", f"/v1/caps/key/{quote(name, safe='')}").body["control"] is None

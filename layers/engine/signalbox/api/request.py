@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl
 
 from signalbox.api.errors import BodyMalformed, BodyTooLarge
 from signalbox.errors import PayloadRefused
@@ -18,7 +18,7 @@ MOST_BYTES = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """Describe one request, its path and query decoded."""
+    """Describe one request. Its path is as it came, since a name in it may hold an encoded slash."""
 
     method: str
     path: str
@@ -36,7 +36,7 @@ class HttpRequest:
             raise PayloadRefused(f"parameter '{twice}' is given twice", [(twice, "is given twice")])
         return HttpRequest(
             http["method"].upper(),
-            unquote(event.get("rawPath") or http["path"]),
+            event.get("rawPath") or http["path"],
             dict(query),
             {name.lower(): value for name, value in (event.get("headers") or {}).items()},
             _body(event),

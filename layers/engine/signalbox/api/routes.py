@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
+from urllib.parse import unquote
 
 from pydantic.fields import FieldInfo
 
@@ -152,7 +153,7 @@ ROUTES = (
 
 def find_route(method: str, path: str) -> tuple[Route, dict[str, str]]:
     """Return the route and the params in its path; a path that is written out wins over one with names."""
-    parts = path.strip("/").split("/")
+    parts = [unquote(part) for part in path.strip("/").split("/")]
     at_path = [(route, found) for route in ROUTES if (found := route.match(parts)) is not None]
     if not at_path:
         raise RouteUnknown(f"nothing is served at {path[:200]}; GET /openapi.json lists what is")
