@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from signalbox.operate.filters import DeadLetterFilter, JobFilter
 from signalbox_cli.command_parser import CommandParser
 from signalbox_cli.errors import UsageRefused
-from signalbox_cli.options.shared import TIME, instant
+from signalbox_cli.options.shared import TIME, instant, json_object
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,8 @@ def _kind(option: str, field: FieldInfo) -> dict[str, Any]:
         return {"choices": choices}
     if datetime in _parts(field.annotation):
         return {"type": instant, "metavar": TIME}
+    if any(get_origin(part) is dict for part in _parts(field.annotation)):
+        return {"type": json_object, "metavar": "JSON"}
     return {"metavar": option.upper()}
 
 

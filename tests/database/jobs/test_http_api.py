@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
@@ -159,3 +159,16 @@ def test_name_in_a_path_may_hold_a_slash_and_other_marks(http: HttpClient) -> No
     name = "night/100 % é"
     assert http("PUT", f"/v1/caps/key/{quote(name, safe='')}", {"max_running": 1}).body["control"]["key"] == name
     assert http("DELETE", f"/v1/caps/key/{quote(name, safe='')}").body["control"] is None
+
+
+def test_jobs_are_found_by_fields_of_their_payload_within_a_day(stage: Stage, http: HttpClient) -> None:
+    first, _ = (stage.submit("obey", payload={"word": word}) for word in ("complete", "fail"))
+    since = quote((datetime.now(UTC) - timedelta(hours=1)).isoformat())
+    payload = quote('{"word": "complete"}')
+    found = http("GET", f"/v1/jobs?job_type=obey&since={since}&payload={payload}").body["jobs"]
+    assert [job["id"] for job in found] == [first]
+    long_ago = quote((datetime.now(UTC) - timedelta(hours=25)).isoformat())
+    assert http("GET", f"/v1/jobs?job_type=obey&since={long_ago}&payload={payload}").body["jobs"] == []
+    for query in (f"payload={payload}", f"job_type=obey&payload={payload}", f"since={since}&payload={payload}"):
+        answer = http("GET", f"/v1/jobs?{query}")
+        assert (answer.status, "needs the type" in answer.body["detail"]) == (422, True)

@@ -8,6 +8,7 @@ id, and the caller gets no more than that id.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -116,6 +117,9 @@ def _from_text(route: Route, name: str, text: str) -> Any:
         return text == "true"
     if any(get_origin(kind) is list for kind in kinds) and "," in text:
         return text.split(",")
+    if any(get_origin(kind) is dict for kind in kinds):
+        with suppress(ValueError):
+            return json.loads(text)
     for kind in (int, float):
         if kind in kinds:
             with suppress(ValueError):

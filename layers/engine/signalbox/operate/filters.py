@@ -5,10 +5,11 @@ The operations take these models as they are, and the command line makes its opt
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from signalbox.errors import JobRefused, PayloadRefused
 from signalbox.operate.short_ids import IdFields, IdParams
@@ -17,6 +18,7 @@ from signalbox.postgres.uuid7 import first_id
 
 # An id is made by its submitter's clock, created_at by the database's.
 _CLOCKS_APART = timedelta(minutes=10)
+_LONGEST_SEARCH = timedelta(days=1)  # from `since` on, of a filter by payload
 MOST_JOBS, MOST_DEAD_LETTERS = 1000, 500  # that one request may name; a filter may find more
 
 LetterStatusName = Literal["pending", "investigating", "resolved", "ignored", "redriven"]
@@ -42,6 +44,18 @@ class JobFilter(IdParams):
     cap_key: str | None = Field(default=None, description="with this cap key")
     since: Instant | None = Field(default=None, description="created at or after this time")
     until: Instant | None = Field(default=None, description="created at or before this time")
+    payload: dict[str, str | int | bool] | None = Field(
+        default=None, min_length=1, description="with these fields in the payload; with a type, and within a day"
+    )
+
+    @model_validator(mode="after")
+    def _bound_payload(self) -> JobFilter:
+        """Refuse a search in payloads, which no index helps, of more than one type and day."""
+        if self.payload is not None and (self.job_type is None or self.since is None):
+            raise PayloadRefused(
+                "a filter by payload needs the type of the jobs, and since when: at most a day is searched"
+            )
+        return self
 
     @property
     def given(self) -> dict[str, Any]:
@@ -57,6 +71,9 @@ class JobFilter(IdParams):
     def values(self) -> dict[str, Any]:
         """Return the values of the fragment job_filter.sql."""
         asked = {name: getattr(self, name) for name in JobFilter.model_fields}
+        if self.payload is not None and self.since is not None:
+            end = self.since + _LONGEST_SEARCH
+            asked |= {"payload": json.dumps(self.payload), "until": min(self.until or end, end)}
         return {**asked, "first_id": self.since and first_id(self.since - _CLOCKS_APART)}
 
     def require_any(self) -> None:

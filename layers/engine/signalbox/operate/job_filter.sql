@@ -9,6 +9,7 @@ AND (%(group)s::text IS NULL OR job_group = %(group)s)
 AND (%(tag)s::text IS NULL OR tags @> ARRAY[%(tag)s::text])
 AND (%(subject)s::text IS NULL OR subject_id = %(subject)s)
 AND (%(correlation)s::text IS NULL OR correlation_id = %(correlation)s)
+AND (%(payload)s::jsonb IS NULL OR payload @> %(payload)s::jsonb)
 AND (%(parent)s::uuid IS NULL OR parent_job_id = %(parent)s::uuid)
 AND (%(schedule)s::text IS NULL OR schedule_id = (
     SELECT s.id FROM signalbox.job_schedules AS s WHERE s.name = %(schedule)s OR s.id::text = %(schedule)s LIMIT 1
