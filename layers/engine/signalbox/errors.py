@@ -47,7 +47,7 @@ class SettingsRefused(Refused):
 
 
 class BackfillRefused(Refused):
-    """The backfill can't be made, or its state does not allow the step."""
+    """The backfill can't be created as asked."""
 
 
 class BackfillUnknown(BackfillRefused):
@@ -94,6 +94,14 @@ class JobUnknown(Refused):
     """No job has that id."""
 
 
+class TransitionRefused(Refused):
+    """The job's state does not allow what was asked for."""
+
+
+class BackfillStateRefused(BackfillRefused, TransitionRefused):
+    """The backfill's state does not allow the step."""
+
+
 class Forbidden(Refused):
     """The caller may not ask for this."""
 
@@ -114,10 +122,6 @@ class ApiProblem(SignalboxError):
 
 class TokenRefused(Refused):
     """The token can't be created or revoked as asked."""
-
-
-class TransitionRefused(Refused):
-    """The job's state does not allow what was asked for."""
 
 
 class CapRefused(Refused):

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
+from signalbox.errors import TokenRefused
 from signalbox.testing.stage import Stage
 from tests.support.http_api import HttpClient, client_of, request_event
 
@@ -172,3 +173,39 @@ def test_jobs_are_found_by_fields_of_their_payload_within_a_day(stage: Stage, ht
     for query in (f"payload={payload}", f"job_type=obey&payload={payload}", f"since={since}&payload={payload}"):
         answer = http("GET", f"/v1/jobs?{query}")
         assert (answer.status, "needs the type" in answer.body["detail"]) == (422, True)
+
+
+def test_expired_and_revoked_tokens_are_refused(stage: Stage) -> None:
+    expired, revoked = (client_of(stage, name=name) for name in ("expired", "revoked"))
+    stage.db.execute("UPDATE signalbox.api_tokens SET expires_at = now() - interval '1 s' WHERE name = 'expired'")
+    stage.operate("revoke_token", name="revoked", by="jo")
+    assert [client("GET", "/v1/jobs").status for client in (expired, revoked)] == [401, 401]
+    assert [row["revoked_by"] for row in stage.operate("list_tokens")["tokens"]] == [None, "jo"]
+    with pytest.raises(TokenRefused, match="no token named 'revoked' is in use"):
+        stage.operate("revoke_token", name="revoked")
+
+
+def test_name_of_a_token_in_use_is_taken(stage: Stage, http: HttpClient) -> None:
+    with pytest.raises(TokenRefused, match="a token named 'tests' is in use"):
+        stage.operate("create_token", name="tests")
+    stage.operate("create_token", name="tests", replacing=True)
+    assert http("GET", "/v1/jobs").status == 401
+
+
+def test_request_with_a_key_is_at_work_until_its_function_counts_as_dead(stage: Stage, http: HttpClient) -> None:
+    body = {"task": "prune_history", "from": "2026-03-10T00:00:00Z", "to": "2026-03-10T05:00:00Z"}
+    assert http("POST", "/v1/backfills", body, idempotency_key="k").status == 201
+    stage.db.execute("UPDATE signalbox.api_requests SET status = NULL")
+    at_work = http("POST", "/v1/backfills", body, idempotency_key="k")
+    assert (at_work.status, at_work.body["title"]) == (409, "RequestInProgress")
+    stage.db.execute("UPDATE signalbox.api_requests SET began_at = now() - interval '3 min'")
+    assert http("POST", "/v1/backfills", body, idempotency_key="k").status == 201
+
+
+def test_refused_request_leaves_its_key_free(http: HttpClient) -> None:
+    wrong = {"task": "prune_history", "from": "2026-03-10T05:00:00Z", "to": "2026-03-10T00:00:00Z"}
+    assert http("POST", "/v1/backfills", wrong, idempotency_key="k").status == 422
+    made = http("POST", "/v1/backfills", wrong | {"from": "2026-03-09T00:00:00Z"}, idempotency_key="k")
+    assert made.status == 201
+    cancel = f"/v1/backfills/{made.body['backfill']['id']}/cancel"
+    assert [http("POST", cancel).status for _ in range(2)] == [200, 409]

@@ -49,7 +49,6 @@ _STATUSES: Sequence[tuple[type[SignalboxError], int]] = (
     (errors.ScheduleUnknown, 404),
     (MethodRefused, 405),
     (errors.TransitionRefused, 409),
-    (errors.BackfillRefused, 409),
     (RequestInProgress, 409),
     (BodyTooLarge, 413),
     (errors.SchemaMismatch, 503),

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from signalbox.errors import BackfillRefused, BackfillUnknown
+from signalbox.errors import BackfillRefused, BackfillStateRefused, BackfillUnknown
 from signalbox.ledger.ledger import RunClaim, RunEnd, RunStatus, Slot
 from signalbox.packs.schedule import Schedule
 from signalbox.packs.task import Task
@@ -204,7 +204,7 @@ def resume(connection: Connection, backfill_id: str, by: str | None, reason: str
     """Continue a paused backfill, or try the failed slots of a completed one again."""
     found = find(connection, backfill_id)
     if found.status == BackfillStatus.COMPLETED and not found.slots["failed"]:
-        raise BackfillRefused(
+        raise BackfillStateRefused(
             f"backfill {backfill_id} is completed and none of its slots failed: there is nothing to resume"
         )
     return _move(connection, backfill_id, BackfillStatus.RUNNING, {"by": by, "reason": reason}, SQL["resume"])
@@ -219,7 +219,7 @@ def change(connection: Connection, backfill_id: str, rate: int, by: str | None, 
     values = {"id": backfill_id, "rate": rate, "by": by, "reason": reason}
     if connection.execute(SQL["change"], values).fetchone() is None:
         found = find(connection, backfill_id)
-        raise BackfillRefused(f"backfill {backfill_id} is {found.status}, and starts no more slots")
+        raise BackfillStateRefused(f"backfill {backfill_id} is {found.status}, and starts no more slots")
     return find(connection, backfill_id)
 
 
@@ -269,7 +269,7 @@ def _move(
         values = {"id": backfill_id, **order, "sources": [*sources, to] if again else sources}
         moved = connection.execute(statement, values).fetchone()
         if moved is None:
-            raise BackfillRefused(
+            raise BackfillStateRefused(
                 f"backfill {backfill_id} is {found.status}: only one that is {' or '.join(sources)} can become {to}"
             )
         return find(connection, backfill_id)

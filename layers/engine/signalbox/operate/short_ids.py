@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, LiteralString, TypeVar
 
-from signalbox.errors import BackfillRefused, DeadLetterUnknown, IdRefused, JobUnknown, SignalboxError
+from signalbox.errors import BackfillUnknown, DeadLetterUnknown, IdRefused, JobUnknown, SignalboxError
 from signalbox.packs.payload import Payload
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.queries import load_queries
@@ -20,7 +20,7 @@ _SHORTEST = 8
 _KINDS: Mapping[Kind, tuple[str, str, type[SignalboxError], LiteralString]] = {
     "job": ("job", "signalbox jobs", JobUnknown, SQL["find_jobs"]),
     "dead_letter": ("dead letter", "signalbox dead-letters", DeadLetterUnknown, SQL["find_dead_letters"]),
-    "backfill": ("backfill", "signalbox backfill list", BackfillRefused, SQL["find_backfills"]),
+    "backfill": ("backfill", "signalbox backfill list", BackfillUnknown, SQL["find_backfills"]),
 }
 
 
