@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Any
@@ -64,7 +64,9 @@ class Borrower:
         try:
             yield
         finally:
-            _held.reset(token)
+            # The collector closes the generator that a job has left open, in a context of its own.
+            with suppress(ValueError):
+                _held.reset(token)
 
 
 class LentConnection(Borrower):
