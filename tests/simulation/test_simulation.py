@@ -19,9 +19,8 @@ def session(dsn: str) -> Iterator[Session]:
         yield session
 
 
-@pytest.mark.parametrize("first", [1, 16])
-def test_invariants_hold_under_any_fault(session: Session, first: int) -> None:
-    for seed in range(first, first + 15):
+def test_invariants_hold_under_any_fault(session: Session) -> None:
+    for seed in range(1, 9):  # CI plays a thousand: make simulate SEEDS=1000
         assert run_seed(seed, session) is None
 
 
