@@ -5,7 +5,6 @@ Each part reads what is deployed through the API; only the deploy itself reads t
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections.abc import Callable, Mapping
@@ -15,6 +14,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psycopg
+
+from signalbox.access.caller import Role
+from signalbox.access.tokens import create_token, revoke_any
 from signalbox.engine_pack import registry_of
 from signalbox.errors import SignalboxError
 from signalbox_laptop.aws import REGION, client
@@ -22,7 +25,7 @@ from signalbox_laptop.control_api import Control
 from signalbox_laptop.deploy.custom_resources import CustomResource, create
 from signalbox_laptop.deploy.deploy import deploy, plan
 from signalbox_laptop.deploy.template import read_template
-from signalbox_laptop.errors import DeployFailed, PortTaken, ResourceFailed
+from signalbox_laptop.errors import DeployFailed, PortTaken
 from signalbox_laptop.event_sources.clock import Firing
 from signalbox_laptop.event_sources.delivery import Deliveries
 from signalbox_laptop.event_sources.destination import Destinations
@@ -86,7 +89,7 @@ def assemble(
         database=grounds.database,
         region=REGION,
         api=api,
-        token=api and _token(options.stack, service),
+        token=api and _token(grounds.database),
         pid=os.getpid(),
         started_at=datetime.now(UTC).isoformat(timespec="seconds"),
         stand_ins=outside.addresses,
@@ -105,14 +108,12 @@ def _http_api(front: Front, grounds: Endpoints, service: LambdaService, parts: E
     return None
 
 
-def _token(stack: str, service: LambdaService) -> str:
-    """Return a new token of an operator; the one before it, of the last time, is revoked."""
-    params = {"name": "laptop", "role": "operator", "replacing": True, "by": "signalbox up"}
-    result = service.invoke(f"{stack}-api", json.dumps({"operation": "create_token", "params": params}).encode())
-    answer = json.loads(result.payload)
-    if result.function_error or "token" not in answer:
-        raise ResourceFailed(f"a token for the HTTP API could not be made: {answer}")
-    return str(answer["token"]["token"])
+def _token(database: str) -> str:
+    """Return a new token of an operator; the one of the last time is revoked."""
+    with psycopg.connect(database, autocommit=True) as db:
+        revoke_any(db, "laptop", by="signalbox up")
+        made = create_token(db, "laptop", Role.OPERATOR, tenant=None, by="signalbox up", expires_at=None)
+        return str(made["token"])
 
 
 def _front(port: int, moto: str) -> Front:
