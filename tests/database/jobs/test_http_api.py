@@ -209,3 +209,22 @@ def test_refused_request_leaves_its_key_free(http: HttpClient) -> None:
     assert made.status == 201
     cancel = f"/v1/backfills/{made.body['backfill']['id']}/cancel"
     assert [http("POST", cancel).status for _ in range(2)] == [200, 409]
+
+
+def test_removal_of_a_cap_sets_none(http: HttpClient) -> None:
+    http("PUT", "/v1/caps/tenant/acme", {"max_running": 5})
+    assert http("DELETE", "/v1/caps/tenant/acme", {"max_running": 7}).status == 422
+    assert http("DELETE", "/v1/caps/tenant/acme").body["control"] is None
+
+
+@pytest.mark.parametrize("half", ["\ud800", "a\0b"])
+def test_odd_characters_anywhere_are_refused_in_ascii(stage: Stage, http: HttpClient, half: str) -> None:
+    answers = [
+        HttpClient(stage, f"sbx_{half}")("GET", "/v1/jobs"),
+        http("POST", "/v1/backfills", {}, idempotency_key=half),
+        http("POST", "/v1/jobs", {"job_type": "do_nothing"}, idempotency_key=half),
+        http("POST", "/v1/jobs", {half: 1}),
+    ]
+    assert [answer.status for answer in answers] == [401, 422, 422, 422]
+    raw = stage.app.operate(request_event("POST", "/v1/jobs", {half: 1}, http.token), stage.invocation())
+    assert raw["body"].isascii()

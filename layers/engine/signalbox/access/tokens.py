@@ -63,7 +63,7 @@ def revoke_token(db: Connection, name: str, *, by: str) -> dict[str, Any]:
 
 
 def _hash(token: str) -> bytes:
-    return hashlib.sha256(token.encode()).digest()
+    return hashlib.sha256(token.encode(errors="replace")).digest()
 
 
 def _rows(db: Connection, query: str, values: dict[str, Any]) -> list[dict[str, Any]]:

@@ -24,9 +24,9 @@ def once(
     db: Connection, request: HttpRequest, caller: Caller, key: str, run: Callable[[], HttpResponse]
 ) -> HttpResponse:
     """Run the request if its key is new; else return the response that it got."""
-    if len(key) > _LONGEST:
-        raise PayloadRefused(f"the Idempotency-Key has more than {_LONGEST} characters")
-    text = b"\0".join([request.method.encode(), request.path.encode(), request.body])
+    if len(key) > _LONGEST or not key.isprintable():
+        raise PayloadRefused(f"the Idempotency-Key has more than {_LONGEST} characters, or some that can't be printed")
+    text = b"\0".join([request.method.encode(), request.path.encode(errors="replace"), request.body])
     values = {"caller": caller.name, "key": key, "hash": hashlib.sha256(text).digest()}
     if db.execute(SQL["begin"], values).fetchone() is None:
         same, status, body = db.execute(SQL["find"], values).fetchone() or (True, None, None)

@@ -34,7 +34,7 @@ _PROBLEM = {
 
 # What the answer of each operation always has.
 _ANSWERS = {
-    "list_jobs": ("jobs", "next"), "submit_jobs": ("jobs", "created", "sent"), "show_job": ("job", "executions"),
+    "list_jobs": ("jobs", "next"), "submit_jobs": (), "show_job": ("job", "executions"),
     "explain_job": ("explanation",),
     "cancel_jobs": (), "retry_jobs": (), "pause": (), "resume": (), "set_cap": ("control",),
     "list_controls": ("controls",), "show_group": ("group",), "seal_group": ("group",),

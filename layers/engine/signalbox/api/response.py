@@ -76,5 +76,5 @@ def _problem(status: int, kind: str, detail: str, request_id: str, faults: list[
     }
     if faults:
         told["errors"] = [{"field": name, "message": message} for name, message in faults]
-    body = json.dumps(told, ensure_ascii=False)
-    return HttpResponse(status, body, {"content-type": "application/problem+json"})
+    # In ASCII: what is refused may be half a surrogate pair, which nothing could send on.
+    return HttpResponse(status, json.dumps(told), {"content-type": "application/problem+json"})

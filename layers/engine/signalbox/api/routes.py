@@ -20,10 +20,9 @@ from signalbox.packs.payload import Payload
 from signalbox.packs.suggest import nearest
 
 Json = dict[str, Any]
-
-
 Shape = Literal["plain", "one", "job", "text"]
 WHO = frozenset({"by", "requested_by"})  # fields that say who asks: the token does
+_NO_CAP = {"max_running": None, "rate": None, "per_seconds": None}
 _FILTERS = frozenset({*JobFilter.model_fields, *DeadLetterFilter.model_fields})
 
 
@@ -142,7 +141,7 @@ ROUTES = (
     Route("DELETE", "/v1/schedules/{id}", "delete_schedule", "Delete a schedule"),
     Route("GET", "/v1/caps", "list_controls", "List pauses, caps and rates"),
     Route("PUT", "/v1/caps/{kind}/{key}", "set_cap", "Set a cap or rate as a whole"),
-    Route("DELETE", "/v1/caps/{kind}/{key}", "set_cap", "Remove a cap and rate"),
+    Route("DELETE", "/v1/caps/{kind}/{key}", "set_cap", "Remove a cap and rate", fixed=_NO_CAP),
     Route("POST", "/v1/caps/{kind}/{key}/pause", "pause", "Pause a type, lane, tenant or key"),
     Route("POST", "/v1/caps/{kind}/{key}/resume", "resume", "Resume a type, lane, tenant or key"),
     Route("GET", "/v1/stats", "show_statistics", "Show throughput, durations and failures"),
