@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from signalbox.errors import JobRefused
 from signalbox.packs.registries import JobTypeRegistry
 from signalbox.testing.stage import Stage
 from tests.support.http_api import client_of
@@ -31,3 +33,17 @@ def test_sensitive_fields_are_hidden_wherever_a_payload_is_shown(stage: Stage) -
     assert not any("fail_for_good" in str(answer.body) or "complete'" in str(answer.body) for answer in seen[:2])
     assert seen[2].body["schedules"][0]["payload_template"]["word"] == "[redacted]"
     assert stage.job(job_id)["payload"]["word"] == "fail_for_good"
+
+
+@pytest.mark.parametrize("operation", ["list_jobs", "cancel_jobs", "retry_jobs", "pause"])
+def test_jobs_are_not_found_by_a_sensitive_field(stage: Stage, operation: str) -> None:
+    search: dict[str, Any] = {"job_type": "obey", "since": "2026-01-01T00:00:00Z", "payload": {"word": "complete"}}
+    with pytest.raises(JobRefused, match="field 'word' of job type 'obey' is sensitive"):
+        stage.operate(operation, **search)
+
+
+def test_audit_log_has_the_names_of_a_payloads_fields_alone(stage: Stage) -> None:
+    search: dict[str, Any] = {"job_type": "obey", "since": "2026-01-01T00:00:00Z", "payload": {"seconds": 7}}
+    stage.operate("cancel_jobs", **search)
+    [(detail,)] = stage.db.execute("SELECT detail FROM signalbox.audit_log").fetchall()
+    assert detail["selection"]["payload"] == ["seconds"]

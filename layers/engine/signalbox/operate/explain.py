@@ -43,10 +43,10 @@ def explain_job(db: Connection, id_: str) -> dict[str, Any]:
         found = cursor.execute(SQL["explain"], {"id": require_id("job", id_)}).fetchone()
     if found is None:
         raise JobUnknown(f"no job has the id {id_}; it may have been pruned: `signalbox jobs` lists those there are")
-    return json_row(found) | {"text": text_of(found["reason"], found["kind"], found["key"], found["detail"])}
+    return json_row(found) | {"text": _text_of(found["reason"], found["kind"], found["key"], found["detail"])}
 
 
-def text_of(reason: str, kind: str | None, key: str | None, detail: Mapping[str, Any]) -> str:
+def _text_of(reason: str, kind: str | None, key: str | None, detail: Mapping[str, Any]) -> str:
     """Return the reason as a sentence; the times stand beside it."""
     values = {name: value for name, value in detail.items() if value is not None}
     if reason == "time":

@@ -59,8 +59,9 @@ class JobFilter(IdParams):
 
     @property
     def given(self) -> dict[str, Any]:
-        """Return the given fields, as the audit log keeps them."""
+        """Return the given fields, as the audit log keeps them: of a payload, the names alone."""
         asked = {name: getattr(self, name) for name in JobFilter.model_fields}
+        asked["payload"] = self.payload and sorted(self.payload)
         return {
             name: value.isoformat() if isinstance(value, datetime) else value
             for name, value in asked.items()

@@ -13,6 +13,7 @@ from signalbox.operate.audit import Actor
 from signalbox.operate.bulk import BulkContext, BulkResult
 from signalbox.operate.filters import JobFilter
 from signalbox.operate.listing import preview
+from signalbox.operate.redaction import refuse_sensitive
 from signalbox.packs.registries import JobTypeRegistry
 from signalbox.postgres.connection import Connection
 
@@ -36,6 +37,7 @@ def run_bulk_action(
 ) -> dict[str, Any]:
     """Run the action, or preview it; jobs that have become due are sent once all is committed."""
     db, job_types = resources.database.connection(), resources.job_types
+    refuse_sensitive(job_types, params)
     if params.dry_run:
         return {"dry_run": preview_of(resources, params)}
     done = action(db, job_types, params, bulk_context(resources, params.actor, invocation))

@@ -11,7 +11,7 @@ from signalbox.jobs.status import FINAL
 from signalbox.operate import explain, job_detail, listing
 from signalbox.operate.cancel import cancel
 from signalbox.operate.filters import JobFilter
-from signalbox.operate.redaction import redact_payload
+from signalbox.operate.redaction import redact_payload, refuse_sensitive
 from signalbox.operate.retry_now import retry_now
 from signalbox.operate.short_ids import IdFields, IdParams
 from signalbox.operations.bulk import BulkJobParams, run_bulk_action
@@ -45,6 +45,7 @@ class RetryJobs(BulkJobParams):
 
 def list_jobs(resources: Resources, params: ListJobs, _: Invocation) -> dict[str, Any]:
     """Return a page, newest first; `next` is the `before_id` of the page that follows."""
+    refuse_sensitive(resources.job_types, params)
     db = resources.database.connection()
     jobs = listing.list_jobs(db, params, params.limit, params.before_id)
     if not jobs:

@@ -21,6 +21,7 @@ from signalbox.postgres.queries import load_queries
 from signalbox.tasks.reconcile_slots import lookback_of
 
 SQL = load_queries(__file__)
+MOST_SLOTS = 20_000
 
 
 class ListRuns(Payload):
@@ -36,6 +37,14 @@ class ListRuns(Payload):
     after_id: int | None = Field(None, ge=0, le=2**63 - 1)
 
 
+class ShowSlots(Payload):
+    """Select a period, by default the last day, and all scheduled tasks or one."""
+
+    task: str | None = None
+    since: Instant | None = None
+    until: Instant | None = None
+
+
 def list_runs(resources: Resources, params: ListRuns, _: Invocation) -> dict[str, Any]:
     if params.task is not None:
         resources.tasks.find(params.task)
@@ -43,17 +52,6 @@ def list_runs(resources: Resources, params: ListRuns, _: Invocation) -> dict[str
         rows = cursor.execute(SQL["list_runs"], params.model_dump()).fetchall()
     last = rows[-1]["id"] if len(rows) == params.limit else None
     return {"runs": [json_row(row) for row in rows], "next": last}
-
-
-MOST_SLOTS = 20_000
-
-
-class ShowSlots(Payload):
-    """Select a period, by default the last day, and all scheduled tasks or one."""
-
-    task: str | None = None
-    since: Instant | None = None
-    until: Instant | None = None
 
 
 def show_slots(resources: Resources, params: ShowSlots, invocation: Invocation) -> dict[str, Any]:

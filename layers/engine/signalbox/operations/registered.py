@@ -36,6 +36,14 @@ class RunTask(Payload):
     reason: str | None = Field(None, max_length=1000)
 
 
+class ListJobTypes(Payload):
+    """Take no params."""
+
+
+class ShowJobType(Payload):
+    name: str = Field(min_length=1, max_length=200)
+
+
 def list_tasks(resources: Resources, _: ListTasks, __: Invocation) -> dict[str, Any]:
     disabled = resources.settings.disabled_tasks
     return {"tasks": [_shown(task, task.name not in disabled) for task in resources.tasks]}
@@ -54,28 +62,6 @@ def run_task(resources: Resources, params: RunTask, invocation: Invocation) -> d
     return {"task": task.name, "slot": slot, "status": "requested"}
 
 
-def _shown(task: Task, enabled: bool) -> dict[str, Any]:
-    return {
-        "name": task.name,
-        "summary": task.summary,
-        "function": task.function,
-        "schedule": task.schedule,
-        "catch_up": str(task.catch_up),
-        "max_lateness_seconds": int(task.max_lateness.total_seconds()),
-        "overlap": str(task.overlap),
-        "retention_days": task.retention.days,
-        "enabled": enabled,
-    }
-
-
-class ListJobTypes(Payload):
-    """Take no params."""
-
-
-class ShowJobType(Payload):
-    name: str = Field(min_length=1, max_length=200)
-
-
 def list_job_types(resources: Resources, _: ListJobTypes, __: Invocation) -> dict[str, Any]:
     """Return the types that the last deploy stored, without their schemas."""
     with resources.database.connection().cursor(row_factory=dict_row) as cursor:
@@ -89,3 +75,17 @@ def show_job_type(resources: Resources, params: ShowJobType, _: Invocation) -> d
             names = [row["name"] for row in cursor.execute(SQL["list"]).fetchall()]
             raise JobTypeUnknown(f"no job type is named '{params.name}'{nearest(params.name, names)}")
     return {"job_type": json_row(found)}
+
+
+def _shown(task: Task, enabled: bool) -> dict[str, Any]:
+    return {
+        "name": task.name,
+        "summary": task.summary,
+        "function": task.function,
+        "schedule": task.schedule,
+        "catch_up": str(task.catch_up),
+        "max_lateness_seconds": int(task.max_lateness.total_seconds()),
+        "overlap": str(task.overlap),
+        "retention_days": task.retention.days,
+        "enabled": enabled,
+    }
