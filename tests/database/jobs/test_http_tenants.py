@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from signalbox.api.routes import ROUTES, Route
+from signalbox.jobs.dependency import Dependency
+from signalbox.submit.new_job import NewJob
 from signalbox.testing.stage import Stage
 from tests.support.http_api import HttpClient, client_of
 
@@ -63,6 +65,17 @@ def test_job_is_shown_without_its_neighbours_of_other_tenants(stage: Stage, acme
     shown = acme("GET", f"/v1/jobs/{parent}").body
     assert (shown["children"], shown["group"]) == ([], None)
     assert [job["id"] for job in client_of(stage)("GET", f"/v1/jobs/{parent}").body["children"]] == [child]
+
+
+def test_job_is_explained_without_what_concerns_others(stage: Stage, acme: HttpClient) -> None:
+    parent = stage.submit("do_nothing", tenant="other")
+    child = stage.submit(NewJob("do_nothing", tenant="acme", depends_on=[Dependency(parent)]))
+    queued = stage.submit("do_nothing", tenant="acme")
+    for job_id, text in ((child, "waits for another job"), (queued, "is queued")):
+        answers = [acme("GET", f"/v1/jobs/{job_id}{rest}").body for rest in ("/explanation", "")]
+        found = [answers[0]["explanation"], answers[1]["waits"]]
+        assert [(one["text"], one["key"], one["detail"]) for one in found] == [(text, None, {})] * 2
+        assert parent not in str(answers)
 
 
 def test_submitted_job_is_of_the_tenant(acme: HttpClient) -> None:

@@ -29,6 +29,16 @@ _TEXTS = {
     "lane": "is queued in the lane {key}, {before:,} before it",
     "no_worker": "no worker takes jobs of the lane {key}; `signalbox doctor` says why",
 }
+# What a caller who is bound to a tenant reads, where the reason names jobs or figures beyond it.
+_OF_THE_STACK = {
+    "parent": "waits for another job",
+    "group": "waits for its group",
+    "pause": "is paused with others",
+    "cap": "is held by a cap",
+    "rate": "is held by a rate",
+    "lane": "is queued",
+    "no_worker": "is queued",
+}
 _CAUSES = {
     "submitted": "was submitted for a later time",
     "retry": "is tried again after an error",
@@ -37,12 +47,18 @@ _CAUSES = {
 }
 
 
-def explain_job(db: Connection, id_: str) -> dict[str, Any]:
-    """Return the reason with a sentence, since when, until when if that is known, and what to look at."""
+def explain_job(db: Connection, id_: str, tenant: str | None = None) -> dict[str, Any]:
+    """Return the reason with a sentence, since when, until when if that is known, and what to look at.
+
+    A tenant does not learn which job of another one is waited for, nor figures and reasons of the whole stack.
+    """
     with db.cursor(row_factory=dict_row) as cursor:
         found = cursor.execute(SQL["explain"], {"id": require_id("job", id_)}).fetchone()
     if found is None:
         raise JobUnknown(f"no job has the id {id_}; it may have been pruned: `signalbox jobs` lists those there are")
+    if tenant is not None and found["reason"] in _OF_THE_STACK:
+        found |= {"kind": None, "key": None, "detail": {}}
+        return json_row(found) | {"text": _OF_THE_STACK[found["reason"]]}
     return json_row(found) | {"text": _text_of(found["reason"], found["kind"], found["key"], found["detail"])}
 
 

@@ -23,10 +23,11 @@ def show_job(db: Connection, id_: str, tenant: str | None = None) -> dict[str, A
     if found is None:
         raise JobUnknown(f"no job has the id {id_}; it may have been pruned: `signalbox jobs` lists those there are")
     job = found["job"] | {name: found[name] for name in ("duration_ms", "estimated_ms", "silent_seconds")}
+    is_held = job["held_by"] or job["status"] == "paused"
     return {
         "job": job,
-        "waits": explain_job(db, id_) if job["completed_at"] is None and job["status"] != "running" else None,
-        "holds": _rows(db, "list_holds", id=id_) if job["held_by"] or job["status"] == "paused" else [],
+        "waits": explain_job(db, id_, tenant) if job["completed_at"] is None and job["status"] != "running" else None,
+        "holds": _rows(db, "list_holds", id=id_) if is_held and tenant is None else [],
         "executions": _rows(db, "list_attempts", id=id_),
         "depends_on": _rows(db, "list_parents", id=id_, tenant=tenant),
         "dependents": _rows(db, "list_dependents", id=id_, tenant=tenant),

@@ -58,8 +58,8 @@ def show_job(resources: Resources, params: ShowJob, invocation: Invocation) -> d
     return found | {"job": redact_payload(resources.job_types, found["job"])}
 
 
-def explain_job(resources: Resources, params: ExplainJob, _: Invocation) -> dict[str, Any]:
-    return {"explanation": explain.explain_job(resources.database.connection(), params.id)}
+def explain_job(resources: Resources, params: ExplainJob, invocation: Invocation) -> dict[str, Any]:
+    return {"explanation": explain.explain_job(resources.database.connection(), params.id, invocation.tenant)}
 
 
 def cancel_jobs(resources: Resources, params: CancelJobs, invocation: Invocation) -> dict[str, Any]:
