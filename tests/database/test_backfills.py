@@ -352,3 +352,21 @@ def test_rate_changes_while_the_backfill_runs(stage: Stage, db: psycopg.Connecti
     stage.operate("cancel_backfill", id=made["backfill"]["id"])
     with pytest.raises(BackfillRefused, match="is cancelled, and starts no more slots"):
         stage.operate("change_backfill", id=made["backfill"]["id"], rate_per_minute=9)
+
+
+def test_each_action_on_a_backfill_is_in_the_audit_log(stage: Stage, db: psycopg.Connection) -> None:
+    made = create(stage, requested_by="anna", reason="a bug was mended")["backfill"]["id"]
+    stage.operate("pause_backfill", id=made, by="jo", reason="upstream is down")
+    stage.operate("change_backfill", id=made, by="jo", rate_per_minute=2)
+    stage.operate("resume_backfill", id=made, by="jo")
+    stage.operate("cancel_backfill", id=made)
+    with pytest.raises(BackfillRefused):
+        stage.operate("pause_backfill", id=made, by="jo")
+    query = "SELECT actor, action, entity_id, detail FROM signalbox.audit_log ORDER BY id"
+    assert db.execute(query).fetchall() == [
+        ("anna", "backfill.create", made, {"task": "note_run", "reason": "a bug was mended"}),
+        ("jo", "backfill.pause", made, {"reason": "upstream is down"}),
+        ("jo", "backfill.change", made, {"rate_per_minute": 2}),
+        ("jo", "backfill.resume", made, {}),
+        ("unnamed", "backfill.cancel", made, {}),
+    ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Literal
 
 from pydantic import Field
@@ -12,8 +14,11 @@ from signalbox.ledger import backfill
 from signalbox.ledger.backfill import MOST_SLOTS, Backfill, BackfillRequest
 from signalbox.ledger.backfill_driver import advance
 from signalbox.ledger.run import check_enabled, check_params
+from signalbox.operate import audit
+from signalbox.operate.audit import Actor
 from signalbox.operate.short_ids import IdParams
 from signalbox.packs.payload import Instant, Payload
+from signalbox.postgres.connection import Connection
 from signalbox.postgres.json_rows import json_row
 
 
@@ -74,7 +79,10 @@ def create_backfill(resources: Resources, params: CreateBackfill, invocation: In
     order, connection = _order(resources, params), resources.database.connection()
     if params.dry_run:
         return {"dry_run": backfill.preview(connection, order, invocation.clock)}
-    created = backfill.create(connection, order, invocation.clock)
+    with connection.transaction():
+        created = backfill.create(connection, order, invocation.clock)
+        by = Actor(params.requested_by or "unnamed", params.reason)
+        audit.note(connection, by, "backfill.create", kind="backfill", id_=created.id, detail={"task": created.task})
     _advance(resources, invocation)
     return _answer(backfill.find(connection, created.id))
 
@@ -89,23 +97,35 @@ def show_backfill(resources: Resources, params: ShowBackfill, _: Invocation) -> 
 
 
 def pause_backfill(resources: Resources, params: PauseBackfill, _: Invocation) -> dict[str, Any]:
-    return _answer(backfill.pause(resources.database.connection(), params.id, params.by, params.reason))
+    with _noted(resources, params, "backfill.pause") as db:
+        return _answer(backfill.pause(db, params.id, params.by, params.reason))
 
 
 def resume_backfill(resources: Resources, params: ResumeBackfill, invocation: Invocation) -> dict[str, Any]:
-    connection = resources.database.connection()
-    backfill.resume(connection, params.id, params.by, params.reason)
+    with _noted(resources, params, "backfill.resume") as db:
+        backfill.resume(db, params.id, params.by, params.reason)
     _advance(resources, invocation)
-    return _answer(backfill.find(connection, params.id))
+    return _answer(backfill.find(db, params.id))
 
 
 def change_backfill(resources: Resources, params: ChangeBackfill, _: Invocation) -> dict[str, Any]:
-    db = resources.database.connection()
-    return _answer(backfill.change(db, params.id, params.rate_per_minute, params.by, params.reason))
+    with _noted(resources, params, "backfill.change", rate_per_minute=params.rate_per_minute) as db:
+        return _answer(backfill.change(db, params.id, params.rate_per_minute, params.by, params.reason))
 
 
 def cancel_backfill(resources: Resources, params: CancelBackfill, _: Invocation) -> dict[str, Any]:
-    return _answer(backfill.cancel(resources.database.connection(), params.id, params.by, params.reason))
+    with _noted(resources, params, "backfill.cancel") as db:
+        return _answer(backfill.cancel(db, params.id, params.by, params.reason))
+
+
+@contextmanager
+def _noted(resources: Resources, params: _BackfillParams, action: str, **detail: Any) -> Iterator[Connection]:
+    """Note the action in the audit log, in the transaction that carries it out."""
+    db = resources.database.connection()
+    with db.transaction():
+        yield db
+        by = Actor(params.by or "unnamed", params.reason)
+        audit.note(db, by, action, kind="backfill", id_=params.id, detail=detail)
 
 
 def _order(resources: Resources, params: CreateBackfill) -> BackfillRequest:
