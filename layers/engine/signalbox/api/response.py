@@ -61,13 +61,13 @@ def problem(error: SignalboxError, request_id: str) -> HttpResponse:
 
 
 def failure(request_id: str) -> HttpResponse:
-    """Return what a request is told that met a fault of ours."""
+    """Return the response to a request that met an error of ours."""
     detail = f"the request failed; the function's log has the error under the request id {request_id}"
     return _problem(500, "InternalError", detail, request_id, [])
 
 
 def _problem(status: int, kind: str, detail: str, request_id: str, faults: list[tuple[str, str]]) -> HttpResponse:
-    told: dict[str, Any] = {
+    content: dict[str, Any] = {
         "type": f"urn:signalbox:{kind}",
         "title": kind,
         "status": status,
@@ -75,6 +75,6 @@ def _problem(status: int, kind: str, detail: str, request_id: str, faults: list[
         "request_id": request_id,
     }
     if faults:
-        told["errors"] = [{"field": name, "message": message} for name, message in faults]
+        content["errors"] = [{"field": name, "message": message} for name, message in faults]
     # In ASCII: what is refused may be half a surrogate pair, which nothing could send on.
-    return HttpResponse(status, json.dumps(told), {"content-type": "application/problem+json"})
+    return HttpResponse(status, json.dumps(content), {"content-type": "application/problem+json"})

@@ -80,8 +80,8 @@ def _seconds(given: str | None) -> float:
 def _problem(error: urllib.error.HTTPError) -> ApiProblem:
     """Return what the API says; API Gateway's own refusals have a message only."""
     try:
-        told = json.loads(error.read())
+        answer = json.loads(error.read())
     except ValueError:
-        told = {}
-    detail = told.get("detail") or told.get("message") or error.reason
-    return ApiProblem(error.code, str(detail), told.get("errors", []), told.get("request_id"))
+        answer = {}
+    detail = answer.get("detail") or answer.get("message") or error.reason
+    return ApiProblem(error.code, str(detail), answer.get("errors", []), answer.get("request_id"))

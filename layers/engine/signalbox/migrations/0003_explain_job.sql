@@ -43,7 +43,7 @@ BEGIN
             jsonb_build_object('error', j.error_details ->> 'message');
         RETURN;
     ELSIF j.status = 'pending' AND j.held_by IS NULL AND j.scheduled_for > moment THEN
-        RETURN QUERY SELECT 'time', coalesce(j.completed_at, j.updated_at), j.scheduled_for, NULL, NULL, jsonb_build_object(
+        RETURN QUERY SELECT 'time', j.updated_at, j.scheduled_for, NULL, NULL, jsonb_build_object(
             'cause', CASE WHEN j.throttles > 0 THEN 'throttled' WHEN j.attempts > 0 THEN 'retry'
                 WHEN j.pieces > 0 OR j.executions > 0 THEN 'snooze' ELSE 'submitted' END,
             'error', j.error_details ->> 'message');
