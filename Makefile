@@ -13,8 +13,9 @@ CHECKS_READY := $(CHECKS)/.ready
 UV := $(BIN)/uv pip
 PIN := $(UV) compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header
 # A file's tests stay together, since what they share (a stack of the laptop, AWS's stand-in) takes seconds to start; and
-# in their order, so that those of the last files are quick and no worker ends long after the others.
-SPREAD := -n auto --dist loadfile --no-loadscope-reorder
+# in their order, so that those of the last files are quick and no worker ends long after the others. Three on two cores,
+# since tests wait for stacks to start and end.
+SPREAD := -n 3 --dist loadfile --no-loadscope-reorder
 DATABASE_TESTS = $(wildcard tests/database tests/properties layers/*/tests/database layers/*/tests/properties)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
