@@ -127,6 +127,7 @@ ROUTES = (
     Route("POST", "/v1/tasks/{task}/run", "run_task", "Run a task for a slot", status=202),
     Route("GET", "/v1/runs", "list_runs", "List runs of tasks, newest first"),
     Route("GET", "/v1/slots", "show_slots", "Show what became of each slot"),
+    Route("GET", "/v1/slots/gap", "find_gap", "Find the newest slot that was missed or failed"),
     Route("GET", "/v1/backfills", "list_backfills", "List backfills, newest first"),
     Route("POST", "/v1/backfills", "create_backfill", "Create a backfill, or preview it", status=201),
     Route("GET", "/v1/backfills/{id}", "show_backfill", "Show a backfill"),

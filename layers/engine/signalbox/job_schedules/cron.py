@@ -42,6 +42,10 @@ class Cron:
             raise ScheduleRefused(f"cron '{expression[:100]}' can't be read: {error}") from None
         return Cron(expression, zone_of(timezone), every_hour=len(hours) == 24)
 
+    @property
+    def in_words(self) -> str:
+        return CronSim(self.expression, _ANY_DAY).explain()
+
     def next_after(self, instant: datetime) -> datetime | None:
         """Return the first fire after the instant, or None where there is none within fifty years."""
         least = min(self._offsets(instant))

@@ -65,6 +65,15 @@ class JobSchedule:
         return "active" if self.next_run_at else "finished"
 
     @property
+    def in_words(self) -> str:
+        """Return when it runs, such as "At 02:15 every day"."""
+        if self.cron_expression is not None:
+            return Cron.parse(self.cron_expression, self.timezone).in_words
+        if self.run_at is not None:
+            return f"Once, at {self.run_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+        return f"Every {timedelta(milliseconds=self.interval_ms or 0)}"
+
+    @property
     def timing(self) -> tuple[object, ...]:
         """Return the fields that decide when it runs. A replacement with the same timing keeps the next instant."""
         return (self.cron_expression, self.interval_ms, self.run_at, self.starts_at, self.timezone)
@@ -89,6 +98,17 @@ def next_run(schedule: JobSchedule, after: datetime) -> datetime | None:
         return None
     fire = _next_fire(schedule, after)
     return None if fire is None or (schedule.expires_at and fire >= schedule.expires_at) else fire
+
+
+def next_runs(schedule: JobSchedule, most: int) -> list[datetime]:
+    """Return when it runs next, at most so often."""
+    left = most if schedule.runs_left is None else min(most, schedule.runs_left)
+    runs: list[datetime] = []
+    fire = schedule.next_run_at
+    while fire is not None and len(runs) < left:
+        runs.append(fire)
+        fire = next_run(schedule, fire)
+    return runs
 
 
 def due_runs(schedule: JobSchedule, now: datetime) -> DueRuns:

@@ -81,14 +81,20 @@ def create_schedule(
     with db.transaction():
         db.execute(SQL["take_turn"], {"name": new.name})
         old = _find(db, new.name)
-        if old is not None and not replacing:
-            raise ScheduleRefused(f"there is a schedule '{new.name}' already: replace it, or choose another name")
-        schedule = _planned(job_types, _made(new, old, by, now), old, now)
+        schedule = _checked(job_types, new, old, by, now, replacing=replacing)
         values = {name: Jsonb(value) if isinstance(value, dict) else value for name, value in asdict(schedule).items()}
         db.execute(SQL["store"], values)
         audit.note(db, by, "schedule.replace" if old else "schedule.create", kind="schedule", id_=schedule.id,
                    detail={"name": schedule.name, "job_type": schedule.job_type})  # fmt: skip
     return schedule
+
+
+def plan_schedule(
+    db: Connection, job_types: JobTypeRegistry, new: NewSchedule, *, by: Actor, now: datetime, replacing: bool = False
+) -> JobSchedule:
+    """Check the schedule as create_schedule does, and return it without storing it."""
+    _refuse_unfit(new)
+    return _checked(job_types, new, _find(db, new.name), by, now, replacing=replacing)
 
 
 def list_schedules(
@@ -152,7 +158,7 @@ def delete_schedule(db: Connection, which: str, *, by: Actor) -> JobSchedule:
 
 def shown(schedule: JobSchedule) -> dict[str, Any]:
     """Return the schedule as JSON."""
-    return {"status": schedule.status, **json_row(asdict(schedule))}
+    return {"status": schedule.status, "in_words": schedule.in_words, **json_row(asdict(schedule))}
 
 
 def _refuse_unfit(new: NewSchedule) -> None:
@@ -240,6 +246,14 @@ def _made(new: NewSchedule, old: JobSchedule | None, by: Actor, now: datetime) -
         updated_at=now,
         metadata=new.metadata,
     )
+
+
+def _checked(
+    job_types: JobTypeRegistry, new: NewSchedule, old: JobSchedule | None, by: Actor, now: datetime, *, replacing: bool
+) -> JobSchedule:
+    if old is not None and not replacing:
+        raise ScheduleRefused(f"there is a schedule '{new.name}' already: replace it, or choose another name")
+    return _planned(job_types, _made(new, old, by, now), old, now)
 
 
 def _planned(job_types: JobTypeRegistry, made: JobSchedule, old: JobSchedule | None, now: datetime) -> JobSchedule:

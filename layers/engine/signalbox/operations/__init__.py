@@ -64,6 +64,7 @@ OPERATIONS = {
         Operation("run_task", "registered", _OPERATOR),
         Operation("list_runs", "ledger", _VIEWER),
         Operation("show_slots", "ledger", _VIEWER),
+        Operation("find_gap", "ledger", _VIEWER),
         Operation("create_backfill", "backfills", _OPERATOR),
         Operation("list_backfills", "backfills", _VIEWER),
         Operation("show_backfill", "backfills", _VIEWER),

@@ -1,9 +1,11 @@
-"""List the ledger's runs, newest first, and show the state of each slot of each task."""
+"""List the ledger's runs, newest first, show the state of each slot of each task, and find the newest gap."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import islice
+from operator import itemgetter
 from typing import Any, Literal
 
 from psycopg.rows import dict_row
@@ -22,6 +24,8 @@ from signalbox.tasks.reconcile_slots import lookback_of
 
 SQL = load_queries(__file__)
 MOST_SLOTS = 20_000
+_SHORTEST_LOOK, _LONGEST_LOOK = timedelta(days=1), timedelta(days=7)
+_INSTANT = timedelta(microseconds=1)
 
 
 class ListRuns(Payload):
@@ -45,6 +49,13 @@ class ShowSlots(Payload):
     until: Instant | None = None
 
 
+class FindGap(Payload):
+    """Look for the newest slot before a time that was missed or failed, of all scheduled tasks or of one."""
+
+    task: str | None = None
+    before: Instant | None = None
+
+
 def list_runs(resources: Resources, params: ListRuns, _: Invocation) -> dict[str, Any]:
     if params.task is not None:
         resources.tasks.find(params.task)
@@ -65,6 +76,27 @@ def show_slots(resources: Resources, params: ShowSlots, invocation: Invocation) 
         "until": until.isoformat(),
         "tasks": [_row(db, task, since, until, invocation.clock) for task in _wanted(resources.tasks, params.task)],
     }
+
+
+def find_gap(resources: Resources, params: FindGap, invocation: Invocation) -> dict[str, Any]:
+    """Look back by a day, then by longer, until there is a gap, nothing older, or a second is left to answer in."""
+    db, tasks = resources.database.connection(), _wanted(resources.tasks, params.task)
+    oldest = invocation.clock - max((task.retention for task in tasks), default=_SHORTEST_LOOK)
+    until = min(params.before or invocation.clock, invocation.clock) - _INSTANT
+    look = _SHORTEST_LOOK
+    while until >= oldest and invocation.seconds_left > 1:
+        since = max(until - look, oldest)
+        gaps = [gap for task in tasks for gap in _gaps(db, task, since, until, invocation.clock)]
+        if gaps:
+            return {"gap": max(gaps, key=itemgetter("slot")), "searched_since": since.isoformat()}
+        until, look = since - _INSTANT, min(2 * look, _LONGEST_LOOK)
+    return {"gap": None, "searched_since": (until + _INSTANT).isoformat()}
+
+
+def _gaps(db: Connection, task: Task, since: datetime, until: datetime, clock: datetime) -> Iterator[dict[str, Any]]:
+    for slot in _row(db, task, since, until, clock)["slots"]:
+        if slot["status"] in ("missed", "failed"):
+            yield {"task": task.name, "slot": slot["slot"], "status": slot["status"]}
 
 
 def _wanted(registry: TaskRegistry, name: str | None) -> list[Task]:

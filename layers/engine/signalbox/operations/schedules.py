@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import UTC
 from typing import Any
 
 from pydantic import Field
 
 from signalbox.invocation import Invocation, Resources
 from signalbox.job_schedules import store
-from signalbox.job_schedules.schedule import JobSchedule
+from signalbox.job_schedules.schedule import JobSchedule, next_runs
 from signalbox.job_schedules.store import NewSchedule
 from signalbox.operate.audit import Actor
 from signalbox.operate.redaction import redact_payload
 from signalbox.packs.payload import Payload
+
+MOST_SHOWN = 10  # of the times that a dry run names
 
 
 class ListSchedules(Payload):
@@ -25,9 +28,10 @@ class ListSchedules(Payload):
 
 
 class CreateSchedule(NewSchedule):
-    """Make a schedule; `replacing` changes one of the same name, if any."""
+    """Make a schedule; `replacing` changes one of the same name, if any. A dry run says when it would run next."""
 
     replacing: bool = False
+    dry_run: bool = False
     by: str = Field("unnamed", min_length=1, max_length=200)
     reason: str | None = Field(None, max_length=1000)
 
@@ -63,14 +67,12 @@ def list_schedules(resources: Resources, params: ListSchedules, _: Invocation) -
 
 
 def create_schedule(resources: Resources, params: CreateSchedule, invocation: Invocation) -> dict[str, Any]:
-    made = store.create_schedule(
-        resources.database.connection(),
-        resources.job_types,
-        params,
-        by=Actor(params.by, params.reason),
-        now=invocation.clock,
-        replacing=params.replacing,
-    )
+    db, by = resources.database.connection(), Actor(params.by, params.reason)
+    act = store.plan_schedule if params.dry_run else store.create_schedule
+    made = act(db, resources.job_types, params, by=by, now=invocation.clock, replacing=params.replacing)
+    if params.dry_run:
+        runs = [run.astimezone(UTC).isoformat() for run in next_runs(made, MOST_SHOWN)]
+        return {"dry_run": {"in_words": made.in_words, "timezone": made.timezone, "next_runs": runs}}
     return {"schedule": _shown(resources, made)}
 
 

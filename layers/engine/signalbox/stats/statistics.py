@@ -23,6 +23,7 @@ from signalbox.stats.histogram import BOUNDS
 
 SQL = load_queries(__file__)
 Period = Literal["minute", "hour", "day"]
+LANES = ("high", "normal", "low", "heavy")
 DAY = timedelta(days=1)
 # A lane stands still if jobs have waited in it for this long, and no roll-up of this time has seen one begin.
 STANDS_AFTER = timedelta(minutes=15)
@@ -159,9 +160,20 @@ class Statistics:
             },
             **self.total.as_json(),
             "by_type": [self._of_type(name) for name in sorted(self.by_type.keys() | self.dead_letters.keys())],
+            "by_lane": [self._of_lane(name) for name in LANES],
             "by_window": [
                 json_row({"starts_at": starts_at}) | figures.as_json() for starts_at, figures in self.by_window.items()
             ],
+        }
+
+    def _of_lane(self, name: str) -> dict[str, Any]:
+        here = [one for one in self.live if one.lane == name]
+        oldest = min((one.oldest for one in here if one.oldest), default=None)
+        return {
+            "lane": name,
+            "waiting": sum(one.waiting for one in here),
+            "running": sum(one.number for one in here if one.status == "running"),
+            **json_row({"waiting_since": oldest}),
         }
 
     def _of_type(self, name: str) -> dict[str, Any]:
