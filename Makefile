@@ -117,7 +117,7 @@ build: $(READY) ## build functions and layers for Lambda, without Docker
 	@MAKELEVEL=0 SAM_CLI_TELEMETRY=0 PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/sam build
 
 requirements: $(READY) ## pin all requirements, with hashes
-	@$(PIN) requirements.in layers/*/requirements.in -o requirements.txt
+	@$(PIN) --no-emit-package playwright --no-emit-package pyee requirements.in layers/*/requirements.in -o requirements.txt
 	@$(PIN) -c requirements.txt layers/*/requirements.in -o layers/dependencies/requirements.txt
 	@$(PIN) tests/support/lambda_runtime/requirements.in -o tests/support/lambda_runtime/requirements.txt
 	@$(PIN) bench/peers/peers.in -o bench/peers/peers.txt

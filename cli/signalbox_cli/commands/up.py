@@ -77,6 +77,14 @@ def _lines(state: StackState, *, detached: bool) -> list[str]:
         f"stack {state.stack} is up; {stop}",
         f"  endpoint  {state.endpoint}",
         f"  database  {state.database}",
-        *([f"  api       {state.api}", f"  token     {state.token}"] if state.api else []),
+        *(_api(state) if state.api else []),
         "  try       signalbox slots · signalbox invoke sweep_runs · signalbox logs --follow",
+    ]
+
+
+def _api(state: StackState) -> list[str]:
+    return [
+        f"  pages     {state.api}/login#token={state.token}",
+        f"  api       {state.api}",
+        f"  token     {state.token}",
     ]

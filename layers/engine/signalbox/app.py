@@ -76,9 +76,7 @@ class App:
         Lambda counts an error against the function: three typing mistakes would raise its alarm.
         """
         if isinstance(event, dict) and "requestContext" in event:
-            from signalbox.api.serve import serve
-
-            return serve(self.resources, event, invocation)
+            return self._answer_request(event, invocation)
         from signalbox.operations import operate
 
         try:
@@ -90,6 +88,16 @@ class App:
             kind = type(error).__name__
             self.resources.log.info("operation.refused", extra={"error": kind})
             return {"refused": {"errorType": kind, "errorMessage": str(error)}}
+
+    def _answer_request(self, event: Mapping[str, Any], invocation: Invocation) -> dict[str, Any]:
+        path = str(event.get("rawPath") or "")
+        if path.startswith("/v1/") or path in ("/metrics", "/openapi.json"):
+            from signalbox.api.serve import serve
+
+            return serve(self.resources, event, invocation)
+        from signalbox.pages.serve import serve_pages
+
+        return serve_pages(self.resources, event, invocation)
 
     def run_task(self, event: object, invocation: Invocation) -> dict[str, Any]:
         """Run a task for the archiver. It refuses operations, because rules invoke it."""

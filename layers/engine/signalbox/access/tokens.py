@@ -30,7 +30,7 @@ def create_token(
     token = PREFIX + secrets.token_urlsafe(32)
     values = {"name": name, "role": str(role), "tenant": tenant, "by": by, "expires_at": expires_at}
     try:
-        [row] = _rows(db, "create", {**values, "hash": _hash(token)})
+        [row] = _rows(db, "create", {**values, "hash": hash_of(token)})
     except psycopg.errors.UniqueViolation:
         raise TokenRefused(f"a token named '{name}' is in use: revoke it first, or choose another name") from None
     return row | {"token": token}
@@ -38,7 +38,7 @@ def create_token(
 
 def find_caller(db: Connection, token: str) -> Caller:
     """Return whose token this is, or refuse one that is unknown, expired or revoked."""
-    found = db.execute(SQL["find"], {"hash": _hash(token)}).fetchone() if token.startswith(PREFIX) else None
+    found = db.execute(SQL["find"], {"hash": hash_of(token)}).fetchone() if token.startswith(PREFIX) else None
     if found is None:
         raise Unauthenticated("this token is unknown, expired or revoked; `signalbox tokens create` makes one")
     name, role, tenant = found
@@ -62,7 +62,7 @@ def revoke_token(db: Connection, name: str, *, by: str) -> dict[str, Any]:
     return found[0]
 
 
-def _hash(token: str) -> bytes:
+def hash_of(token: str) -> bytes:
     return hashlib.sha256(token.encode(errors="replace")).digest()
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args, get_origin
 from urllib.parse import parse_qsl
+
+from pydantic.fields import FieldInfo
 
 from signalbox.api.errors import BodyMalformed, BodyTooLarge
 from signalbox.errors import PayloadRefused
@@ -25,6 +28,7 @@ class HttpRequest:
     query: Mapping[str, str]
     headers: Mapping[str, str]  # names in lower case
     body: bytes
+    cookies: Sequence[str] = ()  # name=value
 
     @staticmethod
     def of(event: Mapping[str, Any]) -> HttpRequest:
@@ -40,12 +44,16 @@ class HttpRequest:
             dict(query),
             {name.lower(): value for name, value in (event.get("headers") or {}).items()},
             _body(event),
+            event.get("cookies") or (),
         )
+
+    def require_size(self) -> None:
+        if len(self.body) > MOST_BYTES:
+            raise BodyTooLarge(f"the body has {len(self.body):,} bytes; at most {MOST_BYTES:,} are taken")
 
     def json(self) -> dict[str, Any]:
         """Return the body as a JSON object, whatever its type is called: `curl -d` calls it a form."""
-        if len(self.body) > MOST_BYTES:
-            raise BodyTooLarge(f"the body has {len(self.body):,} bytes; at most {MOST_BYTES:,} are taken")
+        self.require_size()
         if not self.body:
             return {}
         try:
@@ -55,6 +63,24 @@ class HttpRequest:
         if not isinstance(found, dict):
             raise BodyMalformed("the body must be a JSON object")
         return found
+
+
+def typed(fields: Mapping[str, FieldInfo], name: str, text: str) -> Any:
+    """Return the value of a query's or form's field as JSON has it; the operation's own model checks it."""
+    found = fields.get(name)
+    kinds = {found.annotation, *get_args(found.annotation)} if found else set()
+    if bool in kinds and text in ("true", "false"):
+        return text == "true"
+    if any(get_origin(kind) is list for kind in kinds) and "," in text:
+        return text.split(",")
+    if any(get_origin(kind) is dict for kind in kinds):
+        with suppress(ValueError):
+            return json.loads(text)
+    for kind in (int, float):
+        if kind in kinds:
+            with suppress(ValueError):
+                return kind(text)
+    return text
 
 
 def _body(event: Mapping[str, Any]) -> bytes:

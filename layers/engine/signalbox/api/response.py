@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,6 +23,7 @@ class HttpResponse:
     status: int
     body: str
     headers: Mapping[str, str] = field(default_factory=dict)
+    cookies: Sequence[str] = ()  # to set, with their attributes
 
     def with_headers(self, **headers: str) -> HttpResponse:
         """Return it with more headers, named with underscores for hyphens."""
@@ -31,7 +32,8 @@ class HttpResponse:
 
     def as_event(self) -> dict[str, Any]:
         """Return it as an HTTP API takes it from a function."""
-        return {"statusCode": self.status, "headers": dict(self.headers), "body": self.body, "isBase64Encoded": False}
+        event = {"statusCode": self.status, "headers": dict(self.headers), "body": self.body, "isBase64Encoded": False}
+        return event | ({"cookies": list(self.cookies)} if self.cookies else {})
 
 
 def json_response(status: int, answer: Mapping[str, Any]) -> HttpResponse:
@@ -40,12 +42,12 @@ def json_response(status: int, answer: Mapping[str, Any]) -> HttpResponse:
 
 def unless_known(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     """Tag the response to a GET; to one who has it already, say only that nothing has changed."""
-    if request.method != "GET" or response.status != 200:
+    if request.method != "GET" or response.status != 200 or "cache-control" in response.headers:
         return response
     tag = f'"{hashlib.sha256(response.body.encode()).hexdigest()[:32]}"'
     known = [given.strip().removeprefix("W/") for given in request.headers.get("if-none-match", "").split(",")]
     found = HttpResponse(304, "") if tag in known or known == ["*"] else response
-    return found.with_headers(etag=tag, cache_control="private, no-cache", vary="authorization")
+    return found.with_headers(etag=tag, cache_control="private, no-cache", vary="authorization, cookie")
 
 
 def problem(error: SignalboxError, request_id: str) -> HttpResponse:

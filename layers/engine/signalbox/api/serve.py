@@ -8,19 +8,17 @@ id, and the caller gets no more than that id.
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import replace
-from typing import Any, get_args, get_origin
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import psycopg
 
 from signalbox.access.caller import Caller
 from signalbox.access.tokens import find_caller
 from signalbox.api.idempotency import once
-from signalbox.api.request import HttpRequest
+from signalbox.api.request import HttpRequest, typed
 from signalbox.api.response import HttpResponse, failure, json_response, problem, unless_known
 from signalbox.api.routes import WHO, Route, find_route
 from signalbox.errors import DatabaseUnavailable, PayloadRefused, SignalboxError, Unauthenticated
@@ -34,22 +32,38 @@ OPEN_METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 def serve(resources: Resources, event: Mapping[str, Any], invocation: Invocation) -> dict[str, Any]:
     """Answer the event of an HTTP API."""
+    return respond(resources, event, invocation, Responder(_answer, problem, failure))
+
+
+@dataclass(frozen=True, slots=True)
+class Responder:
+    """Say how requests are answered, and what one who is refused reads, or who meets an error of ours."""
+
+    answer: Callable[[Resources, HttpRequest, Invocation], HttpResponse]
+    refused: Callable[[SignalboxError, str], HttpResponse]
+    failed: Callable[[str], HttpResponse]
+
+
+def respond(
+    resources: Resources, event: Mapping[str, Any], invocation: Invocation, responder: Responder
+) -> dict[str, Any]:
+    """Answer the event whatever happens: log what went wrong, under the request's id."""
     request_id = invocation.request_id
     invocation = replace(invocation, ends_at=min(invocation.ends_at, time.monotonic() + _MOST_SECONDS))
     try:
         request = HttpRequest.of(event)
-        response = unless_known(request, _answer(resources, request, invocation))
+        response = unless_known(request, responder.answer(resources, request, invocation))
     except (DatabaseUnavailable, psycopg.OperationalError) as error:
         write_line(resources.settings.stack, "database.unreachable", {"DatabaseUnreachable": 1})
         gone = DatabaseUnavailable("the connection to the database was lost: send the request again")
-        response = problem(error if isinstance(error, DatabaseUnavailable) else gone, request_id)
+        response = responder.refused(error if isinstance(error, DatabaseUnavailable) else gone, request_id)
     except SignalboxError as error:
         resources.log.info("request.refused", extra={"error": type(error).__name__})
-        response = problem(error, request_id)
+        response = responder.refused(error, request_id)
     except Exception:
         resources.log.exception("request.failed")
         write_line(resources.settings.stack, "request.counted", {"RequestsFailed": 1})
-        response = failure(request_id)
+        response = responder.failed(request_id)
     return response.with_headers(x_request_id=request_id, x_content_type_options="nosniff").as_event()
 
 
@@ -88,7 +102,7 @@ def _authenticate(resources: Resources, request: HttpRequest) -> Caller:
 def _params(route: Route, request: HttpRequest, in_path: Mapping[str, str]) -> dict[str, Any]:
     """Return the operation's params: what the path says, and beside it the query of a GET or the body of others."""
     if request.method == "GET":
-        return route.params(in_path, {name: _from_text(route, name, text) for name, text in request.query.items()})
+        return route.params(in_path, {name: typed(route.fields, name, text) for name, text in request.query.items()})
     if request.query:
         raise PayloadRefused(f"{request.method} takes its params in a JSON body, not in the query")
     return route.params(in_path, request.json())
@@ -107,21 +121,3 @@ def _with_keys(jobs: Any, key: str) -> Any:
 def _named(route: Route, params: dict[str, Any], caller: Caller) -> dict[str, Any]:
     """Return the params with who asks, where the operation records it."""
     return {**params, **dict.fromkeys(WHO & route.operation.model.model_fields.keys(), caller.name)}
-
-
-def _from_text(route: Route, name: str, text: str) -> Any:
-    """Return the value of a query's parameter as JSON has it; the operation's own model checks it."""
-    found = route.fields.get(name)
-    kinds = {found.annotation, *get_args(found.annotation)} if found else set()
-    if bool in kinds and text in ("true", "false"):
-        return text == "true"
-    if any(get_origin(kind) is list for kind in kinds) and "," in text:
-        return text.split(",")
-    if any(get_origin(kind) is dict for kind in kinds):
-        with suppress(ValueError):
-            return json.loads(text)
-    for kind in (int, float):
-        if kind in kinds:
-            with suppress(ValueError):
-                return kind(text)
-    return text
