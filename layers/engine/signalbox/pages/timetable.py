@@ -59,7 +59,7 @@ def show(visit: Visit) -> Shown:
     found = visit.operate("show_slots", **asked)
     since, until = (datetime.fromisoformat(found[end]).astimezone(UTC) for end in ("since", "until"))
     task = asked.get("task")
-    step = _step(min(until - since, _DAY) if task else until - since)
+    step = _step(_DAY if task else until - since)
     rows = list(_days(found["tasks"][0], since, until, step) if task else _tasks(found["tasks"], since, until, step))
     chosen = _chosen(visit, step)
     values = {

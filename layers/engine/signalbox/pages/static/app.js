@@ -33,8 +33,10 @@ function show(page) {
   for (const region of document.querySelectorAll("[data-live]")) {
     const fresh = page.getElementById(region.id);
     if (!fresh || sent.get(region) === fresh.innerHTML) continue;
-    if (region.matches(":hover") || region.contains(document.activeElement)) fill(region, fresh);
-    else replace(region, fresh);
+    if (region.matches(":hover") || region.contains(document.activeElement)) {
+      fill(region, fresh);
+      tag = ""; // the rest is still to come
+    } else replace(region, fresh);
   }
   agoes();
 }
@@ -171,7 +173,7 @@ if (login && location.hash.startsWith("#token=")) {
   if (["127.0.0.1", "localhost"].includes(location.hostname)) login.requestSubmit();
 }
 rove();
-document.getElementById("grid")?.scrollTo(1e6, 0); // the newest slots first
+[...document.querySelectorAll(".grid tbody tr:first-child .cell")].pop()?.scrollIntoView({ block: "nearest", inline: "end" });
 agoes();
 setInterval(agoes, 1000);
 if (main) {
