@@ -1,6 +1,6 @@
 """(a) Start each function cold to its first answer, from its built package, against its floor and its ceiling. (b)
-Start the archiver with forty registered tasks, against four. (c) Start the api to its first answer over HTTP, against
-the archiver.
+Start the archiver with forty registered tasks, against four. (c) Start the api to its first answer over HTTP, as JSON
+and as a page, against the archiver.
 
 The floor is AWS's runtime client with a handler that imports what each of them needs: psycopg, pydantic with a model,
 Powertools' Logger and Metrics. It makes no connection to the database, while a function's first answer includes one.
@@ -24,6 +24,7 @@ from bench.stage.function_process import Start
 from bench.stage.job_plant import events_of
 from bench.stage.packages import folder, laid_out
 from signalbox.access.caller import Role
+from signalbox.access.sessions import begin_session
 from signalbox.access.tokens import create_token
 from signalbox.engine_pack import ENGINE
 from signalbox.packs.registries import JobTypeRegistry
@@ -65,7 +66,7 @@ from lazy_handler import handler
 
 
 def measure(dsn: str) -> list[Ratio]:
-    return [*(ratio for name in FUNCTIONS for ratio in _against_floor(dsn, name)), _forty_tasks(dsn), _http(dsn)]
+    return [*(ratio for name in FUNCTIONS for ratio in _against_floor(dsn, name)), _forty_tasks(dsn), *_http(dsn)]
 
 
 def _against_floor(dsn: str, function: str) -> list[Ratio]:
@@ -125,20 +126,30 @@ def _forty_tasks(dsn: str) -> Ratio:
     return Ratio("(b) the archiver's start with forty tasks in a pack", "with four", with_forty, with_four, 1.05)
 
 
-def _http(dsn: str) -> Ratio:
+def _http(dsn: str) -> list[Ratio]:
     with psycopg.connect(dsn, autocommit=True) as db:
-        made = create_token(db, "bench", Role.VIEWER, tenant=None, by="bench", expires_at=None)
-    request = {
-        "version": "2.0",
-        "rawPath": "/v1/jobs",
-        "headers": {"authorization": f"Bearer {made['token']}"},
-        "requestContext": {"http": {"method": "GET", "path": "/v1/jobs"}},
-    }
+        token = create_token(db, "bench", Role.VIEWER, tenant=None, by="bench", expires_at=None)["token"]
+        secret = begin_session(db, token)
+    json_list = _request("/v1/jobs", headers={"authorization": f"Bearer {token}"})
+    page = _request("/jobs", cookies=[f"signalbox-session={secret}"])
     environ = {"SIGNALBOX_DATABASE_URL": dsn}
-    api, archiver = (Start(laid_out(f"{name}Function"), asked, environ)
-                     for name, asked in (("Api", request), ("Archiver", SWEEP)))  # fmt: skip
-    ours, theirs = alternate(ROUNDS, api.seconds_to_first_answer, archiver.seconds_to_first_answer)
-    return Ratio("(c) the api's start to its first answer over HTTP, a list of jobs", "the archiver", ours, theirs, 1.5)
+    api, pages, archiver = (
+        Start(laid_out(f"{name}Function"), asked, environ)
+        for name, asked in (("Api", json_list), ("Api", page), ("Archiver", SWEEP))
+    )
+    ours, shown, theirs = alternate(
+        ROUNDS, api.seconds_to_first_answer, pages.seconds_to_first_answer, archiver.seconds_to_first_answer
+    )
+    what = "(c) the api's start to its first answer over HTTP, a list of jobs"
+    return [
+        Ratio(f"{what} as JSON", "the archiver", ours, theirs, 1.5),
+        Ratio(f"{what} as a page", "the archiver", shown, theirs, 1.5),
+    ]
+
+
+def _request(path: str, **fields: Any) -> dict[str, Any]:
+    http = {"http": {"method": "GET", "path": path}}
+    return {"version": "2.0", "rawPath": path, "headers": {}, "requestContext": http, **fields}
 
 
 def _with_pack(artefact: Artefact, tasks: int, dsn: str) -> Start:

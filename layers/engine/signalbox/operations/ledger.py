@@ -109,8 +109,9 @@ def _row(db: Connection, task: Task, since: datetime, until: datetime, clock: da
     slots = {slot.astimezone(UTC): (status, items, runs) for slot, status, items, runs in found}
     # Earlier runs may have been pruned.
     first = max(since, clock - task.retention, _first_due(db, task) or clock)
+    found_until = clock - lookback_of(task)  # no run comes for a slot that is too old to be found
     for slot in _expected(task, first, until):
-        slots.setdefault(slot, (_unrecorded(task, slot, clock), 0, 0))
+        slots.setdefault(slot, ("due" if slot > found_until else "missed", 0, 0))
     return {
         "task": task.name,
         "schedule": task.schedule,
@@ -124,11 +125,6 @@ def _row(db: Connection, task: Task, since: datetime, until: datetime, clock: da
 def _first_due(db: Connection, task: Task) -> datetime | None:
     row = db.execute(SQL["find_first_due"], {"task": task.name, "schedule": task.schedule}).fetchone()
     return row[0].astimezone(UTC) if row and row[0] else None
-
-
-def _unrecorded(task: Task, slot: datetime, clock: datetime) -> str:
-    """Return the status of a slot without a row: no run comes for a slot that is too old to be found."""
-    return "due" if slot > clock - lookback_of(task) else "missed"
 
 
 def _expected(task: Task, since: datetime, until: datetime) -> list[datetime]:

@@ -11,6 +11,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from signalbox.errors import Refused
+from signalbox.operations.ledger import MOST_SLOTS
+from signalbox.packs.schedule import Schedule
 from signalbox.pages.commands import command_of
 from signalbox.pages.visit import Shown, Visit, moment
 
@@ -18,7 +20,8 @@ from signalbox.pages.visit import Shown, Visit, moment
 STATUSES = {"succeeded": "ran", "skipped": "skipped", "due": "due", "partial": "in part", "running": "running",
             "missed": "missed", "failed": "failed"}  # fmt: skip
 _WORST = {status: place for place, status in enumerate(STATUSES)}
-SPANS = {"6h": "6 h", "24h": "24 h", "3d": "3 d", "7d": "7 d", "35d": "35 d"}
+SPANS = {"6h": "6 h", "24h": "24 h", "3d": "3 d"}
+_SPANS_OF_ONE = {"24h": 1, "3d": 3, "7d": 7, "14d": 14, "35d": 35, "90d": 90}  # in days
 _MOST_CELLS = 96
 _STEPS = tuple(timedelta(minutes=minutes) for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 240, 360, 720, 1440))
 _DAY = timedelta(days=1)
@@ -70,7 +73,7 @@ def show(visit: Visit) -> Shown:
         "since": found["since"],
         "until": found["until"],
         "span": span,
-        "spans": SPANS,
+        "spans": _spans(found["tasks"][0]["schedule"], until) if task else SPANS,
         "statuses": STATUSES,
         "task": task,
         "tasks": [one for one in visit.operate("list_tasks")["tasks"] if one["schedule"]],
@@ -100,6 +103,12 @@ def _place(visit: Visit) -> tuple[dict[str, Any], str]:
     until = min(at + _DAY / 2, visit.clock)
     place = {"since": (until - _DAY).isoformat(), "until": until.isoformat()}
     return asked | place, f"{gap['task']} {STATUSES[gap['status']]} at {at:%Y-%m-%d %H:%M} UTC."
+
+
+def _spans(schedule: str, until: datetime) -> dict[str, str]:
+    """Return the lengths that may be chosen for one task: those of not too many slots."""
+    a_day = sum(1 for _ in Schedule.parse(schedule).between(until - _DAY, until)) if schedule else 0
+    return {span: f"{days} d" for span, days in _SPANS_OF_ONE.items() if days * a_day <= MOST_SLOTS}
 
 
 def _minute(visit: Visit) -> datetime:
