@@ -25,6 +25,7 @@ ENGINE = {
         *("signalbox.operations", "signalbox.worker.worker", "signalbox.dead_letters.consumer"),
         *(
             "signalbox.api.serve",
+            "signalbox.api.pack_routes",
             "signalbox.pages.serve",
             "signalbox.runtime.metrics",
             "signalbox.packs.payload",

@@ -95,6 +95,10 @@ class App:
             from signalbox.api.serve import serve
 
             return serve(self.resources, event, invocation)
+        from signalbox.api.pack_routes import is_of_a_pack, serve_pack_route
+
+        if is_of_a_pack(self.resources.packs, path):
+            return serve_pack_route(self.resources, event, invocation)
         from signalbox.pages.serve import serve_pages
 
         return serve_pages(self.resources, event, invocation)

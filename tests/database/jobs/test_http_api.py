@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import psycopg
 import pytest
 
+from signalbox.api.request import HttpRequest
+from signalbox.api.response import HttpResponse
 from signalbox.errors import TokenRefused
+from signalbox.invocation import Invocation, Resources
+from signalbox.packs.pack import Pack, PackRoute
 from signalbox.testing.stage import Stage
 from tests.support.http_api import HttpClient, client_of, request_event
 
@@ -228,3 +234,23 @@ def test_odd_characters_anywhere_are_refused_in_ascii(stage: Stage, http: HttpCl
     assert [answer.status for answer in answers] == [401, 422, 422, 422]
     raw = stage.app.operate(request_event("POST", "/v1/jobs", {half: 1}, http.token), stage.invocation())
     assert raw["body"].isascii()
+
+
+def open_file(_: Resources, request: HttpRequest, in_path: Mapping[str, str], __: Invocation) -> HttpResponse:
+    if in_path["token"] == "late":
+        return HttpResponse(410, "the link has expired: ask for a new one")
+    return HttpResponse(302, "", {"location": f"/files/{in_path['token']}?{request.query['v']}"})
+
+
+ROUTE = PackRoute("GET", "/shared/files/{token}", f"{__name__}.open_file")
+
+
+def test_pack_answers_its_own_routes_without_a_token(stage: Stage) -> None:
+    stage = stage.with_packs(Pack("files", (), Path("none"), routes=(ROUTE,)))
+    nobody = HttpClient(stage)
+    moved = nobody("GET", "/shared/files/a%2Fb?v=1")
+    assert (moved.status, moved.headers["location"]) == (302, "/files/a/b?1")
+    assert nobody("GET", "/shared/files/late").status == 410
+    assert nobody("POST", "/shared/files/a").status == 404
+    assert nobody("GET", "/shared/files/").status == 303, "a page, for which one logs in"
+    assert nobody("GET", "/v1/jobs").status == 401

@@ -108,7 +108,9 @@ def _operation(route: Route, parameters: list[dict[str, Any]], body: dict[str, A
     responses["default"] = {"description": "refused, with the reason and what to do", "content": refused}
     return {
         "operationId": "_".join(
-            part.strip("{}").replace("-", "_") for part in [route.method.lower(), *route.parts] if part != "v1"
+            part.strip("{}").replace("-", "_")
+            for part in [route.method.lower(), *route.path.split("/")]
+            if part not in ("", "v1")
         ),
         "summary": route.summary,
         "description": f"Operation `{route.name}`, for the role {route.operation.role}.",

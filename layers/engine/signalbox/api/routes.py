@@ -47,12 +47,8 @@ class Route:
         return OPERATIONS[self.name]
 
     @property
-    def parts(self) -> list[str]:
-        return self.path.strip("/").split("/")
-
-    @property
     def in_path(self) -> list[str]:
-        return [part[1:-1] for part in self.parts if part.startswith("{")]
+        return [part[1:-1] for part in self.path.split("/") if part.startswith("{")]
 
     @property
     def model(self) -> type[Payload]:
@@ -69,15 +65,6 @@ class Route:
         hidden = {*self.in_path, *self.fixed, *WHO} | (_FILTERS if self.shape == "one" else set())
         named = {found.alias or name: found for name, found in self.model.model_fields.items()}
         return {name: found for name, found in named.items() if name not in hidden}
-
-    def match(self, parts: list[str]) -> dict[str, str] | None:
-        """Return the params in a path of these parts, or None if it is another path."""
-        if len(parts) != len(self.parts):
-            return None
-        pairs = list(zip(self.parts, parts, strict=True))
-        if any(not given or (own != given and not own.startswith("{")) for own, given in pairs):
-            return None
-        return {own[1:-1]: given for own, given in pairs if own.startswith("{")}
 
     def params(self, in_path: Mapping[str, str], beside: Json) -> Json:
         """Return the operation's params. Refuse a field that the route does not take."""
@@ -153,8 +140,7 @@ ROUTES = (
 
 def find_route(method: str, path: str) -> tuple[Route, dict[str, str]]:
     """Return the route and the params in its path; a path that is written out wins over one with names."""
-    parts = [unquote(part) for part in path.strip("/").split("/")]
-    at_path = [(route, found) for route in ROUTES if (found := route.match(parts)) is not None]
+    at_path = [(route, found) for route in ROUTES if (found := match_path(route.path, path)) is not None]
     if not at_path:
         raise RouteUnknown(f"nothing is served at {path[:200]}; GET /openapi.json lists what is")
     fewest = min(len(found) for _, found in at_path)
@@ -164,3 +150,12 @@ def find_route(method: str, path: str) -> tuple[Route, dict[str, str]]:
             return route, found
     allowed = sorted({route.method for route, _ in at_path})
     raise MethodRefused(f"{path[:200]} takes {' and '.join(allowed)}, not {method[:20]}", allowed)
+
+
+def match_path(pattern: str, path: str) -> dict[str, str] | None:
+    """Return what a path has in place of the pattern's names in braces, or None if it is another path."""
+    own, given = pattern.strip("/").split("/"), [unquote(part) for part in path.strip("/").split("/")]
+    pairs = list(zip(own, given, strict=False))
+    if len(own) != len(given) or any(a != b and not (b and a.startswith("{")) for a, b in pairs):
+        return None
+    return {a[1:-1]: b for a, b in pairs if a.startswith("{")}

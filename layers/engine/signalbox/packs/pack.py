@@ -13,6 +13,19 @@ from signalbox.packs.task import Task
 
 
 @dataclass(frozen=True, slots=True)
+class PackRoute:
+    """Describe requests over HTTP that a function of the pack answers, which is imported when it is first asked for.
+
+    It takes the resources, the request, the names in its path, and the invocation, and returns an HttpResponse.
+    Nobody is asked for a token: what it needs to know about who asks is its own to check.
+    """
+
+    method: str
+    path: str  # such as "/shared/files/{token}"
+    function: str  # such as "shop.links.open_file"
+
+
+@dataclass(frozen=True, slots=True)
 class Pack:
     """Describe what one layer brings."""
 
@@ -20,3 +33,4 @@ class Pack:
     tasks: tuple[Task, ...]
     migrations: Path
     job_types: tuple[JobType, ...] = ()
+    routes: tuple[PackRoute, ...] = ()

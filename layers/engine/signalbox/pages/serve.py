@@ -18,7 +18,7 @@ from signalbox.access.sessions import LASTS, Session, begin_session, end_session
 from signalbox.api.errors import MethodRefused, RouteUnknown, status_of
 from signalbox.api.request import HttpRequest
 from signalbox.api.response import HttpResponse
-from signalbox.api.routes import ROUTES, WHO
+from signalbox.api.routes import ROUTES, WHO, match_path
 from signalbox.api.serve import Responder, respond
 from signalbox.errors import Forbidden, Refused, SignalboxError, Unauthenticated
 from signalbox.invocation import Invocation, Resources
@@ -133,12 +133,9 @@ class _Posted:
 
 
 def _render(visit: Visit, *, notice: str = "", status: int = 200) -> HttpResponse:
-    given = visit.path.strip("/").split("/")
     for pattern, show in PAGES.items():
-        parts = pattern.strip("/").split("/")
-        pairs = list(zip(parts, given, strict=False))
-        if len(parts) == len(given) and all(own == part or (own[:1] == "{" and part) for own, part in pairs):
-            in_path = {own[1:-1]: unquote(part) for own, part in pairs if own[:1] == "{"}
+        in_path = match_path(pattern, visit.path)
+        if in_path is not None:
             visit = replace(visit, in_path=in_path)
             return page(visit, show(visit), notice=notice, status=status)
     raise RouteUnknown(f"there is no page {visit.path[:200]}")
