@@ -124,6 +124,29 @@ def test_an_update_with_nothing_to_do_keeps_its_physical_id(bucket: Bucket, dsn:
     assert bucket.answer["Reason"].startswith("nothing to apply")
 
 
+def deploys(dsn: str) -> list[str]:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        return [row[0] for row in connection.execute("SELECT version FROM signalbox.deploys ORDER BY id")]
+
+
+def layers(engine: int, packs: int) -> dict[str, str]:
+    arn = "arn:aws:lambda:us-east-1:123456789012:layer:signalbox-dev"
+    return {"Engine": f"{arn}-engine:{engine}", "Code": f"{arn}-packs:{packs}", "ServiceToken": "arn", "Secret": "arn"}
+
+
+def test_each_deploy_that_brings_another_version_is_recorded(bucket: Bucket, empty_dsn: str) -> None:
+    for engine, packs in ((7, 12), (7, 12), (7, 13), (7, 12)):
+        ask(bucket.event("Update", ResourceProperties=layers(engine, packs)), empty_dsn)
+    assert {answer["Status"] for answer in bucket.answers} == {"SUCCESS"}
+    assert deploys(empty_dsn) == ["engine 7, packs 12", "engine 7, packs 13", "engine 7, packs 12"]
+
+
+@pytest.mark.parametrize("properties", [None, "arn", [], {}, {"Engine": 7, "Code": "arn:aws:lambda:::layer:x"}])
+def test_deploy_without_readable_layers_goes_on_unrecorded(bucket: Bucket, dsn: str, properties: object) -> None:
+    ask(bucket.event("Update", ResourceProperties=properties), dsn)
+    assert (bucket.answer["Status"], deploys(dsn)) == ("SUCCESS", [])
+
+
 def test_a_delete_touches_nothing_and_needs_no_database(bucket: Bucket) -> None:
     ask(bucket.event("Delete", PhysicalResourceId="p"), "host=127.0.0.1 port=1 user=u dbname=none")
     assert bucket.answer["Status"] == "SUCCESS"
@@ -184,7 +207,7 @@ def test_a_database_that_does_not_let_go_keeps_the_answer_from_nobody(
     monkeypatch.setattr(deploy_hook, "RESERVE_SECONDS", 0.2)
     answered = threading.Event()
 
-    def hang(_: float) -> deploy_hook.DeployResult:
+    def hang(*_: object) -> deploy_hook.DeployResult:
         answered.wait(10)
         return deploy_hook.DeployResult("SUCCESS", "too late", {})
 

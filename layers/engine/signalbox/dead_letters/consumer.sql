@@ -12,16 +12,19 @@ SELECT schedule, greatest(known_since, now() - interval '1 day') FROM signalbox.
 -- look_at_slot: return whether a run of it has begun; a failed run has its own error, and reconcile_slots leaves it
 SELECT FROM signalbox.job_history WHERE job_type = %(task)s AND slot = %(slot)s AND ran AND status <> 'succeeded' LIMIT 1;
 
--- reopen: open what was resolved of this kind of failure, unless this message has come before
-SELECT signalbox.reopen_dead_letters(ARRAY[%(fingerprint)s])
-WHERE NOT EXISTS (SELECT FROM signalbox.dead_letter_jobs WHERE id = %(id)s::uuid);
-
--- write: add one dead letter, unless its message has come before
+-- write: add one dead letter, unless its message has come before; ignore it, or reopen its kind, as a failed job does
+WITH ignored AS MATERIALIZED (
+    SELECT ignored_by, reason FROM signalbox.ignore_failures(ARRAY[%(fingerprint)s])
+), returned AS MATERIALIZED (
+    SELECT signalbox.reopen_kinds(ARRAY[%(fingerprint)s]) AS regressed WHERE NOT EXISTS (SELECT FROM ignored)
+)
 INSERT INTO signalbox.dead_letter_jobs (
     id, source, job_type, payload, failure_reason, error_type, final_error_message, final_error_stack, total_attempts,
-    fingerprint, metadata, first_failed_at, last_failed_at
+    fingerprint, metadata, first_failed_at, last_failed_at, status, resolved_at, resolved_by, resolution_notes, regressed_at
 )
 SELECT %(id)s::uuid, %(source)s, %(job_type)s, %(payload)s::jsonb, %(failure_reason)s, %(error_type)s, %(error_message)s,
-    %(error_stack)s, %(total_attempts)s, %(fingerprint)s, %(metadata)s::jsonb, moment, moment
-FROM clock_timestamp() AS moment
+    %(error_stack)s, %(total_attempts)s, %(fingerprint)s, %(metadata)s::jsonb, moment, moment,
+    CASE WHEN regressed IS NULL THEN 'ignored' ELSE 'pending' END, CASE WHEN regressed IS NULL THEN moment END,
+    ignored_by, reason, CASE WHEN cardinality(regressed) > 0 THEN moment END
+FROM clock_timestamp() AS moment LEFT JOIN ignored ON true LEFT JOIN returned ON true
 ON CONFLICT (id) DO NOTHING;

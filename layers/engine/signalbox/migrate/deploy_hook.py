@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import threading
 import time
 import urllib.error
@@ -31,6 +32,7 @@ PUT_SECONDS = 5.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
 RUNBOOK = "docs/runbook.md says what to do: A migration fails"
 _LOOPBACK = "127.0.0.1"
+_LAYER = re.compile(r"arn:[^:]*:lambda:[^:]*:[^:]*:layer:(?:[\w-]*-)?(\w{1,40}):(\d{1,9})")
 
 
 class DeployRequest(BaseModel):
@@ -44,11 +46,19 @@ class DeployRequest(BaseModel):
     logical_id: str = Field(alias="LogicalResourceId")
     type: str = Field("", alias="RequestType")
     given_id: str = Field("", alias="PhysicalResourceId")
+    properties: Any = Field(None, alias="ResourceProperties")
 
     @property
     def physical_id(self) -> str:
         """Return an id that never changes: a new one would make CloudFormation delete the old resource."""
         return self.given_id or "signalbox-migrations"
+
+    @property
+    def version(self) -> str | None:
+        """Return the versions of the layers that the deploy brings, such as `engine 7, dependencies 2, packs 12`."""
+        named = self.properties if isinstance(self.properties, dict) else {}
+        found = [_LAYER.fullmatch(str(named.get(name))) for name in ("Engine", "Dependencies", "Code")]
+        return ", ".join(f"{layer[1]} {layer[2]}" for layer in found if layer) or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +92,10 @@ def is_deploy(event: object) -> bool:
     return isinstance(event, dict) and bool({"RequestType", "ResponseURL"} & event.keys())
 
 
-def serve(event: object, seconds_left: float, log: Logger, migrate: Callable[[float], DeployResult]) -> dict[str, Any]:
-    """Apply the migrations with a function that receives its seconds, and answer CloudFormation.
+def serve(
+    event: object, seconds_left: float, log: Logger, migrate: Callable[[float, str | None], DeployResult]
+) -> dict[str, Any]:
+    """Apply the migrations with a function that receives its seconds and the version, and answer CloudFormation.
 
     Raise only where no answer can be sent: Lambda then delivers the event again.
     """
@@ -109,13 +121,15 @@ def _read(event: object) -> DeployRequest:
     return request
 
 
-def _decide(request: DeployRequest, seconds: float, migrate: Callable[[float], DeployResult]) -> DeployResult:
+def _decide(
+    request: DeployRequest, seconds: float, migrate: Callable[[float, str | None], DeployResult]
+) -> DeployResult:
     if request.type == "Delete":
         return DeployResult("SUCCESS", "the schema stays as it is", {})
     if request.type not in ("Create", "Update"):
         return DeployResult("FAILED", f"RequestType '{request.type[:20]}' is neither Create, Update nor Delete", {})
     try:
-        return migrate(seconds)
+        return migrate(seconds, request.version)
     except SignalboxError as error:
         return DeployResult("FAILED", f"{type(error).__name__}: {error}; {RUNBOOK}", {})
     except Exception as error:

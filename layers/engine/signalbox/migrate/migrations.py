@@ -106,6 +106,11 @@ def apply(
     return done
 
 
+def record_deploy(connection: Connection, version: str) -> None:
+    """Record that code of this version is being deployed."""
+    connection.execute(SQL["record_deploy"], {"version": version})
+
+
 def versions(connection: Connection) -> dict[str, int]:
     """Return the version of each pack's schema."""
     return {pack: rows[-1].version for pack, rows in _applied(connection).items()}

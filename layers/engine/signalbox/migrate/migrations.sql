@@ -35,3 +35,7 @@ RESET ROLE;
 -- record: record that a migration was applied
 INSERT INTO signalbox.schema_migrations (pack, version, name, serves, checksum, applied_by)
 VALUES (%s, %s, %s, %s, %s, %s);
+
+-- record_deploy: record a deploy that brings another version than the last one; CloudFormation may ask twice
+INSERT INTO signalbox.deploys (version)
+SELECT %(version)s WHERE %(version)s IS DISTINCT FROM (SELECT version FROM signalbox.deploys ORDER BY id DESC LIMIT 1);

@@ -72,12 +72,12 @@ class Migrator:
         pending = [migration.label for migration in migrations.plan(connection, self.packs)]
         return answer | {"pending": pending, "versions": migrations.versions(connection)}
 
-    def deploy(self, applied_by: str, seconds: float) -> DeployResult:
-        """Apply for a deploy: patiently, in time, and accept a newer schema that serves this code."""
+    def deploy(self, applied_by: str, seconds: float, version: str | None = None) -> DeployResult:
+        """Apply for a deploy of this version: patiently, in time, and accept a newer schema that serves this code."""
         ends_at = time.monotonic() + seconds
         while True:
             try:
-                return self._deploy_once(applied_by, ends_at - time.monotonic())
+                return self._deploy_once(applied_by, ends_at - time.monotonic(), version)
             except MigrationOverdue:
                 raise
             except Unavailable:
@@ -85,7 +85,7 @@ class Migrator:
                     raise
                 time.sleep(LOOK_AGAIN_SECONDS)
 
-    def _deploy_once(self, applied_by: str, seconds: float) -> DeployResult:
+    def _deploy_once(self, applied_by: str, seconds: float, version: str | None) -> DeployResult:
         connection = self.database.connection()
         ahead = migrations.ahead_of(connection, self.packs)
         if ahead:  # after a roll-back: the newer schema stays, if it serves this code
@@ -93,6 +93,8 @@ class Migrator:
         mine = replace(self, packs=tuple(pack for pack in self.packs if pack.name not in ahead))
         with _cancelled_after(connection, seconds):
             applied, roles = mine._apply(connection, applied_by, ahead)
+            if version is not None:
+                migrations.record_deploy(connection, version)
         versions = {pack: str(version) for pack, version in migrations.versions(connection).items()}
         done = f"applied {', '.join(applied)}" if applied else "nothing to apply"
         left = f"; newer than this code, and serving it: {', '.join(sorted(ahead))}" if ahead else ""
@@ -118,7 +120,9 @@ def serve_deploy(
 ) -> dict[str, Any]:
     """Answer CloudFormation, even if the migrator can't start."""
     log: Logger = make_logger(environ.get("SIGNALBOX_STACK", "signalbox"))
-    return deploy_hook.serve(event, seconds_left, log, lambda seconds: start().deploy(applied_by, seconds))
+    return deploy_hook.serve(
+        event, seconds_left, log, lambda seconds, version: start().deploy(applied_by, seconds, version)
+    )
 
 
 def _as_json(roles: Grants) -> dict[str, Any]:
