@@ -10,10 +10,10 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from signalbox.dead_letters.kinds import list_kinds
 from signalbox.dead_letters.letters import (
     TRIAGE,
     LetterStatus,
-    list_kinds,
     list_letters,
     show_letter,
     triage,
@@ -142,13 +142,14 @@ def test_a_page_that_there_is_not_is_refused(stage: Stage, before: str) -> None:
 def test_kinds_are_counted_by_what_was_done_about_them(stage: Stage) -> None:
     first, _, third = add_letter(stage, tenant="acme"), add_letter(stage, tenant="bolt"), add_letter(stage, "nonsense")
     triage(stage.db, DeadLetterFilter(ids=[first]), "ignored", by="ada")
-    newest, oldest = list_kinds(stage.db, DeadLetterFilter())["kinds"]
+    newest, oldest = list_kinds(stage.db, DeadLetterFilter(), datetime.now(UTC))["kinds"]
     assert (newest["newest_id"], newest["total"], newest["pending"]) == (third, 1, 1)
     assert (oldest["total"], oldest["pending"], oldest["ignored"], oldest["tenants"]) == (2, 1, 1, 2)
-    page = list_kinds(stage.db, DeadLetterFilter(), limit=1)
+    page = list_kinds(stage.db, DeadLetterFilter(), datetime.now(UTC), limit=1)
     assert ([kind["newest_id"] for kind in page["kinds"]], page["more"]) == ([third], 1)
     assert oldest["first_seen"] < oldest["last_seen"]
-    assert [kind["total"] for kind in list_kinds(stage.db, DeadLetterFilter(status=["ignored"]))["kinds"]] == [1]
+    ignored = list_kinds(stage.db, DeadLetterFilter(status=["ignored"]), datetime.now(UTC))
+    assert [kind["total"] for kind in ignored["kinds"]] == [1]
 
 
 @pytest.mark.parametrize("status", [status for status in LetterStatus if status is not LetterStatus.REDRIVEN])
@@ -247,7 +248,7 @@ def test_two_workers_that_meet_the_same_kinds_at_once_open_each_once(stage: Stag
 
     def reopen(order: list[str]) -> None:
         with psycopg.connect(dsn) as connection:
-            connection.execute("SELECT signalbox.reopen_dead_letters(%s)", (order,))
+            connection.execute("SELECT signalbox.reopen_kinds(%s)", (order,))
 
     with ThreadPoolExecutor(2) as threads:
         for future in [threads.submit(reopen, kinds[:: 1 if place % 2 else -1]) for place in range(8)]:

@@ -1,4 +1,4 @@
-"""List, show, count and triage dead letters for operators.
+"""List, show and triage dead letters for operators.
 
 A dead letter says what was decided about a failure. It never changes its job: only a redrive does (jobs/redrive.py).
 """
@@ -13,6 +13,7 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
+from signalbox.dead_letters.kinds import IgnoreRule, decide_kind
 from signalbox.errors import DeadLetterUnknown, IdRefused, PayloadRefused, TransitionRefused
 from signalbox.operate import listing
 from signalbox.operate.filters import DeadLetterFilter, JobFilter
@@ -83,21 +84,28 @@ def show_letter(db: Connection, id_: str) -> dict[str, Any]:
     return shown | {"audit": [json_row(row) for row in audit]}
 
 
-def list_kinds(db: Connection, selection: DeadLetterFilter, limit: int = 50) -> dict[str, Any]:
-    """Return the failures by fingerprint, the most recent first, with counts; `more` is how many are left out."""
-    kinds = _rows(db, "list_kinds", {**selection.values, "limit": limit})
-    total = [kind.pop("all_kinds") for kind in kinds]
-    return {"kinds": [json_row(kind) for kind in kinds], "more": total[0] - len(kinds) if kinds else 0}
+def triage(
+    db: Connection,
+    selection: DeadLetterFilter,
+    status: str,
+    *,
+    by: str,
+    reason: str | None = None,
+    rule: IgnoreRule | None = None,
+) -> Triaged:
+    """Set the status of the dead letters. Of ids that are named, either all can take the status or none does.
 
-
-def triage(db: Connection, selection: DeadLetterFilter, status: str, *, by: str, reason: str | None = None) -> Triaged:
-    """Set the status of the dead letters. Of ids that are named, either all can take the status or none does."""
+    A decision about a kind also decides about its failures to come: they are ignored by the rule, or by none.
+    """
     target = LetterStatus(status)
     sources = [str(source) for source, targets in TRIAGE.items() if target in targets]
     if not sources:
         raise TransitionRefused("only a redrive makes a dead letter redriven: `signalbox redrive`")
     selection.require_any()
     with db.transaction():
+        # First the kind, then its dead letters, as a failing job locks them.
+        if (kind := selection.kind) is not None:
+            decide_kind(db, kind, rule, by=by, reason=reason)
         held = db.execute(SQL["lock"], selection.values).fetchall()
         ids = [id_ for id_, found in held if found in sources]
         if selection.ids is not None:

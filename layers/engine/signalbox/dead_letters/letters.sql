@@ -1,7 +1,8 @@
 -- list: return a page of the matching dead letters, the newest failure first, without their payloads
 SELECT id::text, source, original_job_id::text, job_type, failure_reason, error_type,
     left(final_error_message, 300) AS error_message, total_attempts, fingerprint, severity, status, tenant, redrives,
-    resolution_notes, resolved_by, resolved_at, redriven_at, reopened_at, notified_at, first_failed_at, last_failed_at
+    resolution_notes, resolved_by, resolved_at, redriven_at, reopened_at, notified_at, first_failed_at, last_failed_at,
+    version, regressed_at
 FROM signalbox.dead_letter_jobs
 WHERE (%(before_at)s::timestamptz IS NULL OR (last_failed_at, id) < (%(before_at)s, %(before_id)s::uuid))
     AND
@@ -26,27 +27,6 @@ SELECT at, actor, action, detail FROM signalbox.audit_log
 WHERE entity_type = 'dead_letter' AND entity_id = %(id)s
 ORDER BY id;
 
--- list_kinds: return the failures by fingerprint, with their number in each status and the newest one's id
-SELECT fingerprint, max(job_type) AS job_type, count(*) AS total,
-    count(*) FILTER (WHERE status = 'pending') AS pending,
-    count(*) FILTER (WHERE status = 'investigating') AS investigating,
-    count(*) FILTER (WHERE status = 'resolved') AS resolved,
-    count(*) FILTER (WHERE status = 'ignored') AS ignored,
-    count(*) FILTER (WHERE status = 'redriven') AS redriven,
-    count(DISTINCT tenant) AS tenants, min(first_failed_at) AS first_seen, max(last_failed_at) AS last_seen,
-    (array_agg(severity ORDER BY array_position(ARRAY['critical', 'warning', 'info'], severity)))[1] AS severity,
-    (array_agg(failure_reason ORDER BY last_failed_at DESC))[1] AS failure_reason,
-    (array_agg(error_type ORDER BY last_failed_at DESC))[1] AS error_type,
-    (array_agg(left(final_error_message, 300) ORDER BY last_failed_at DESC))[1] AS error_message,
-    (array_agg(id::text ORDER BY last_failed_at DESC))[1] AS newest_id,
-    count(*) OVER () AS all_kinds  -- the page may show fewer
-FROM signalbox.dead_letter_jobs
-WHERE
-    -- include: dead_letter_filter.matches
-GROUP BY fingerprint
-ORDER BY max(last_failed_at) DESC, fingerprint
-LIMIT %(limit)s;
-
 -- lock: lock the dead letters to triage, in one order: two operators, or one and a redrive, can't deadlock
 SELECT id::text, status FROM signalbox.dead_letter_jobs
 WHERE
@@ -59,7 +39,7 @@ WITH changed AS (
     UPDATE signalbox.dead_letter_jobs AS d
     SET status = %(status)s, resolved_by = %(by)s, resolution_notes = coalesce(%(reason)s, d.resolution_notes),
         resolved_at = CASE WHEN %(status)s IN ('resolved', 'ignored') THEN clock_timestamp() END,
-        updated_at = clock_timestamp()
+        regressed_at = CASE WHEN %(status)s <> 'resolved' THEN d.regressed_at END, updated_at = clock_timestamp()
     FROM (SELECT id, status FROM signalbox.dead_letter_jobs WHERE id = ANY (%(ids)s::uuid[])) AS before
     WHERE d.id = before.id
     RETURNING d.id, before.status AS was, d.original_job_id AS job_id

@@ -106,6 +106,12 @@ class DeadLetterFilter(IdParams):
         status = asked.pop("status")
         return {**asked, "statuses": [status] if isinstance(status, str) else status}
 
+    @property
+    def kind(self) -> str | None:
+        """Return the fingerprint where it alone is given: all dead letters of a kind are meant."""
+        given = {name for name in DeadLetterFilter.model_fields if getattr(self, name) is not None}
+        return self.fingerprint if given == {"fingerprint"} else None
+
     def require_any(self) -> None:
         """Refuse a request without ids and filters: it would affect every dead letter."""
         if all(value is None for name, value in self.values.items() if name not in ("statuses", "until")):

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
 from signalbox.dead_letters import letters
+from signalbox.dead_letters.kinds import IgnoreRule, list_kinds
 from signalbox.dead_letters.redrive import redrive as redrive_letters
-from signalbox.errors import PayloadRefused
+from signalbox.errors import Forbidden, PayloadRefused
 from signalbox.invocation import Invocation, Resources
 from signalbox.operate.filters import DeadLetterFilter
 from signalbox.operate.redaction import redact_payload
 from signalbox.operate.short_ids import IdParams
+from signalbox.packs.payload import Instant
 
 
 class ListDeadLetters(DeadLetterFilter):
@@ -35,9 +38,29 @@ class _BulkDeadLetterParams(DeadLetterFilter):
 
 
 class TriageDeadLetters(_BulkDeadLetterParams):
-    """Set the decision about them; `status` is the filter's, `decision` is what they become."""
+    """Set the decision about them; `status` is the filter's, `decision` is what they become.
+
+    With `ignore_until` or `ignore_next` the kind's failures to come are ignored as well.
+    """
 
     decision: Literal["pending", "investigating", "resolved", "ignored"]
+    ignore_until: Instant | None = None
+    ignore_next: int | None = Field(None, ge=1, le=1_000_000)
+
+    @field_validator("ignore_until", "ignore_next")
+    @classmethod
+    def _of_one_kind(cls, value: datetime | int | None, info: ValidationInfo) -> datetime | int | None:
+        """Refuse to ignore what is not a kind as a whole. Fields that are given after this one are not in `info`."""
+        given = {name for name in DeadLetterFilter.model_fields if info.data.get(name) is not None}
+        if value is None:
+            return None
+        if info.data.get("decision") != "ignored":
+            raise ValueError("goes with the decision 'ignored' alone")
+        if given != {"fingerprint"}:
+            raise ValueError("ignores a kind as a whole: give its fingerprint, and no ids or other filters")
+        if info.data.get("ignore_until") is not None:
+            raise ValueError("give ignore_until or ignore_next, not both")
+        return value
 
 
 class Redrive(_BulkDeadLetterParams):
@@ -48,14 +71,18 @@ class Redrive(_BulkDeadLetterParams):
     rate_per_minute: int | None = None
 
 
-def list_dead_letters(resources: Resources, params: ListDeadLetters, _: Invocation) -> dict[str, Any]:
+def list_dead_letters(resources: Resources, params: ListDeadLetters, invocation: Invocation) -> dict[str, Any]:
     db = resources.database.connection()
     letters.require_known(db, resources.job_types, params)
     if not params.by_kind:
         return letters.list_letters(db, params, params.limit, params.before)
     if params.before is not None:
         raise PayloadRefused("kinds of failures have only one page: before works for single dead letters")
-    return letters.list_kinds(db, params, params.limit)
+    found = list_kinds(db, params, invocation.clock, params.limit)
+    if invocation.tenant is not None:
+        for kind in found["kinds"]:
+            kind["ignored_next_left"] = None  # it counts other tenants' failures too
+    return found
 
 
 def show_dead_letter(resources: Resources, params: ShowDeadLetter, _: Invocation) -> dict[str, Any]:
@@ -63,10 +90,25 @@ def show_dead_letter(resources: Resources, params: ShowDeadLetter, _: Invocation
     return {"dead_letter": redact_payload(resources.job_types, found)}
 
 
-def triage_dead_letters(resources: Resources, params: TriageDeadLetters, _: Invocation) -> dict[str, Any]:
+def triage_dead_letters(resources: Resources, params: TriageDeadLetters, invocation: Invocation) -> dict[str, Any]:
     db = resources.database.connection()
     letters.require_known(db, resources.job_types, params)
-    return asdict(letters.triage(db, params, params.decision, by=params.by, reason=params.reason))
+    rule = _rule(params, invocation)
+    return asdict(letters.triage(db, params, params.decision, by=params.by, reason=params.reason, rule=rule))
+
+
+def _rule(params: TriageDeadLetters, invocation: Invocation) -> IgnoreRule | None:
+    if params.ignore_until is None and params.ignore_next is None:
+        return None
+    if invocation.tenant is not None:
+        raise Forbidden(
+            f"this token is bound to the tenant '{invocation.tenant}', and ignore_until and ignore_next concern a "
+            "kind's failures of every tenant: ask with a token that is bound to none"
+        )
+    if params.ignore_until is not None and params.ignore_until <= invocation.clock:
+        text = "is past: give a time to come"
+        raise PayloadRefused(f"field 'ignore_until': {text}", [("ignore_until", text)])
+    return IgnoreRule(params.ignore_until, params.ignore_next)
 
 
 def redrive(resources: Resources, params: Redrive, invocation: Invocation) -> dict[str, Any]:
