@@ -254,6 +254,27 @@ def test_dead_letters_in_bulk_are_asked_for(signalbox: Signalbox, tag: str) -> N
     assert "DeadLetterUnknown" in refusal(signalbox, "dead-letters", "show", NOBODY)
 
 
+def test_kind_of_failure_is_ignored_for_its_next_failures(signalbox: Signalbox, tag: str) -> None:
+    def fail() -> dict[str, Any]:
+        ran = signalbox("submit", "run_task", "--payload", UNFIT, "--tenant", tag, "--wait", "--json")
+        job_id = json.loads(ran.out)["job"]["id"]
+        found = signalbox("dead-letters", "--tenant", tag, "--everything", "--json").json["dead_letters"]
+        return next(dict(letter) for letter in found if letter["original_job_id"] == job_id)
+
+    kind = ["--fingerprint", fail()["fingerprint"]]
+    ran = signalbox("dead-letters", "ignore", *kind, "--yes", "--ignore-until", "2020-01-01T00:00Z")
+    assert (ran.code, "is past" in ran.err) == (1, True)
+    assert "go with" in refusal(signalbox, "dead-letters", "resolve", *kind, "--yes", "--ignore-next", "1", code=2)
+    ran = signalbox("dead-letters", "ignore", *kind, "--ignore-next", "1", "--yes", "--reason", "known")
+    assert ran.out.endswith("; so are the next 1 of this kind\n")
+    assert fail()["status"] == "ignored"
+    assert fail()["status"] == "pending"
+    signalbox("dead-letters", "ignore", *kind, "--ignore-until", "2h", "--yes")
+    assert "ignored until" in signalbox("dead-letters", "--kinds", "--everything").out
+    signalbox("dead-letters", "reopen", *kind, "--yes")
+    assert fail()["status"] == "pending"
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -14,11 +14,12 @@ from signalbox_cli.commands.redrive import preview_lines
 from signalbox_cli.errors import CommandFailed, FunctionFailed, UsageRefused
 from signalbox_cli.options import bulk_options, job_file
 from signalbox_cli.views.dead_letter_page import letter_page
-from signalbox_cli.views.dead_letter_table import COLUMNS, letter_row
+from signalbox_cli.views.dead_letter_table import COLUMNS, kind_row, letter_row
 from signalbox_cli.views.job_page import job_page, timeline
 from signalbox_cli.views.job_table import job_table, notes_of
 from signalbox_cli.views.stats_page import health_lines, stats_lines
 from signalbox_cli.views.table import table
+from signalbox_cli.views.times import show_instant
 
 CLOCK = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
 ID = "0195806a-1fe1-7000-8000-00000000000a"
@@ -182,7 +183,30 @@ def test_a_dead_letter_shows_its_attempts_from_either_source() -> None:
         assert text.startswith("dead letter l-1 of deliver_webhook is pending")
         assert f"{ID}, now failed" in text
         assert ("Transient: 503" in text.split("kind")[1]) == (history is not None)
+        assert "version" not in text
         assert text.endswith("triage by jo")
+    deployed = {"version": "engine 7", "regressed_at": CLOCK.isoformat(), "execution_history": None}
+    lines = [line.plain for line in letter_page(letter | deployed, 120, CLOCK)]
+    assert [line for line in lines if "engine 7" in line or "regressed" in line] == [
+        "  version    engine 7",
+        f"  regressed  {show_instant(CLOCK)}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("known", "told"),
+    [
+        ({}, "Transient: 503"),
+        ({"regressed_at": "2026-01-31T06:00:00+00:00"}, "regressed 2026-01-31T06:00Z; Transient: 503"),
+        ({"ignored_until": "2026-01-31T06:00:00+00:00"}, "ignored until 2026-01-31T06:00Z; Transient: 503"),
+        ({"ignored_next_left": 4000, "error_type": None}, "the next 4,000 are ignored"),
+    ],
+)
+def test_kind_of_failure_says_that_it_regressed_or_is_ignored(known: dict[str, Any], told: str) -> None:
+    kind = {"fingerprint": "f", "job_type": "x", "total": 1, "pending": 1, "investigating": 0, "severity": "warning"}
+    marks = {"regressed_at": None, "ignored_until": None, "ignored_next_left": None}
+    error = {"last_seen": CLOCK.isoformat(), "error_type": "Transient", "error_message": "503"}
+    assert kind_row(kind | marks | error | known, CLOCK).note == told
 
 
 def test_figures_have_units_and_no_data_shows_nothing() -> None:

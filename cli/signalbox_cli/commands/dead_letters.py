@@ -11,13 +11,14 @@ from signalbox_cli.command_parser import CommandParser
 from signalbox_cli.errors import UsageRefused
 from signalbox_cli.options.bulk_options import actor_params, add_consent, confirmed, nothing_done, require_consent
 from signalbox_cli.options.filters import LETTERS
-from signalbox_cli.options.shared import TIME_FORMS, add_target, positive
+from signalbox_cli.options.shared import TIME, TIME_FORMS, add_target, instant, positive
 from signalbox_cli.target.pages import DEAD_LETTERS, fetch_pages
 from signalbox_cli.target.target import Target, choose_target
 from signalbox_cli.terminal import console, print_json, print_lines, say, width_of
 from signalbox_cli.views.dead_letter_page import letter_page
 from signalbox_cli.views.dead_letter_table import COLUMNS, KIND_COLUMNS, kind_row, letter_row
 from signalbox_cli.views.table import table
+from signalbox_cli.views.times import read_span, show_instant
 
 EXAMPLES = (
     Example("dead-letters", "list the newest open dead letters"),
@@ -30,6 +31,10 @@ EXAMPLES = (
     Example(
         "dead-letters ignore --type deliver_webhook --tenant acme --dry-run",
         "count the dead letters that this would change",
+    ),
+    Example(
+        "dead-letters ignore --fingerprint PRINT --ignore-until 2d --yes --reason 'the receiver moves'",
+        "ignore a kind of failure for two days",
     ),
 )
 DECISIONS = {
@@ -46,10 +51,12 @@ def configure(parser: CommandParser) -> None:
     parser.usage = (
         "signalbox dead-letters [list] [FILTER ...] [--kinds] [--everything]\n"
         "       signalbox dead-letters show ID\n"
-        "       signalbox dead-letters investigate|resolve|ignore|reopen ID ... | FILTER ... [--reason TEXT]"
+        "       signalbox dead-letters investigate|resolve|ignore|reopen ID ... | FILTER ... [--reason TEXT]\n"
+        "       signalbox dead-letters ignore --fingerprint PRINT --ignore-until TIME | --ignore-next N [--reason TEXT]"
     )
     parser.explain(
-        "A resolved kind of failure is reopened when it occurs again; an ignored one stays ignored. "
+        "A resolved kind of failure is reopened when it occurs again. An ignored dead letter stays ignored; with "
+        "--ignore-until or --ignore-next so are new ones of its kind, until a decision by the fingerprint alone. "
         f"`signalbox redrive` retries dead letters. {TIME_FORMS}"
     )
     parser.add_argument("verb", metavar="VERB", nargs="?", choices=VERBS, default="list", help=", ".join(VERBS))
@@ -60,11 +67,23 @@ def configure(parser: CommandParser) -> None:
     listing.add_argument("--everything", action="store_true", help="also list closed ones")
     listing.add_argument("--limit", type=positive, default=50, metavar="N", help="show at most N (default: 50)")
     listing.add_argument("--before", metavar="PLACE", help="show the page before PLACE, as printed below a list")
+    ignoring = parser.add_argument_group("ignore a kind of failure, with --fingerprint").add_mutually_exclusive_group()
+    ignoring.add_argument(
+        "--ignore-until", type=_time_to_come, metavar=TIME, help="until TIME, or for a length of time such as 2h or 3d"
+    )
+    ignoring.add_argument("--ignore-next", type=positive, metavar="N", help="for the next N failures")
     add_consent(parser)
     add_target(parser)
 
 
+def _time_to_come(text: str) -> datetime:
+    span = read_span(text)
+    return instant(text) if span is None else datetime.now(UTC) + span
+
+
 def run(args: Namespace) -> int:
+    if args.verb != "ignore" and (args.ignore_until or args.ignore_next):
+        raise UsageRefused("--ignore-until and --ignore-next go with `dead-letters ignore`")
     if args.verb == "list":
         return _list(args)
     return _show(args) if args.verb == "show" else _decide(args)
@@ -128,6 +147,7 @@ def _decide(args: Namespace) -> int:
         "ids": args.ids or None,
         "decision": DECISIONS[args.verb],
         **filters,
+        **{name: value for name in ("ignore_until", "ignore_next") if (value := getattr(args, name))},
         **actor_params(args),
     }
     done = target.operate("triage_dead_letters", **params)
@@ -135,8 +155,15 @@ def _decide(args: Namespace) -> int:
         print_json(done)
     else:
         left = f"; {done['unchanged']:,} unchanged" if done["unchanged"] else ""
-        print(f"{done['changed']:,} are {DECISIONS[args.verb]} now{left}")
+        print(f"{done['changed']:,} are {DECISIONS[args.verb]} now{left}{_to_come(args)}")
     return 0
+
+
+def _to_come(args: Namespace) -> str:
+    """Say which failures to come are ignored too."""
+    if args.ignore_until:
+        return f"; so are new ones of this kind until {show_instant(args.ignore_until)}"
+    return f"; so are the next {args.ignore_next:,} of this kind" if args.ignore_next else ""
 
 
 def _look(target: Target, args: Namespace, filters: dict[str, Any]) -> int:

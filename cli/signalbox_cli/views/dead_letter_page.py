@@ -38,6 +38,8 @@ def _facts(letter: _Facts, clock: datetime) -> Iterator[tuple[str, str]]:
     yield "kind", letter["fingerprint"]
     yield "tenant", letter["tenant"] or ""
     yield "failed", f"{show_instant(letter['last_failed_at'])}, {show_age(letter['last_failed_at'], clock)}"
+    yield "version", letter.get("version") or ""
+    yield "regressed", show_instant(letter["regressed_at"]) if letter.get("regressed_at") else ""
     yield "redriven", f"{letter['redrives']} times" if letter["redrives"] else ""
     yield "decided", letter["resolution_notes"] or ""
     yield "payload", json.dumps(letter["payload"], ensure_ascii=False)[:400]

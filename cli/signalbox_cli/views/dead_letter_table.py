@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from signalbox_cli.views.table import Column, Row
-from signalbox_cli.views.times import show_age
+from signalbox_cli.views.times import show_age, show_instant
 
 COLUMNS = (
     Column("id", ids=8),
@@ -51,4 +51,14 @@ def kind_row(kind: dict[str, Any], clock: datetime) -> Row:
         kind["severity"],
         show_age(kind["last_seen"], clock),
     ]
-    return Row(cells, f"{kind['error_type']}: {kind['error_message']}" if kind["error_type"] else "")
+    error = f"{kind['error_type']}: {kind['error_message']}" if kind["error_type"] else ""
+    return Row(cells, "; ".join(filter(None, [*_marks(kind), error])))
+
+
+def _marks(kind: dict[str, Any]) -> list[str]:
+    """Say that a kind has come back in a later version, or is ignored for a while."""
+    return [
+        f"regressed {show_instant(kind['regressed_at'])}" if kind["regressed_at"] else "",
+        f"ignored until {show_instant(kind['ignored_until'])}" if kind["ignored_until"] else "",
+        f"the next {kind['ignored_next_left']:,} are ignored" if kind["ignored_next_left"] else "",
+    ]

@@ -20,8 +20,14 @@ WITH found AS MATERIALIZED (
     ORDER BY max(last_failed_at) DESC, fingerprint
     LIMIT %(limit)s
 ), days AS (
-    SELECT fingerprint, (last_failed_at AT TIME ZONE 'UTC')::date AS day, count(*) AS number FROM found
-    GROUP BY fingerprint, day
+    SELECT fingerprint, jsonb_object_agg(ago, number) AS numbers
+    FROM (
+        SELECT fingerprint, (%(now)s::timestamptz AT TIME ZONE 'UTC')::date - (last_failed_at AT TIME ZONE 'UTC')::date AS ago,
+            count(*) AS number
+        FROM found GROUP BY fingerprint, ago
+    ) AS d
+    WHERE ago BETWEEN 0 AND 13
+    GROUP BY fingerprint
 ), tenants AS (
     SELECT fingerprint, count(*) AS number, (array_agg(tenant ORDER BY number DESC, tenant))[1:5] AS names
     FROM (SELECT fingerprint, tenant, count(*) AS number FROM found WHERE tenant IS NOT NULL GROUP BY fingerprint, tenant) AS t
@@ -35,15 +41,12 @@ WITH found AS MATERIALIZED (
 )
 SELECT kinds.*, newest.*, coalesce(tenants.number, 0) AS tenants, coalesce(tenants.names, '{}') AS tenant_names,
     coalesce(versions.names, '{}') AS versions, ARRAY(
-        SELECT coalesce(days.number, 0)
-        FROM generate_series(13, 0, -1) AS ago
-        LEFT JOIN days ON days.fingerprint = kinds.fingerprint
-            AND days.day = (%(now)s::timestamptz AT TIME ZONE 'UTC')::date - ago
-        ORDER BY ago DESC
+        SELECT coalesce((days.numbers ->> ago::text)::integer, 0) FROM generate_series(13, 0, -1) AS ago ORDER BY ago DESC
     ) AS trend,
     CASE WHEN rule.ignored_until > %(now)s THEN rule.ignored_until END AS ignored_until,
     nullif(rule.ignored_next_left, 0) AS ignored_next_left
 FROM kinds
+LEFT JOIN days ON days.fingerprint = kinds.fingerprint
 LEFT JOIN tenants ON tenants.fingerprint = kinds.fingerprint
 LEFT JOIN versions ON versions.fingerprint = kinds.fingerprint
 LEFT JOIN signalbox.ignored_kinds AS rule ON rule.fingerprint = kinds.fingerprint

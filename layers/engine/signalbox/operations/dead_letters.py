@@ -106,8 +106,8 @@ def _rule(params: TriageDeadLetters, invocation: Invocation) -> IgnoreRule | Non
             "kind's failures of every tenant: ask with a token that is bound to none"
         )
     if params.ignore_until is not None and params.ignore_until <= invocation.clock:
-        text = "is past: give a time to come"
-        raise PayloadRefused(f"field 'ignore_until': {text}", [("ignore_until", text)])
+        text = "field 'ignore_until': is past: give a time to come"
+        raise PayloadRefused(text, [("ignore_until", text)])
     return IgnoreRule(params.ignore_until, params.ignore_next)
 
 
