@@ -163,6 +163,18 @@ def test_kinds_of_failure_are_those_that_the_command_line_lists(stage: Stage, vi
     assert {row["status"] for row in stage.operate("list_dead_letters")["dead_letters"]} == {"investigating"}
 
 
+def test_kind_is_ignored_for_a_time_and_returns_as_a_regression(stage: Stage, visitor: Visitor) -> None:
+    path = f"/dead-letters/kinds/{fail(stage)[1]['fingerprint']}"
+    page = visitor.press(visitor.get(path), "/act/triage_dead_letters", "ignore_until", ignore_until="2d")
+    assert f"New ones are ignored until {NOON + timedelta(days=2):%Y-%m-%d %H:%M}" in page.text
+    visitor.press(page, "/act/triage_dead_letters", "decision", decision="pending")
+    visitor.press(page, "/act/triage_dead_letters", "decision", decision="resolved")
+    stage.db.execute("INSERT INTO signalbox.deploys (version) VALUES ('engine 2')")
+    fail(stage)
+    assert "It was resolved, and came back with a later deploy" in visitor.get(path).text
+    assert "regression" in visitor.get("/dead-letters").text
+
+
 def test_kind_is_redriven_after_a_preview(stage: Stage, visitor: Visitor) -> None:
     jobs = [fail(stage) for _ in range(3)]
     page = visitor.get(f"/dead-letters/kinds/{jobs[0][1]['fingerprint']}")

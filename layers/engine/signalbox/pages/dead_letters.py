@@ -59,7 +59,7 @@ def show(visit: Visit) -> Shown:
 
 
 def _trend(kind: Mapping[str, Any]) -> Sequence[Any]:
-    return bars([(0, count) for count in kind.get("trend", ())])
+    return bars([(0, count) for count in kind["trend"]])
 
 
 def _schema(visit: Visit, job_type: str | None) -> str:

@@ -17,6 +17,7 @@ from signalbox.operations import OPERATIONS
 from signalbox.pages.commands import Command
 
 _SPAN = re.compile(r"(\d{1,6})([smhdw])")
+_AHEAD = frozenset({"ignore_until"})  # fields for which `2d` is to come
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _WITHOUT_ZONE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?")
 
@@ -66,7 +67,9 @@ class Visit:
             if name not in fields or not text.strip():
                 continue
             is_time = datetime in _types_in(fields[name].annotation)
-            params[name] = moment(text, self.clock) if is_time else typed(fields, name, text.strip())
+            params[name] = (
+                moment(text, self.clock, ahead=name in _AHEAD) if is_time else typed(fields, name, text.strip())
+            )
         return params
 
 
@@ -86,11 +89,12 @@ def _types_in(annotation: Any) -> Iterator[Any]:
         yield from _types_in(part)
 
 
-def moment(text: str, clock: datetime) -> str:
-    """Return an instant of a form as operations take it: `2h` is so long ago, and a time without a zone is in UTC."""
+def moment(text: str, clock: datetime, *, ahead: bool = False) -> str:
+    """Return an instant of a form as operations take it: `2h` is so long ago, or ahead; without a zone it is in UTC."""
     text = text.strip()
     if found := _SPAN.fullmatch(text):
-        return (clock - timedelta(**{_UNITS[found[2]]: int(found[1])})).astimezone(UTC).isoformat()
+        span = timedelta(**{_UNITS[found[2]]: int(found[1])})
+        return (clock + span if ahead else clock - span).astimezone(UTC).isoformat()
     return (
         f"{text.replace(' ', 'T')}{'' if 'T' in text or ' ' in text else 'T00:00'}Z"
         if _WITHOUT_ZONE.fullmatch(text)
