@@ -32,6 +32,8 @@ def test_job_is_submitted_listed_and_shown(stage: Stage, http: HttpClient) -> No
     assert [job["id"] for job in listed.body["jobs"]] == [made.body["id"]]
     shown = http("GET", f"/v1/jobs/{made.body['id']}")
     assert (shown.status, shown.body["job"]["created_by"]) == (200, "tests")
+    progress = http("GET", f"/v1/jobs/{made.body['id']}/progress").body["progress"]
+    assert (progress["status"], progress["progress_percent"], progress["attempts"]) == ("queued", 0, 0)
     assert shown.headers["x-request-id"] == "request-7"
 
 

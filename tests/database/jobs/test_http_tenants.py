@@ -28,10 +28,10 @@ def fail(stage: Stage, tenant: str) -> tuple[str, str]:
     return job_id, str(stage.dead_letter(job_id)["id"])
 
 
-@pytest.mark.parametrize("action", ["", "/explanation", "/cancel", "/retry", "/pause", "/resume"])
+@pytest.mark.parametrize("action", ["", "/progress", "/explanation", "/cancel", "/retry", "/pause", "/resume"])
 def test_job_of_another_tenant_is_unknown(stage: Stage, acme: HttpClient, action: str) -> None:
     own, other = (stage.submit("do_nothing", tenant=tenant) for tenant in ("acme", "other"))
-    method = "GET" if action in ("", "/explanation") else "POST"
+    method = "GET" if action in ("", "/progress", "/explanation") else "POST"
     answers = [acme(method, f"/v1/jobs/{id_}{action}") for id_ in (other, ID)]
     assert [answer.status for answer in answers] == [404, 404]
     assert answers[0].body["detail"].replace(other, ID) == answers[1].body["detail"]
@@ -99,7 +99,17 @@ def test_pause_of_a_whole_type_is_not_for_a_tenant(acme: HttpClient) -> None:
 
 
 PER_TENANT = {
-    *("submit_jobs", "list_jobs", "show_job", "explain_job", "cancel_jobs", "retry_jobs", "pause", "resume"),
+    *(
+        "submit_jobs",
+        "list_jobs",
+        "show_job",
+        "show_progress",
+        "explain_job",
+        "cancel_jobs",
+        "retry_jobs",
+        "pause",
+        "resume",
+    ),
     *("list_dead_letters", "show_dead_letter", "triage_dead_letters", "redrive", "list_job_types", "show_job_type"),
 }
 STACK_WIDE = [route for route in ROUTES if route.name not in PER_TENANT]

@@ -35,7 +35,7 @@ _PROBLEM = {
 # What the answer of each operation always has.
 _ANSWERS = {
     "list_jobs": ("jobs", "next"), "submit_jobs": (), "show_job": ("job", "executions"),
-    "explain_job": ("explanation",),
+    "explain_job": ("explanation",), "show_progress": ("progress",),
     "cancel_jobs": (), "retry_jobs": (), "pause": (), "resume": (), "set_cap": ("control",),
     "list_controls": ("controls",), "show_group": ("group",), "seal_group": ("group",),
     "list_job_types": ("job_types",), "show_job_type": ("job_type",), "list_dead_letters": (),

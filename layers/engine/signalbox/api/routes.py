@@ -94,6 +94,7 @@ ROUTES = (
     Route("POST", "/v1/jobs/pause", "pause", "Pause the jobs that match"),
     Route("POST", "/v1/jobs/resume", "resume", "Resume the jobs that match"),
     Route("GET", "/v1/jobs/{id}", "show_job", "Show a job with its attempts and dependencies"),
+    Route("GET", "/v1/jobs/{id}/progress", "show_progress", "Show how far a job is"),
     Route("GET", "/v1/jobs/{id}/explanation", "explain_job", "Explain why a job does not run"),
     Route("POST", "/v1/jobs/{id}/cancel", "cancel_jobs", "Cancel a job", shape="one"),
     Route("POST", "/v1/jobs/{id}/retry", "retry_jobs", "Retry a job now", shape="one"),

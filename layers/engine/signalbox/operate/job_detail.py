@@ -21,7 +21,7 @@ def show_job(db: Connection, id_: str, tenant: str | None = None) -> dict[str, A
     """Return all columns of the job, and at most a hundred rows of everything else, of that tenant alone."""
     found = _one(db, "find", id=require_id("job", id_))
     if found is None:
-        raise JobUnknown(f"no job has the id {id_}; it may have been pruned: `signalbox jobs` lists those there are")
+        raise JobUnknown(_unknown(id_))
     job = found["job"] | {name: found[name] for name in ("duration_ms", "estimated_ms", "silent_seconds")}
     is_held = job["held_by"] or job["status"] == "paused"
     return {
@@ -37,6 +37,18 @@ def show_job(db: Connection, id_: str, tenant: str | None = None) -> dict[str, A
         "schedule": _one(db, "find_schedule", schedule=job["schedule_id"]),
         "orders": audit.list_newest(db, "job", id_),
     }
+
+
+def show_progress(db: Connection, id_: str) -> dict[str, Any]:
+    """Return how far a job is, which costs one row: for those who ask again and again."""
+    found = _one(db, "find_progress", id=require_id("job", id_))
+    if found is None:
+        raise JobUnknown(_unknown(id_))
+    return found
+
+
+def _unknown(id_: str) -> str:
+    return f"no job has the id {id_}; it may have been pruned: `signalbox jobs` lists those there are"
 
 
 def _one(db: Connection, query: str, **values: Any) -> dict[str, Any] | None:

@@ -6,6 +6,11 @@ SELECT to_jsonb(j) - 'lease_token' - 'actual_duration' - 'estimated_duration' AS
         THEN floor(extract(epoch FROM clock_timestamp() - coalesce(heartbeat_at, started_at)))::integer END AS silent_seconds
 FROM signalbox.jobs AS j WHERE id = %(id)s;
 
+-- find_progress: return how far a job is
+SELECT id::text, status, progress_percent, progress_message, attempts, max_attempts, pieces, started_at, heartbeat_at,
+    completed_at
+FROM signalbox.jobs WHERE id = %(id)s;
+
 -- list_attempts: return the newest attempts, newest first
 SELECT attempt_number, status, lane, worker_id, execution_node, queued_at, started_at, completed_at, duration_ms,
     error_code, error_message, error_stack, memory_used_mb, cpu_time_ms, metadata

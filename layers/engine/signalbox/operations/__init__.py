@@ -76,6 +76,7 @@ OPERATIONS = {
         Operation("submit_jobs", "submit", _OPERATOR, per_tenant=True),
         Operation("list_jobs", "jobs", _VIEWER, per_tenant=True),
         Operation("show_job", "jobs", _VIEWER, per_tenant=True),
+        Operation("show_progress", "jobs", _VIEWER, per_tenant=True),
         Operation("explain_job", "jobs", _VIEWER, per_tenant=True),
         Operation("cancel_jobs", "jobs", _OPERATOR, per_tenant=True),
         Operation("retry_jobs", "jobs", _OPERATOR, per_tenant=True),

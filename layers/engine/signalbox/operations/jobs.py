@@ -30,6 +30,11 @@ class ShowJob(IdParams):
     id: str
 
 
+class ShowProgress(IdParams):
+    ID_FIELDS = (("id", "job"),)
+    id: str
+
+
 class ExplainJob(IdParams):
     ID_FIELDS = (("id", "job"),)
     id: str
@@ -56,6 +61,10 @@ def list_jobs(resources: Resources, params: ListJobs, _: Invocation) -> dict[str
 def show_job(resources: Resources, params: ShowJob, invocation: Invocation) -> dict[str, Any]:
     found = job_detail.show_job(resources.database.connection(), params.id, invocation.tenant)
     return found | {"job": redact_payload(resources.job_types, found["job"])}
+
+
+def show_progress(resources: Resources, params: ShowProgress, _: Invocation) -> dict[str, Any]:
+    return {"progress": job_detail.show_progress(resources.database.connection(), params.id)}
 
 
 def explain_job(resources: Resources, params: ExplainJob, invocation: Invocation) -> dict[str, Any]:
