@@ -6,7 +6,7 @@ FROM signalbox.dead_letter_jobs
 WHERE (%(before_at)s::timestamptz IS NULL OR (last_failed_at, id) < (%(before_at)s, %(before_id)s::uuid))
     AND
     -- include: dead_letter_filter.matches
-ORDER BY last_failed_at DESC, id DESC
+ORDER BY last_failed_at DESC, dead_letter_jobs.id DESC
 LIMIT %(limit)s;
 
 -- show: return one dead letter whole, with the state of its job

@@ -2,7 +2,7 @@
 SELECT id::text, count(*) OVER () FROM signalbox.dead_letter_jobs
 WHERE
     -- include: dead_letter_filter.matches
-ORDER BY last_failed_at, id
+ORDER BY last_failed_at, dead_letter_jobs.id
 LIMIT %(limit)s;
 
 -- lock_jobs: lock their jobs, and the jobs that these still wait for, so that none of them ends in between

@@ -11,7 +11,7 @@ FROM signalbox.jobs
 WHERE (%(before_id)s::uuid IS NULL OR id < %(before_id)s::uuid)
     AND
     -- include: job_filter.matches
-ORDER BY id DESC
+ORDER BY jobs.id DESC  -- `id` alone names the text above, and every job that matches would be read and sorted
 LIMIT %(limit)s;
 
 -- pick: return the ids of the next jobs to work on, in the same order
@@ -20,7 +20,7 @@ WHERE status = ANY (%(statuses)s::text[])
     AND (%(before_id)s::uuid IS NULL OR id < %(before_id)s::uuid)
     AND
     -- include: job_filter.matches
-ORDER BY id DESC
+ORDER BY jobs.id DESC
 LIMIT %(limit)s;
 
 -- count_by_status: count the jobs that match, by their state
