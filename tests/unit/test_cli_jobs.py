@@ -237,7 +237,9 @@ def test_health_names_its_alerts_and_what_to_do() -> None:
 def test_a_redrive_is_previewed_with_what_can_not_be() -> None:
     refused = {"count": 1, "sample": [{"id": "b", "reason": "its job is running"}]}
     sample = [{"id": "a", "job_type": "x", "error": None}]
-    lines = preview_lines({"count": 3, "sample": sample, "refused": refused, "last_at": "2026-03-10T12:02:00+00:00"})
+    lines = preview_lines(
+        {"count": 3, "sample": sample, "refused": refused, "last_at": "2026-03-10T12:02:00+00:00", "more": False}
+    )
     assert lines == [
         "to redrive: 3, the last one at 2026-03-10T12:02Z",
         "  a  x",

@@ -47,6 +47,14 @@ GROUP BY fingerprint
 ORDER BY max(last_failed_at) DESC, fingerprint
 LIMIT %(limit)s;
 
+-- count_some: count the matching dead letters in these states, up to a number
+SELECT count(*) FROM (
+    SELECT FROM signalbox.dead_letter_jobs
+    WHERE status = ANY (%(sources)s::text[]) AND
+        -- include: dead_letter_filter.matches
+    LIMIT %(most)s
+) AS counted;
+
 -- lock: lock the dead letters to triage, in one order: two operators, or one and a redrive, can't deadlock
 SELECT id::text, status FROM signalbox.dead_letter_jobs
 WHERE

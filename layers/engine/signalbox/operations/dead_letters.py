@@ -38,6 +38,7 @@ class TriageDeadLetters(_BulkDeadLetterParams):
     """Set the decision about them; `status` is the filter's, `decision` is what they become."""
 
     decision: Literal["pending", "investigating", "resolved", "ignored"]
+    dry_run: bool = False
 
 
 class Redrive(_BulkDeadLetterParams):
@@ -66,6 +67,8 @@ def show_dead_letter(resources: Resources, params: ShowDeadLetter, _: Invocation
 def triage_dead_letters(resources: Resources, params: TriageDeadLetters, _: Invocation) -> dict[str, Any]:
     db = resources.database.connection()
     letters.require_known(db, resources.job_types, params)
+    if params.dry_run:
+        return {"dry_run": letters.preview_triage(db, params, params.decision)}
     return asdict(letters.triage(db, params, params.decision, by=params.by, reason=params.reason))
 
 
