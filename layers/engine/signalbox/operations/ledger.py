@@ -78,7 +78,8 @@ def _row(db: Connection, task: Task, since: datetime, until: datetime, clock: da
     # Earlier runs may have been pruned.
     first = max(since, clock - task.retention, _first_due(db, task) or clock)
     for slot in _expected(task, first, until):
-        slots.setdefault(slot, (_unrecorded(task, slot, clock), 0, 0))
+        if slot not in slots:
+            slots[slot] = (_unrecorded(task, slot, clock), 0, 0)
     return {
         "task": task.name,
         "schedule": task.schedule,
