@@ -120,3 +120,7 @@ SELECT id::text FROM signalbox.jobs WHERE status = %(status)s ORDER BY id DESC L
 -- find_samples: return a parent of many jobs and one of few, a schedule, and a place in the middle of the list
 SELECT md5('parent_-1')::uuid::text, md5('parent_500')::uuid::text, md5('schedule_7')::uuid::text,
     signalbox.first_id(now() - %(days)s * interval '1 d' / 2)::text;
+
+-- list_indexes: return the indexes of the ledger, but for its primary key
+SELECT indexname, indexdef FROM pg_catalog.pg_indexes
+WHERE schemaname = 'signalbox' AND tablename = 'job_history' AND indexname NOT LIKE '%%_pkey';

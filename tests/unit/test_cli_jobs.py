@@ -350,3 +350,25 @@ def test_lists_fit_eighty_columns() -> None:
     lines = [*job_table([job], 80, CLOCK), *table(COLUMNS, letters, 80)]
     assert max(len(line.plain) for line in lines) <= 80
     assert "attempts" in job_table([job], 120, CLOCK)[0].plain
+
+
+@pytest.mark.parametrize(
+    ("counts", "more", "lines"),
+    [
+        ({"pending": 3}, False, ["to cancel: 3 (3 pending)"]),
+        ({"pending": 10_000}, False, ["to cancel: 10,000 (10,000 pending)"]),
+        ({"pending": 10_000, "queued": 5}, True, ["to cancel: more than 10,005"]),
+        (
+            {"failed": 500, "completed": 9_500, "queued": 5},
+            True,
+            ["to cancel: 5 (5 queued)", "unchanged: more than 10,000"],
+        ),
+        ({"completed": 4, "queued": 10_000}, True, ["to cancel: more than 10,000", "unchanged: 4 (4 completed)"]),
+    ],
+)
+def test_preview_says_what_it_has_not_counted(
+    capsys: pytest.CaptureFixture[str], counts: dict[str, int], more: bool, lines: list[str]
+) -> None:
+    command = bulk_options.BulkCommand("cancel_jobs", "cancel", ("pending", "queued"), str)
+    bulk_options.show_preview(command, {"counts": counts, "more": more, "sample": []}, to_stderr=False)
+    assert capsys.readouterr().out.splitlines()[1:] == lines

@@ -115,17 +115,16 @@ def confirmed(question: str) -> bool:
 
 def show_preview(command: BulkCommand, seen: Mapping[str, Any], *, to_stderr: bool) -> int:
     """Show the preview, and return how many jobs the action would change."""
-    counts, out = seen["counts"], console(stderr=to_stderr)
+    counts, more, out = seen["counts"], seen.get("more", False), console(stderr=to_stderr)
     if seen["sample"]:
         print_lines(out, job_table(seen["sample"], width_of(out), datetime.now(UTC)))
     if sum(counts.values()) > len(seen["sample"]):
-        total = at_least(sum(counts.values()), more=seen["more"])
-        out.print(f"the newest {len(seen['sample'])} of {total}")
+        out.print(f"the newest {len(seen['sample'])} of {at_least(sum(counts.values()), more=more)}")
     concerned = {state: counts[state] for state in command.states if state in counts}
     others = {state: number for state, number in counts.items() if state not in command.states}
-    out.print(f"to {command.verb}: {_total(concerned, more=seen['more'])}")
+    out.print(f"to {command.verb}: {_total(concerned, more=more)}")
     if others:
-        out.print(f"unchanged: {_total(others, more=seen['more'])}")
+        out.print(f"unchanged: {_total(others, more=more)}")
     return sum(concerned.values())
 
 
