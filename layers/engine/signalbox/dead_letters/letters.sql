@@ -26,26 +26,34 @@ SELECT at, actor, action, detail FROM signalbox.audit_log
 WHERE entity_type = 'dead_letter' AND entity_id = %(id)s
 ORDER BY id;
 
--- list_kinds: return the failures by fingerprint, with their number in each status and the newest one's id
-SELECT fingerprint, max(job_type) AS job_type, count(*) AS total,
-    count(*) FILTER (WHERE status = 'pending') AS pending,
-    count(*) FILTER (WHERE status = 'investigating') AS investigating,
-    count(*) FILTER (WHERE status = 'resolved') AS resolved,
-    count(*) FILTER (WHERE status = 'ignored') AS ignored,
-    count(*) FILTER (WHERE status = 'redriven') AS redriven,
-    count(DISTINCT tenant) AS tenants, min(first_failed_at) AS first_seen, max(last_failed_at) AS last_seen,
-    (array_agg(severity ORDER BY array_position(ARRAY['critical', 'warning', 'info'], severity)))[1] AS severity,
-    (array_agg(failure_reason ORDER BY last_failed_at DESC))[1] AS failure_reason,
-    (array_agg(error_type ORDER BY last_failed_at DESC))[1] AS error_type,
-    (array_agg(left(final_error_message, 300) ORDER BY last_failed_at DESC))[1] AS error_message,
-    (array_agg(id::text ORDER BY last_failed_at DESC))[1] AS newest_id,
-    count(*) OVER () AS all_kinds  -- the page may show fewer
-FROM signalbox.dead_letter_jobs
-WHERE
-    -- include: dead_letter_filter.matches
-GROUP BY fingerprint
-ORDER BY max(last_failed_at) DESC, fingerprint
-LIMIT %(limit)s;
+-- list_kinds: return the failures by fingerprint, with their number in each status and what the newest one says
+SELECT kinds.*, newest.*
+FROM (
+    SELECT fingerprint, max(job_type) AS job_type, count(*) AS total,
+        count(*) FILTER (WHERE status = 'pending') AS pending,
+        count(*) FILTER (WHERE status = 'investigating') AS investigating,
+        count(*) FILTER (WHERE status = 'resolved') AS resolved,
+        count(*) FILTER (WHERE status = 'ignored') AS ignored,
+        count(*) FILTER (WHERE status = 'redriven') AS redriven,
+        count(DISTINCT tenant) AS tenants, min(first_failed_at) AS first_seen, max(last_failed_at) AS last_seen,
+        ('{critical,warning,info}'::text[])[min(array_position('{critical,warning,info}'::text[], severity))] AS severity,
+        count(*) OVER () AS all_kinds  -- the page may show fewer
+    FROM signalbox.dead_letter_jobs
+    WHERE
+        -- include: dead_letter_filter.matches
+    GROUP BY fingerprint
+    ORDER BY max(last_failed_at) DESC, fingerprint
+    LIMIT %(limit)s
+) AS kinds
+CROSS JOIN LATERAL (
+    SELECT failure_reason, error_type, left(final_error_message, 300) AS error_message, id::text AS newest_id
+    FROM signalbox.dead_letter_jobs
+    WHERE dead_letter_jobs.fingerprint = kinds.fingerprint AND
+        -- include: dead_letter_filter.matches
+    ORDER BY last_failed_at DESC
+    LIMIT 1
+) AS newest
+ORDER BY kinds.last_seen DESC, kinds.fingerprint;
 
 -- count_some: count the matching dead letters in these states, up to a number
 SELECT count(*) FROM (
