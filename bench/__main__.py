@@ -13,6 +13,7 @@ from bench.of_jobs import (
     jobs,
     mixed,
     old_snapshot,
+    operating,
     retention,
     service,
     submit,
@@ -43,6 +44,7 @@ BENCHMARKS: dict[str, Callable[[str], list[Ratio]]] = {
     "footprint": footprint.measure,
     "retention": retention.measure,
     "old_snapshot": old_snapshot.measure,
+    "operating": operating.measure,
     "cells": cells.measure,
 }
 

@@ -22,6 +22,7 @@ from bench.of_tasks.run import NEWEST, empty_engine
 from bench.ratio import Ratio, timed
 from bench.stage.job_plant import JobPlant, events_of, job_plant
 from signalbox.invocation import Invocation
+from signalbox.jobs.retry_routing import LOST_AFTER
 from signalbox.postgres.connection import Connection
 from signalbox.tasks import dispatch_jobs
 
@@ -107,8 +108,9 @@ def _of_sweeps(plant: JobPlant) -> dict[str, float]:
     plant.submit("do_nothing", dispatch_jobs.BATCH)
     plant.db.execute(DUE)
     values = {"now": datetime.now(UTC), "after": datetime(1970, 1, 1, tzinfo=UTC), "batch": dispatch_jobs.BATCH}
-    rest = {"empty": [], "down": [], "patience": dispatch_jobs.PATIENCE, "may_repeat": True}
-    took = timed(lambda: plant.db.execute(dispatch_jobs.SQL["take_due"], values | rest).fetchall())()
+    rest = {"empty": [], "down": [], "patience": dispatch_jobs.PATIENCE, "may_repeat": True, "keyed": []}
+    values |= {**rest, "lost_after": LOST_AFTER}
+    took = timed(lambda: plant.db.execute(dispatch_jobs.SQL["take_due"], values).fetchall())()
     return {"dispatch_job_ms": 1000 * took / dispatch_jobs.BATCH}
 
 

@@ -13,6 +13,7 @@ import pytest
 from signalbox.engine_pack import ENGINE
 from signalbox.errors import JobTypeUnknown, ParamsRefused
 from signalbox.migrate.migrations import latest_version
+from signalbox.operations.ledger import SQL, ListRuns
 from signalbox.testing.rows import abandoned_run, failed_run, missed_slot, skipped_run, succeeded_run
 from signalbox.testing.stage import NOON, Stage
 from tests.support.tasks.fail_once import Trouble
@@ -94,6 +95,22 @@ def test_list_runs_pages_through_the_ledger_newest_first(stage: Stage, db: psyco
     assert stage.operate("list_runs", after_id=first["next"])["runs"] == first["runs"][:-1]
     assert [run["id"] for run in rest["runs"]] == made[1::-1]
     assert rest["next"] is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "index"),
+    [({"task": "rare"}, "job_type_id"), ({"status": "failed"}, "status_id"), ({"trigger": "backfill"}, "trigger_id")],
+)
+def test_list_runs_reads_no_runs_but_those_asked_for(db: psycopg.Connection, asked: dict[str, str], index: str) -> None:
+    db.execute(
+        "INSERT INTO signalbox.job_history (job_type, slot, trigger, status, worker_id, started_at, finished_at) "
+        "SELECT 'note_run', now(), 'schedule', 'succeeded', 'x', now(), now() FROM generate_series(1, 20000)"
+    )
+    db.execute("VACUUM ANALYZE signalbox.job_history")
+    values = ListRuns.model_validate(asked).model_dump()
+    plan = [row[0] for row in db.execute(f"EXPLAIN {SQL['list_runs']}".encode(), values).fetchall()]
+    assert any(f"_{index}_idx" in line for line in plan)
+    assert all("rows=1 " in line for line in plan if "Seq Scan" in line), "empty partitions alone"
 
 
 def test_list_runs_filters(stage: Stage, db: psycopg.Connection) -> None:

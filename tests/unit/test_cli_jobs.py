@@ -261,7 +261,9 @@ def test_health_names_its_alerts_and_what_to_do() -> None:
 def test_a_redrive_is_previewed_with_what_can_not_be() -> None:
     refused = {"count": 1, "sample": [{"id": "b", "reason": "its job is running"}]}
     sample = [{"id": "a", "job_type": "x", "error": None}]
-    lines = preview_lines({"count": 3, "sample": sample, "refused": refused, "last_at": "2026-03-10T12:02:00+00:00"})
+    lines = preview_lines(
+        {"count": 3, "sample": sample, "refused": refused, "last_at": "2026-03-10T12:02:00+00:00", "more": False}
+    )
     assert lines == [
         "to redrive: 3, the last one at 2026-03-10T12:02Z",
         "  a  x",
@@ -372,3 +374,25 @@ def test_lists_fit_eighty_columns() -> None:
     lines = [*job_table([job], 80, CLOCK), *table(COLUMNS, letters, 80)]
     assert max(len(line.plain) for line in lines) <= 80
     assert "attempts" in job_table([job], 120, CLOCK)[0].plain
+
+
+@pytest.mark.parametrize(
+    ("counts", "more", "lines"),
+    [
+        ({"pending": 3}, False, ["to cancel: 3 (3 pending)"]),
+        ({"pending": 10_000}, False, ["to cancel: 10,000 (10,000 pending)"]),
+        ({"pending": 10_000, "queued": 5}, True, ["to cancel: more than 10,005"]),
+        (
+            {"failed": 500, "completed": 9_500, "queued": 5},
+            True,
+            ["to cancel: 5 (5 queued)", "unchanged: more than 10,000"],
+        ),
+        ({"completed": 4, "queued": 10_000}, True, ["to cancel: more than 10,000", "unchanged: 4 (4 completed)"]),
+    ],
+)
+def test_preview_says_what_it_has_not_counted(
+    capsys: pytest.CaptureFixture[str], counts: dict[str, int], more: bool, lines: list[str]
+) -> None:
+    command = bulk_options.BulkCommand("cancel_jobs", "cancel", ("pending", "queued"), str)
+    bulk_options.show_preview(command, {"counts": counts, "more": more, "sample": []}, to_stderr=False)
+    assert capsys.readouterr().out.splitlines()[1:] == lines

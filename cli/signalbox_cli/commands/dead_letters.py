@@ -9,7 +9,14 @@ from typing import Any
 from signalbox_cli.command import Example
 from signalbox_cli.command_parser import CommandParser
 from signalbox_cli.errors import UsageRefused
-from signalbox_cli.options.bulk_options import actor_params, add_consent, confirmed, nothing_done, require_consent
+from signalbox_cli.options.bulk_options import (
+    actor_params,
+    add_consent,
+    at_least,
+    confirmed,
+    nothing_done,
+    require_consent,
+)
 from signalbox_cli.options.filters import LETTERS
 from signalbox_cli.options.shared import TIME, TIME_FORMS, add_target, instant, positive
 from signalbox_cli.target.pages import DEAD_LETTERS, fetch_pages
@@ -134,23 +141,18 @@ def _decide(args: Namespace) -> int:
     LETTERS.require(args, args.ids)
     if not args.ids:
         require_consent(args)
-    target, filters = choose_target(args), LETTERS.filters(args)
+    target = choose_target(args)
+    rule = {name: value for name in ("ignore_until", "ignore_next") if (value := getattr(args, name))}
+    params = {"ids": args.ids or None, "decision": DECISIONS[args.verb], **LETTERS.filters(args), **rule}
     if not args.ids or args.dry_run:
-        count = _look(target, args, filters)
+        count = _look(target, args, params)
         if args.dry_run:
             return 0
-        if not count:
+        if not count and not rule:
             return nothing_done(args, "no dead letter matches", code=0)
         if not (args.yes or confirmed(f"{args.verb} them?")):
             return nothing_done(args, "it was not confirmed", code=1)
-    params: dict[str, Any] = {
-        "ids": args.ids or None,
-        "decision": DECISIONS[args.verb],
-        **filters,
-        **{name: value for name in ("ignore_until", "ignore_next") if (value := getattr(args, name))},
-        **actor_params(args),
-    }
-    done = target.operate("triage_dead_letters", **params)
+    done = target.operate("triage_dead_letters", **params, **actor_params(args))
     if args.json:
         print_json(done)
     else:
@@ -166,16 +168,12 @@ def _to_come(args: Namespace) -> str:
     return f"; so are the next {args.ignore_next:,} of this kind" if args.ignore_next else ""
 
 
-def _look(target: Target, args: Namespace, filters: dict[str, Any]) -> int:
-    """Show and return how many dead letters the action would affect."""
-    if args.ids:
-        found = [target.operate("show_dead_letter", id=id_)["dead_letter"] for id_ in args.ids]
-        total = len(found)
-    else:
-        kinds = target.operate("list_dead_letters", by_kind=True, limit=1000, **filters)["kinds"]
-        total = sum(kind["total"] for kind in kinds)
+def _look(target: Target, args: Namespace, params: dict[str, Any]) -> int:
+    """Show and return how many dead letters the action would change."""
+    seen = target.operate("triage_dead_letters", dry_run=True, **params)["dry_run"]
     if args.json and args.dry_run:
-        print_json({"dry_run": {"count": total}})
+        print_json({"dry_run": seen})
     else:
-        (print if args.dry_run else say)(f"to {args.verb}: {total:,}")
-    return total
+        (print if args.dry_run else say)(f"to {args.verb}: {at_least(seen['count'], more=seen['more'])}")
+    count: int = seen["count"]
+    return count

@@ -8,7 +8,14 @@ from typing import Any
 from signalbox_cli.command import Example
 from signalbox_cli.command_parser import CommandParser
 from signalbox_cli.errors import UsageRefused
-from signalbox_cli.options.bulk_options import actor_params, add_consent, confirmed, nothing_done, require_consent
+from signalbox_cli.options.bulk_options import (
+    actor_params,
+    add_consent,
+    at_least,
+    confirmed,
+    nothing_done,
+    require_consent,
+)
 from signalbox_cli.options.filters import LETTERS
 from signalbox_cli.options.shared import TIME_FORMS, add_target, json_object, positive
 from signalbox_cli.target.target import choose_target
@@ -74,7 +81,7 @@ def preview_lines(seen: dict[str, Any]) -> list[str]:
     sample = [f"  {one['id']}  {one['job_type']}  {one['error'] or ''}".rstrip() for one in seen["sample"]]
     more = [f"  and {seen['count'] - len(sample):,} more"] if seen["count"] > len(sample) else []
     last = f", the last one at {show_instant(seen['last_at'])}" if seen["last_at"] and seen["count"] > 1 else ""
-    return [f"to redrive: {seen['count']:,}{last}", *sample, *more, *_refused_lines(seen)]
+    return [f"to redrive: {at_least(seen['count'], more=seen['more'])}{last}", *sample, *more, *_refused_lines(seen)]
 
 
 def _done_lines(done: dict[str, Any]) -> list[str]:

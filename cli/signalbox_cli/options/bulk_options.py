@@ -19,6 +19,8 @@ from signalbox_cli.terminal import console, print_json, print_lines, say, width_
 from signalbox_cli.views.job_table import job_table
 
 _ROUNDS_IN_VAIN = 3
+MOST_COUNTED = 10_000  # by a preview, in each state that can change, and of all jobs that have ended
+ENDED = ("completed", "failed", "cancelled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,18 +115,17 @@ def confirmed(question: str) -> bool:
 
 def show_preview(command: BulkCommand, seen: Mapping[str, Any], *, to_stderr: bool) -> int:
     """Show the preview, and return how many jobs the action would change."""
-    count: int = sum(seen["counts"].get(state, 0) for state in command.states)
-    others = {state: number for state, number in seen["counts"].items() if state not in command.states}
-    out = console(stderr=to_stderr)
+    counts, more, out = seen["counts"], seen.get("more", False), console(stderr=to_stderr)
     if seen["sample"]:
         print_lines(out, job_table(seen["sample"], width_of(out), datetime.now(UTC)))
-    if sum(seen["counts"].values()) > len(seen["sample"]):
-        out.print(f"the newest {len(seen['sample'])} of {sum(seen['counts'].values()):,}")
-    concerned = {state: seen["counts"][state] for state in command.states if state in seen["counts"]}
-    out.print(f"to {command.verb}: {count:,}{_in_brackets(concerned)}")
+    if sum(counts.values()) > len(seen["sample"]):
+        out.print(f"the newest {len(seen['sample'])} of {at_least(sum(counts.values()), more=more)}")
+    concerned = {state: counts[state] for state in command.states if state in counts}
+    others = {state: number for state, number in counts.items() if state not in command.states}
+    out.print(f"to {command.verb}: {_total(concerned, more=more)}")
     if others:
-        out.print(f"unchanged: {sum(others.values()):,}{_in_brackets(others)}")
-    return count
+        out.print(f"unchanged: {_total(others, more=more)}")
+    return sum(concerned.values())
 
 
 def nothing_done(args: Namespace, why: str, code: int) -> int:
@@ -154,6 +155,15 @@ def _report(command: BulkCommand, args: Namespace, answer: dict[str, Any]) -> in
     return 1 if refused else 0
 
 
-def _in_brackets(counts: Mapping[str, int]) -> str:
+def at_least(number: int, *, more: bool) -> str:
+    """Return the number, or that there are more."""
+    return f"more than {number:,}" if more else f"{number:,}"
+
+
+def _total(counts: Mapping[str, int], *, more: bool) -> str:
+    """Return the sum with its parts. A preview counts 10,000 in a state, and 10,000 that have ended."""
+    total = sum(counts.values())
+    ended = sum(number for state, number in counts.items() if state in ENDED)
+    is_capped = more and max(ended, *counts.values(), 0) >= MOST_COUNTED
     counted = ", ".join(f"{number:,} {state}" for state, number in counts.items())
-    return f" ({counted})" if counted else ""
+    return at_least(total, more=is_capped) + (f" ({counted})" if counted and not is_capped else "")

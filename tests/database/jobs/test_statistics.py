@@ -121,6 +121,17 @@ def test_statistics_of_one_type_alone(stage: Stage, db: psycopg.Connection) -> N
     assert everyone["unheard_of"]["dlq_rate"] == 1
 
 
+def test_days_of_a_window_end_with_the_hours_and_minutes_of_today(stage: Stage, db: psycopg.Connection) -> None:
+    today = AT.replace(hour=0, minute=0, second=0)
+    for ended in (today - HOUR, today + HOUR, AT - 2 * MINUTE):
+        execution(db, ended)
+    roll_up(stage)
+    db.execute("DELETE FROM signalbox.job_metrics WHERE period = 'minute' AND starts_at < %s", (AT - HOUR,))
+    found = show_statistics(db, 30 * DAY, now=AT)
+    assert found.total.completed == 3
+    assert {at: figures.completed for at, figures in found.by_window.items()} == {today - DAY: 1, today: 2}
+
+
 def test_jobs_that_have_not_ended_are_counted_as_they_are(db: psycopg.Connection) -> None:
     pending_job(db, AT + HOUR)
     first = pending_job(db, AT - 3 * MINUTE)

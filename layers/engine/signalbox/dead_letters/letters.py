@@ -97,10 +97,7 @@ def triage(
 
     A decision about a kind also decides about its failures to come: they are ignored by the rule, or by none.
     """
-    target = LetterStatus(status)
-    sources = [str(source) for source, targets in TRIAGE.items() if target in targets]
-    if not sources:
-        raise TransitionRefused("only a redrive makes a dead letter redriven: `signalbox redrive`")
+    target, sources = _transition(status)
     selection.require_any()
     with db.transaction():
         # First the kind, then its dead letters, as a failing job locks them.
@@ -113,6 +110,28 @@ def triage(
         values = {"ids": ids, "status": str(target), "by": by, "reason": reason}
         db.execute(SQL["triage"], values)
     return Triaged(len(ids), len(held) - len(ids))
+
+
+def preview_triage(db: Connection, selection: DeadLetterFilter, status: str) -> dict[str, Any]:
+    """Count what a triage would change, up to 10,000, and say whether there are more; change nothing."""
+    target, sources = _transition(status)
+    selection.require_any()
+    if selection.ids is not None:
+        found = {row["id"]: row["status"] for row in _rows(db, "list", {**selection.values, **_FIRST, "limit": None})}
+        _require_all(selection.ids, found, {*sources, str(target)}, target)
+    [(number,)] = db.execute(
+        SQL["count_some"], {**selection.values, "sources": sources, "most": listing.MOST_COUNTED + 1}
+    ).fetchall()
+    return {"count": min(number, listing.MOST_COUNTED), "more": number > listing.MOST_COUNTED}
+
+
+def _transition(status: str) -> tuple[LetterStatus, list[str]]:
+    """Return the status that was decided, and those that lead to it."""
+    target = LetterStatus(status)
+    sources = [str(source) for source, targets in TRIAGE.items() if target in targets]
+    if not sources:
+        raise TransitionRefused("only a redrive makes a dead letter redriven: `signalbox redrive`")
+    return target, sources
 
 
 def require_found(ids: Sequence[str], found: Mapping[str, Any]) -> None:

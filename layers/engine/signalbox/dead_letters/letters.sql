@@ -7,7 +7,7 @@ FROM signalbox.dead_letter_jobs
 WHERE (%(before_at)s::timestamptz IS NULL OR (last_failed_at, id) < (%(before_at)s, %(before_id)s::uuid))
     AND
     -- include: dead_letter_filter.matches
-ORDER BY last_failed_at DESC, id DESC
+ORDER BY last_failed_at DESC, dead_letter_jobs.id DESC
 LIMIT %(limit)s;
 
 -- show: return one dead letter whole, with the state of its job
@@ -26,6 +26,14 @@ ORDER BY x.attempt_number;
 SELECT at, actor, action, detail FROM signalbox.audit_log
 WHERE entity_type = 'dead_letter' AND entity_id = %(id)s
 ORDER BY id;
+
+-- count_some: count the matching dead letters in these states, up to a number
+SELECT count(*) FROM (
+    SELECT FROM signalbox.dead_letter_jobs
+    WHERE status = ANY (%(sources)s::text[]) AND
+        -- include: dead_letter_filter.matches
+    LIMIT %(most)s
+) AS counted;
 
 -- lock: lock the dead letters to triage, in one order: two operators, or one and a redrive, can't deadlock
 SELECT id::text, status FROM signalbox.dead_letter_jobs

@@ -121,13 +121,14 @@ def _pick(db: Connection, selection: DeadLetterFilter) -> tuple[int, list[str]]:
 def _preview(
     db: Connection, invoker: FunctionInvoker, ids: Sequence[str], total: int, request: RedriveRequest
 ) -> dict[str, Any]:
-    candidates = [one for batch in _batches(ids) for one in _read(db, batch)]
+    candidates = _read(db, ids)
     refused = refusals(candidates, invoker.stack)
     going = [one for one in candidates if one.id not in refused]
     return {
         "dry_run": True,
         "count": len(going),
         "left": total - len(ids),
+        "more": total > len(ids),
         "last_at": _text(request.at(len(going) - 1)) if going else None,
         "sample": [one.shown for one in going[:SAMPLE]],
         "refused": _sample(refused),

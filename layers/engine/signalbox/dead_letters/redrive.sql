@@ -2,7 +2,7 @@
 SELECT id::text, count(*) OVER () FROM signalbox.dead_letter_jobs
 WHERE
     -- include: dead_letter_filter.matches
-ORDER BY last_failed_at, id
+ORDER BY last_failed_at, dead_letter_jobs.id
 LIMIT %(limit)s;
 
 -- lock_jobs: lock their jobs, and the jobs that these still wait for, so that none of them ends in between
@@ -24,11 +24,11 @@ SELECT FROM signalbox.dead_letter_jobs WHERE id = ANY (%(ids)s::uuid[]) ORDER BY
 -- read: return what decides whether each can be redriven
 SELECT l.id::text, l.source, l.status, l.job_type, l.error_type AS error,
     coalesce(l.original_job_id::text, l.metadata ->> 'job_id') AS job_id, j.status AS job_status, j.job_group,
-    coalesce((
+    (
         SELECT jsonb_agg(jsonb_build_array(p.id, p.status) ORDER BY p.id)
         FROM signalbox.job_dependencies AS d JOIN signalbox.jobs AS p ON p.id = d.depends_on_job_id
         WHERE d.job_id = l.original_job_id AND NOT d.satisfied AND p.status IN ('failed', 'cancelled')
-    ), '[]') AS blockers,
+    ) AS blockers,
     CASE WHEN l.source = 'invocation' THEN coalesce(l.metadata -> 'input', l.payload) END AS payload,
     l.metadata ->> 'function' AS function
 FROM signalbox.dead_letter_jobs AS l

@@ -19,7 +19,7 @@ class Candidate:
     job_id: str | None
     job_status: str | None  # None: there is no such job
     job_group: str | None
-    blockers: Sequence[tuple[str, str]]  # (id, status) of jobs that it depends on and that ended without success
+    blockers: Sequence[tuple[str, str]] | None  # (id, status) of jobs that it depends on and that ended without success
     payload: Any  # of an invocation
     function: str | None
 
@@ -63,7 +63,7 @@ def _not_in_state(one: Candidate) -> str | None:
 
 
 def _blocked(one: Candidate, going: set[str | None]) -> str | None:
-    for parent, status in one.blockers:
+    for parent, status in one.blockers or ():
         if parent not in going:
             advice = "redrive that one as well" if status == "failed" else "submit it again without that dependency"
             return f"job {one.job_id} depends on {parent}, which is {status}: {advice}"

@@ -18,7 +18,11 @@ from signalbox.postgres.uuid7 import first_id
 
 # An id is made by its submitter's clock, created_at by the database's.
 _CLOCKS_APART = timedelta(minutes=10)
+_ANY_CLOCK = timedelta(days=1)
+# A random id, as a submitter may choose, is mostly larger than any that is made in the next years.
+_RANDOM = timedelta(days=3653)
 _LONGEST_SEARCH = timedelta(days=1)  # from `since` on, of a filter by payload
+_WITH_INDEX = ("group", "parent", "cap_key", "tenant")  # each with the id: a page is read along it
 MOST_JOBS, MOST_DEAD_LETTERS = 1000, 500  # that one request may name; a filter may find more
 
 LetterStatusName = Literal["pending", "investigating", "resolved", "ignored", "redriven"]
@@ -75,7 +79,16 @@ class JobFilter(IdParams):
         if self.payload is not None and self.since is not None:
             end = self.since + _LONGEST_SEARCH
             asked |= {"payload": json.dumps(self.payload), "until": min(self.until or end, end)}
-        return {**asked, "first_id": self.since and first_id(self.since - _CLOCKS_APART)}
+        page_by = next((name for name in _WITH_INDEX if asked[name] is not None), None)
+        return {**asked, "page_by": page_by, "first_id": self.since and first_id(self.since - _CLOCKS_APART)}
+
+    @property
+    def id_ranges(self) -> list[tuple[str | None, str | None]]:
+        """Return where ids may lie, the largest first: a page of long ago must not read all jobs since."""
+        until = self.values["until"]
+        if until is None:
+            return [(None, None)]
+        return [(first_id(until + _RANDOM), None), (None, first_id(until + _ANY_CLOCK))]
 
     def require_any(self) -> None:
         """Refuse a request without ids and filters: it would affect every job."""

@@ -44,7 +44,7 @@ FROM signalbox.job_schedules WHERE id = %(schedule)s;
 -- list_children: return the jobs that it has submitted
 SELECT id::text, job_type, status FROM signalbox.jobs
 WHERE parent_job_id = %(id)s AND (%(tenant)s::text IS NULL OR tenant = %(tenant)s)
-ORDER BY id LIMIT 100;
+ORDER BY jobs.id LIMIT 100;
 
 -- list_holds: return the caps, rates and pauses that hold it, each with its running jobs and those held before this one
 SELECT c.kind, c.key, c.paused, c.max_running, c.rate, c.per_seconds, c.next_at, c.reason, c.changed_by,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from psycopg.rows import dict_row
 
 from signalbox.budget import Budget
 from signalbox.errors import JobTypeUnknown, JobUnknown
+from signalbox.jobs.status import FINAL, JobStatus
 from signalbox.operate.filters import JobFilter
 from signalbox.operate.short_ids import require_id
 from signalbox.packs.registries import JobTypeRegistry
@@ -20,22 +22,31 @@ from signalbox.postgres.queries import load_queries
 SQL = load_queries(__file__)
 BATCH = 1000
 SAMPLE = 10
+MOST_COUNTED = 10_000  # by a preview, in each state that can change, and of all jobs that have ended
+LIVE = tuple(status for status in JobStatus if status not in FINAL)
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """Describe which jobs a bulk action would affect. With `as_of` as its `until`, it affects no later ones."""
+    """Describe which jobs a bulk action would affect. With `as_of` as its `until`, it affects no later ones.
+
+    It counts 10,000 in each state that can change, and of all jobs that have ended; with `more` there are more of one.
+    """
 
     as_of: str
     counts: dict[str, int]
+    more: bool
     sample: list[dict[str, Any]]
 
 
 def list_jobs(db: Connection, job_filter: JobFilter, limit: int, before_id: str | None = None) -> list[dict[str, Any]]:
     """Return a page; the next one begins before its last id."""
-    values = {**job_filter.values, "limit": limit, "before_id": before_id}
+    rows: list[dict[str, Any]] = []
     with db.cursor(row_factory=dict_row) as cursor:
-        return [json_row(row) for row in cursor.execute(SQL["list_jobs"], values).fetchall()]
+        for from_id, until_id in job_filter.id_ranges:
+            page = {"before_id": before_id, "from_id": from_id, "until_id": until_id, "limit": limit - len(rows)}
+            rows += cursor.execute(SQL["list_jobs"], {**job_filter.values, **page}).fetchall()
+    return [json_row(row) for row in rows]
 
 
 def count_by_status(db: Connection, job_filter: JobFilter) -> dict[str, int]:
@@ -48,8 +59,22 @@ def preview(db: Connection, job_types: JobTypeRegistry, job_filter: JobFilter) -
     job_filter.require_any()
     bounded = bound(db, job_filter)
     require_known(db, job_types, bounded)
-    counts = count_by_status(db, bounded)
-    return Preview((bounded.until or "") and bounded.given["until"], counts, list_jobs(db, bounded, SAMPLE))
+    counts, more = count_some(db, bounded)
+    return Preview((bounded.until or "") and bounded.given["until"], counts, more, list_jobs(db, bounded, SAMPLE))
+
+
+def count_some(db: Connection, job_filter: JobFilter) -> tuple[dict[str, int], bool]:
+    """Count up to 10,000 jobs in each state that can change, and of all that have ended; say whether there are more."""
+    counts: Counter[str] = Counter()
+    more = False
+    for status in (job_filter.status,) if job_filter.status else (*LIVE, None):
+        values = {**job_filter.values, "status": status, "ended": status is None, "most": MOST_COUNTED + 1}
+        found: Counter[str] = Counter(dict(db.execute(SQL["count_some"], values).fetchall()))
+        if found.total() > MOST_COUNTED:
+            found[min(found)] -= 1  # the one that only shows that there are more
+            more = True
+        counts += found
+    return dict(sorted(counts.items())), more
 
 
 def bound(db: Connection, job_filter: JobFilter) -> JobFilter:

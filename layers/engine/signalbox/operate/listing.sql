@@ -9,9 +9,11 @@ SELECT id::text, job_type, job_name, status, lane, priority, tenant, cap_key, su
         THEN floor(extract(epoch FROM clock_timestamp() - coalesce(heartbeat_at, started_at)))::integer END AS silent_seconds
 FROM signalbox.jobs
 WHERE (%(before_id)s::uuid IS NULL OR id < %(before_id)s::uuid)
+    AND (%(from_id)s::uuid IS NULL OR id >= %(from_id)s::uuid) AND (%(until_id)s::uuid IS NULL OR id < %(until_id)s::uuid)
     AND
     -- include: job_filter.matches
-ORDER BY id DESC
+ORDER BY
+    -- include: job_filter.newest_first
 LIMIT %(limit)s;
 
 -- pick: return the ids of the next jobs to work on, in the same order
@@ -20,13 +22,23 @@ WHERE status = ANY (%(statuses)s::text[])
     AND (%(before_id)s::uuid IS NULL OR id < %(before_id)s::uuid)
     AND
     -- include: job_filter.matches
-ORDER BY id DESC
+ORDER BY
+    -- include: job_filter.newest_first
 LIMIT %(limit)s;
 
 -- count_by_status: count the jobs that match, by their state
 SELECT status, count(*) FROM signalbox.jobs
 WHERE
     -- include: job_filter.matches
+GROUP BY status;
+
+-- count_some: count the jobs that match, up to a number
+SELECT status, count(*) FROM (
+    SELECT status FROM signalbox.jobs
+    WHERE (NOT %(ended)s OR completed_at IS NOT NULL) AND
+        -- include: job_filter.matches
+    LIMIT %(most)s
+) AS counted
 GROUP BY status;
 
 -- read_clock: return the database's time, which created_at uses

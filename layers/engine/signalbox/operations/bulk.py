@@ -46,7 +46,7 @@ def run_bulk_action(
 
 def preview_of(resources: Resources, job_filter: JobFilter) -> dict[str, Any]:
     seen = preview(resources.database.connection(), resources.job_types, job_filter)
-    return {"as_of": seen.as_of, "counts": seen.counts, "sample": seen.sample}
+    return {"as_of": seen.as_of, "counts": seen.counts, "more": seen.more, "sample": seen.sample}
 
 
 def bulk_context(resources: Resources, by: Actor, invocation: Invocation) -> BulkContext:

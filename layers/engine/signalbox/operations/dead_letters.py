@@ -47,6 +47,8 @@ class TriageDeadLetters(_BulkDeadLetterParams):
     ignore_until: Instant | None = None
     ignore_next: int | None = Field(None, ge=1, le=1_000_000)
 
+    dry_run: bool = False
+
     @field_validator("ignore_until", "ignore_next")
     @classmethod
     def _of_one_kind(cls, value: datetime | int | None, info: ValidationInfo) -> datetime | int | None:
@@ -94,6 +96,8 @@ def triage_dead_letters(resources: Resources, params: TriageDeadLetters, invocat
     db = resources.database.connection()
     letters.require_known(db, resources.job_types, params)
     rule = _rule(params, invocation)
+    if params.dry_run:
+        return {"dry_run": letters.preview_triage(db, params, params.decision)}
     return asdict(letters.triage(db, params, params.decision, by=params.by, reason=params.reason, rule=rule))
 
 

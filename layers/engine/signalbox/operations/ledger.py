@@ -111,7 +111,8 @@ def _row(db: Connection, task: Task, since: datetime, until: datetime, clock: da
     first = max(since, clock - task.retention, _first_due(db, task) or clock)
     found_until = clock - lookback_of(task)  # no run comes for a slot that is too old to be found
     for slot in _expected(task, first, until):
-        slots.setdefault(slot, ("due" if slot > found_until else "missed", 0, 0))
+        if slot not in slots:
+            slots[slot] = ("due" if slot > found_until else "missed", 0, 0)
     return {
         "task": task.name,
         "schedule": task.schedule,

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 from signalbox.stats import histogram
+
+_SUMMED = (
+    "begun", "completed", "failed", "timed_out", "cancelled", "throttled", "others", "total_ms", "waited_ms", "cpu_ms",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,15 @@ class Figures:
 
 def add_up(figures: Iterable[Figures]) -> Figures:
     """Return the sum of all figures."""
-    return reduce(_add, figures, Figures())
+    parts = list(figures)
+    sums = {name: sum(getattr(one, name) for one in parts) for name in _SUMMED}
+    return Figures(
+        **sums,
+        most_ms=max((one.most_ms for one in parts), default=0),
+        durations=histogram.add(histogram.NOTHING, *(one.durations for one in parts)),
+        waits=histogram.add(histogram.NOTHING, *(one.waits for one in parts)),
+        most_memory_mb=max((one.most_memory_mb for one in parts if one.most_memory_mb), default=None),
+    )
 
 
 def share(part: float, whole: float) -> float | None:
@@ -91,22 +102,3 @@ def share(part: float, whole: float) -> float | None:
 
 def rounded(value: float | None, digits: int = 1) -> float | None:
     return None if value is None else round(value, digits)
-
-
-def _add(one: Figures, other: Figures) -> Figures:
-    return Figures(
-        begun=one.begun + other.begun,
-        completed=one.completed + other.completed,
-        failed=one.failed + other.failed,
-        timed_out=one.timed_out + other.timed_out,
-        cancelled=one.cancelled + other.cancelled,
-        throttled=one.throttled + other.throttled,
-        others=one.others + other.others,
-        total_ms=one.total_ms + other.total_ms,
-        most_ms=max(one.most_ms, other.most_ms),
-        waited_ms=one.waited_ms + other.waited_ms,
-        durations=histogram.add(one.durations, other.durations),
-        waits=histogram.add(one.waits, other.waits),
-        most_memory_mb=max(filter(None, (one.most_memory_mb, other.most_memory_mb)), default=None),
-        cpu_ms=one.cpu_ms + other.cpu_ms,
-    )

@@ -15,9 +15,9 @@ BOUNDS = tuple(2 ** (place / 2) for place in range(BUCKETS))
 NOTHING = (0,) * BUCKETS
 
 
-def add(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...]:
-    """Return the sum of both."""
-    return tuple(left + right for left, right in zip_longest(one, other, fillvalue=0))
+def add(*histograms: Sequence[int]) -> tuple[int, ...]:
+    """Return the sum of all."""
+    return tuple(map(sum, zip_longest(*histograms, fillvalue=0)))
 
 
 def percentile(counts: Sequence[int], share: float, most: float) -> float | None:

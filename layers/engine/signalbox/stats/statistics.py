@@ -24,6 +24,7 @@ from signalbox.stats.histogram import BOUNDS
 SQL = load_queries(__file__)
 Period = Literal["minute", "hour", "day"]
 LANES = ("high", "normal", "low", "heavy")
+PERIODS: Sequence[Period] = ("day", "hour", "minute")
 DAY = timedelta(days=1)
 # A lane stands still if jobs have waited in it for this long, and no roll-up of this time has seen one begin.
 STANDS_AFTER = timedelta(minutes=15)
@@ -257,16 +258,19 @@ def list_tenants(db: Connection, *, now: datetime) -> list[dict[str, Any]]:
 
 
 def _list_figures(db: Connection, period: Period, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    """Return rows of whole periods, then of minutes, then of the attempts not yet rolled up."""
+    """Return rows of whole periods, then of shorter ones, then of the attempts not yet rolled up."""
     since, now = values["since"], values["until"]
     live = {**values, "bounds": list(BOUNDS), "longest": LONGEST}
     if values["tenant"] is not None:
         return db.execute(SQL["count_attempts"], live).fetchall()
     [(newest,)] = db.execute(SQL["find_counted"], {"until": now}).fetchall()
     counted = max(since, floor(now - LIVE_AT_MOST, "minute"), newest or since)
-    whole = max(since, floor(counted, period))
-    parts = ({"period": period, "until": whole}, {"period": "minute", "since": whole, "until": counted})
-    rolled_up = [row for part in parts for row in db.execute(SQL["list_figures"], {**values, **part}).fetchall()]
+    rolled_up: list[tuple[Any, ...]] = []
+    start = since
+    for shorter in PERIODS[PERIODS.index(period) :]:
+        part = {"period": shorter, "since": start, "until": max(start, floor(counted, shorter))}
+        rolled_up += db.execute(SQL["list_figures"], {**values, **part}).fetchall()
+        start = part["until"]
     return rolled_up + db.execute(SQL["count_attempts"], live | {"since": counted}).fetchall()
 
 
