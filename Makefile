@@ -20,7 +20,7 @@ DATABASE_TESTS = $(wildcard tests/database tests/properties layers/*/tests/datab
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fix demo up down test test-16 test-at test-upgrade simulate check format lint types template imports security calls docs bench build requirements clean
+.PHONY: help setup fix demo up down test test-16 test-at test-upgrade simulate check fuzz format lint types template imports fuzz security calls docs bench build requirements clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -89,6 +89,9 @@ imports: $(READY) ## functions → packs → engine, and nothing the other way
 security: $(READY) $(CHECKS_READY) ## hold the template against checkov, and the requirements against known faults
 	@$(BIN)/python -m checks.scan $(CHECKS)/bin/checkov
 	@$(BIN)/python -m checks.audit
+
+fuzz: $(READY) $(CHECKS_READY) ## send the HTTP API of a stack on this machine what its description allows, and what it forbids
+	@$(BIN)/python -m checks.fuzz $(CHECKS)/bin/schemathesis
 
 # It brings a hundred packages of its own, in versions that need not agree with the project's.
 $(CHECKS_READY): $(READY) checks/requirements.txt

@@ -20,6 +20,9 @@ from typing import Any
 from bench.ratio import Ratio
 from bench.stage.database import bench_database
 from bench.stage.job_plant import JobPlant, job_plant
+from signalbox.access.caller import Role
+from signalbox.access.sessions import begin_session
+from signalbox.access.tokens import create_token
 from signalbox.app import App
 from signalbox.engine_pack import ENGINE
 from signalbox.invocation import Invocation
@@ -89,6 +92,7 @@ def questions(plant: JobPlant) -> Iterator[tuple[str, tuple[str, Asked]]]:
         yield f"explain_job {status}", ("explain_job", {"id": id_})
     for what, params in _rest(plant):
         yield what, (what.split()[0], params)
+    yield from _pages(plant)
 
 
 def _job_filters(plant: JobPlant) -> Iterator[tuple[str, Asked]]:
@@ -171,6 +175,23 @@ def _rest(plant: JobPlant) -> Iterator[tuple[str, Asked]]:
     yield "list_schedules of no type", {"job_type": "none"}
 
 
+def _pages(plant: JobPlant) -> Iterator[tuple[str, tuple[str, Asked]]]:
+    token = create_token(plant.db, "bench", Role.OPERATOR, tenant=None, by="bench", expires_at=None)["token"]
+    cookies = [f"signalbox-session={begin_session(plant.db, token)}"]
+    [(job,)] = plant.db.execute(SQL["find_one"], {"status": "failed"}).fetchall()
+    letter, kind = plant.db.execute("SELECT id, fingerprint FROM signalbox.dead_letter_jobs LIMIT 1").fetchall()[0]
+    for path, query in (
+        *(("/", f"hours={hours}") for hours in (1, 24, 720)),
+        *(("/timetable", query) for query in ("span=24h", "task=dispatch_jobs&span=7d", "task=prune_jobs&span=35d")),
+        *(("/jobs", query) for query in ("", "status=failed", "tenant=tenant_rare")),
+        *((f"/{path}", "") for path in ("dead-letters", f"jobs/{job}", f"dead-letters/{letter}")),
+        *((f"/{path}", "") for path in (f"dead-letters/kinds/{kind}", "backfills", "schedules", "caps")),
+    ):
+        request = {"rawPath": path, "rawQueryString": query, "cookies": cookies, "headers": {}}
+        shown = path.partition(str(job))[0].partition(str(letter))[0].partition(kind)[0]
+        yield f"page {shown} {query}", ("page", request | {"requestContext": {"http": {"method": "GET", "path": path}}})
+
+
 def ask_all(plant: JobPlant, asked: dict[str, tuple[str, Asked]], rounds: int) -> dict[str, list[float]]:
     """Return the milliseconds of each, over rounds that ask everything in turn, after one to warm up."""
     logging.getLogger(plant.engine.resources.settings.stack).setLevel("WARNING")
@@ -188,11 +209,10 @@ def ask(engine: App, operation: str, params: Asked) -> Asked:
     if not operation:
         engine.resources.database.connection().execute("SELECT 1").fetchall()
         return {}
+    event = params if operation == "page" else {"operation": operation, "params": params}
     with redirect_stdout(io.StringIO()):
-        answer = engine.operate(
-            {"operation": operation, "params": params}, Invocation.of("bench", datetime.now(UTC), 60)
-        )
-    if "errorType" in answer.get("refused", ()):
+        answer = engine.operate(event, Invocation.of("bench", datetime.now(UTC), 60))
+    if answer.get("statusCode", 200) != 200 or "errorType" in answer.get("refused", ()):
         raise RuntimeError(f"{operation} {params}: {answer}")
     return answer
 

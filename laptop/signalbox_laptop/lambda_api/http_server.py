@@ -154,7 +154,7 @@ class _Exchange(BaseHTTPRequestHandler):
         else:
             self.wfile.write(_bytes_of(response, bodiless=self.command == "HEAD"))
 
-    do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = exchange  # noqa: N815 (http.server's)
+    do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do_TRACE = do_QUERY = exchange  # noqa: N815 (http.server's)
 
     def _body(self) -> bytes:
         if self.headers.get("Transfer-Encoding", "").lower() == "chunked":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -113,6 +115,8 @@ def test_openapi_is_for_those_who_have_a_token(stage: Stage, http: HttpClient) -
     assert document["openapi"] == "3.1.0"
     body = document["paths"]["/v1/jobs"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     assert (body["required"], "by" in body["properties"]) == (["job_type"], False)
+    for name in re.findall(r'"#/components/schemas/([^"]*)"', json.dumps(document)):
+        assert name in document["components"]["schemas"]
 
 
 def test_fault_of_ours_is_counted_and_not_shown(
@@ -256,3 +260,10 @@ def test_pack_answers_its_own_routes_without_a_token(stage: Stage) -> None:
     assert nobody("POST", "/shared/files/a").status == 404
     assert nobody("GET", "/shared/files/").status == 303, "a page, for which one logs in"
     assert nobody("GET", "/v1/jobs").status == 401
+
+
+def test_completion_of_a_group_has_no_name_within_a_batch(stage: Stage, http: HttpClient) -> None:
+    stage.submit("do_nothing", group="night")
+    refused = http("POST", "/v1/groups/night/seal", {"completion": {"job_type": "do_nothing", "ref": "last"}})
+    assert (refused.status, [fault["field"] for fault in refused.body["errors"]]) == (422, ["completion.ref"])
+    assert http("POST", "/v1/groups/night/seal", {"completion": {"job_type": "do_nothing"}}).status == 200

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -39,7 +40,7 @@ _ANSWERS = {
     "cancel_jobs": (), "retry_jobs": (), "pause": (), "resume": (), "set_cap": ("control",),
     "list_controls": ("controls",), "show_group": ("group",), "seal_group": ("group",),
     "list_job_types": ("job_types",), "show_job_type": ("job_type",), "list_dead_letters": (),
-    "show_dead_letter": ("dead_letter",), "triage_dead_letters": ("changed", "unchanged"), "redrive": (),
+    "show_dead_letter": ("dead_letter",), "triage_dead_letters": (), "redrive": (),
     "list_tasks": ("tasks",), "run_task": ("task", "slot", "status"), "list_runs": ("runs", "next"),
     "show_slots": ("since", "until", "tasks"), "find_gap": ("gap",), "list_backfills": ("backfills",),
     "create_backfill": (),
@@ -61,7 +62,8 @@ def openapi() -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for route in ROUTES:
         paths.setdefault(route.path, {})[route.method.lower()] = _described(route, schemas)
-    used = {name: schema for name, schema in schemas.items() if name not in {model.__name__ for model in models}}
+    text = json.dumps([paths, schemas])
+    used = {name: schema for name, schema in schemas.items() if f'"{_REF.format(model=name)}"' in text}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Signalbox", "version": _version(), "description": "Jobs and tasks of one stack."},

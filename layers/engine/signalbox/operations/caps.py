@@ -15,6 +15,7 @@ from signalbox.operate.caps import Cap, CapTarget, Kind
 from signalbox.operate.listing import list_jobs
 from signalbox.operations.bulk import BulkJobParams, answer_of, bulk_context, preview_of, run_bulk_action
 from signalbox.packs.payload import Payload
+from signalbox.stats.statistics import list_tenants
 
 
 class _PauseParams(BulkJobParams):
@@ -43,7 +44,9 @@ class Resume(_PauseParams):
 
 
 class ListControls(Payload):
-    """Take no params."""
+    """List what is paused or capped; with `tenants` also what waits and runs of each tenant."""
+
+    tenants: bool = False
 
 
 class SetCap(Payload):
@@ -86,8 +89,10 @@ def resume(resources: Resources, params: Resume, invocation: Invocation) -> dict
     return {**_shown(resources, what), **answer_of(resources, done)}
 
 
-def list_controls(resources: Resources, _: ListControls, __: Invocation) -> dict[str, Any]:
-    return {"controls": caps.list_caps(resources.database.connection())}
+def list_controls(resources: Resources, params: ListControls, invocation: Invocation) -> dict[str, Any]:
+    db = resources.database.connection()
+    by_tenant = {"by_tenant": list_tenants(db, now=invocation.clock)} if params.tenants else {}
+    return {"controls": caps.list_caps(db)} | by_tenant
 
 
 def set_cap(resources: Resources, params: SetCap, _: Invocation) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
+from signalbox.errors import PayloadRefused
 from signalbox.invocation import Invocation, Resources
 from signalbox.operate import audit
 from signalbox.operations.submit import JobParams, new_job
@@ -35,6 +36,9 @@ def show_group(resources: Resources, params: ShowGroup, _: Invocation) -> dict[s
 
 def seal_group(resources: Resources, params: SealGroup, invocation: Invocation) -> dict[str, Any]:
     """Seal the group, which takes no more jobs from now on."""
+    if params.completion is not None and params.completion.ref is not None:
+        why = "field 'completion.ref' names a job within a batch: a completion needs none"
+        raise PayloadRefused(why, [("completion.ref", why)])
     db = resources.database.connection()
     completion = None if params.completion is None else new_job(params.completion, {}, params.by)
     with db.transaction():

@@ -16,11 +16,15 @@ _LONGEST_HOURS = 24 * 400
 
 
 class ShowStatistics(Payload):
-    """Select all jobs, one type or one tenant, over the hours up to now; `tenants` adds a row for each tenant."""
+    """Select all jobs, one type or one tenant, over the hours up to now.
+
+    `tenants` adds a row for each tenant, and `health` what show_health answers.
+    """
 
     job_type: str | None = None
     tenant: str | None = None
     tenants: bool = False
+    health: bool = False
     hours: float = Field(24, gt=0, le=_LONGEST_HOURS)
 
 
@@ -39,7 +43,11 @@ def show_statistics(resources: Resources, params: ShowStatistics, invocation: In
     if params.job_type is not None and not found.by_type:
         resources.job_types.find(params.job_type)
     by_tenant = {"by_tenant": statistics.list_tenants(db, now=now)} if params.tenants else {}
-    return found.as_json() | by_tenant
+    if not params.health:
+        return found.as_json() | by_tenant
+    is_the_day = (params.hours, params.job_type, params.tenant) == (24, None, None)
+    report = statistics.judge(db, found) if is_the_day else statistics.show_health(db, now=now)
+    return found.as_json() | by_tenant | {"health": report.as_json()}
 
 
 def show_metrics(resources: Resources, _: ShowMetrics, invocation: Invocation) -> dict[str, Any]:

@@ -17,14 +17,14 @@ _MOST = 10
 
 def show(visit: Visit) -> Shown:
     hours = float(visit.params("show_statistics", visit.query).get("hours", 24))
-    figures = visit.operate("show_statistics", hours=hours)
+    figures = visit.operate("show_statistics", hours=hours, health=True)
     windows = list(_windows(figures))
     running = visit.operate("list_jobs", status="running", limit=_MOST + 1)["jobs"]
     values = {
         "hours": hours,
         "windows": WINDOWS,
         "figures": figures,
-        "health": visit.operate("show_health"),
+        "health": figures["health"],
         "running": running[:_MOST],
         "more_running": len(running) > _MOST,
         "attention": list(_attention(visit)),

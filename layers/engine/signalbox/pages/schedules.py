@@ -24,11 +24,11 @@ def show(visit: Visit) -> Shown:
 
 
 def show_caps(visit: Visit) -> Shown:
-    figures = visit.operate("show_statistics", hours=1, tenants=True)
-    busy = sum(one["waiting"] + one["running"] for one in figures["by_tenant"]) or 1
+    found = visit.operate("list_controls", tenants=True)
+    busy = sum(one["waiting"] + one["running"] for one in found["by_tenant"]) or 1
     values = {
-        "controls": visit.operate("list_controls")["controls"],
-        "tenants": [(one, round(100 * (one["waiting"] + one["running"]) / busy)) for one in figures["by_tenant"]],
+        "controls": found["controls"],
+        "tenants": [(one, round(100 * (one["waiting"] + one["running"]) / busy)) for one in found["by_tenant"]],
     }
     return Shown("caps.html", "Pauses, caps and rates", values, [command_of("list_controls", {})])
 
