@@ -29,16 +29,15 @@ def bars(values: Sequence[tuple[int, int]]) -> list[Bar]:
     ]
 
 
-def line(values: Sequence[float | None], most: float | None = None) -> str:
-    """Return the path of a line through the values, with a gap where there is none."""
+def line(values: Sequence[float | None], most: float) -> str:
+    """Return the path of a line through the values, up to `most`, with a gap where there is none."""
     width = WIDTH / max(1, len(values))
-    top = most or max((value for value in values if value), default=0) or 1
     path, down = [], False
     for place, value in enumerate(values):
         if value is None:
             down = False
             continue
-        path.append(f"{'L' if down else 'M'}{(place + 0.5) * width:.1f} {HEIGHT * (1 - value / top):.1f}")
+        path.append(f"{'L' if down else 'M'}{(place + 0.5) * width:.1f} {HEIGHT * (1 - value / most):.1f}")
         if not down:
             path.append("h0.01")  # so that a single point is seen
         down = True

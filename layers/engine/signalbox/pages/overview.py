@@ -19,6 +19,7 @@ def show(visit: Visit) -> Shown:
     hours = float(visit.params("show_statistics", visit.query).get("hours", 24))
     figures = visit.operate("show_statistics", hours=hours, health=True)
     windows = list(_windows(figures))
+    longest = max((one["p99_ms"] or 0 for one in windows), default=0)
     running = visit.operate("list_jobs", status="running", limit=_MOST + 1)["jobs"]
     values = {
         "hours": hours,
@@ -30,9 +31,9 @@ def show(visit: Visit) -> Shown:
         "attention": list(_attention(visit)),
         "begins": windows[0]["starts_at"] if windows else None,
         "ended": bars([(one["completed"], one["failed"] + one["timed_out"]) for one in windows]),
-        "durations": {name: line([one[f"{name}_ms"] for one in windows]) for name in ("p50", "p95", "p99")}
-        if any(one["p99_ms"] for one in windows) else {},
-        "longest_ms": max((one["p99_ms"] or 0 for one in windows), default=0),
+        "durations": {name: line([one[f"{name}_ms"] for one in windows], longest) for name in ("p50", "p95", "p99")}
+        if longest else {},
+        "longest_ms": longest,
     }  # fmt: skip
     commands = [command_of("show_statistics", {"hours": hours}), command_of("show_health", {})]
     return Shown("overview.html", "Overview", values, commands)
