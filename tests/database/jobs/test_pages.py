@@ -68,9 +68,12 @@ def test_filter_that_is_wrong_is_refused_with_the_reason(visitor: Visitor, query
 def test_all_that_match_are_changed_after_a_preview_and_none_that_came_later(stage: Stage, visitor: Visitor) -> None:
     ids = [stage.submit("do_nothing", tenant="acme") for _ in range(3)]
     other = stage.submit("do_nothing", tenant="other")
-    preview = visitor.press(visitor.get("/jobs?tenant=acme"), "cancel_jobs", having="tenant")
+    preview = visitor.press(visitor.get("/jobs?tenant=acme"), "/act/cancel_jobs", having="tenant")
     assert "3 jobs match: 3 queued." in preview.text
     assert stage.statuses(*ids) == ["queued"] * 3
+    [line] = [line for line in commands(preview) if line.startswith("signalbox cancel")]
+    build_parser().parse_args(shlex.split(line)[1:])
+    assert "--tenant acme --until " in line
     late = stage.submit("do_nothing", tenant="acme")
     done = visitor.press(preview, "/act/cancel_jobs", reason="a mistake")
     assert "3 cancelled" in done.text
@@ -82,15 +85,16 @@ def test_all_that_match_are_changed_after_a_preview_and_none_that_came_later(sta
 def test_chosen_jobs_alone_are_changed(stage: Stage, visitor: Visitor) -> None:
     ids = [stage.submit("do_nothing") for _ in range(3)]
     fields = {f"id.{ids[0]}": "on", f"id.{ids[2]}": "on"}
-    preview = visitor.press(visitor.get("/jobs"), "pause", "_form", **fields)
+    preview = visitor.press(visitor.get("/jobs"), "/act/pause", "_form", **fields)
     assert "2 jobs match" in preview.text
+    assert f"signalbox pause jobs {ids[0]} {ids[2]}" in commands(preview) or f"{ids[2]} {ids[0]}" in preview.text
     visitor.press(preview, "/act/pause")
     assert stage.statuses(*ids) == ["paused", "queued", "paused"]
 
 
 def test_action_without_a_filter_changes_nothing(stage: Stage, visitor: Visitor) -> None:
     job_id = stage.submit("do_nothing")
-    refused = visitor.press(visitor.get("/jobs"), "cancel_jobs")
+    refused = visitor.press(visitor.get("/jobs"), "/act/cancel_jobs")
     assert (refused.status, "this would affect every job" in refused.text) == (422, True)
     assert "With all jobs that match" not in visitor.get("/jobs").text
     assert stage.status(job_id) == "queued"
@@ -180,6 +184,7 @@ def test_kind_is_redriven_after_a_preview(stage: Stage, visitor: Visitor) -> Non
     page = visitor.get(f"/dead-letters/kinds/{jobs[0][1]['fingerprint']}")
     preview = visitor.press(page, "/act/redrive", rate_per_minute="60")
     assert "3 would start again" in preview.text
+    assert f"signalbox redrive --fingerprint {jobs[0][1]['fingerprint']} --rate 60" in commands(preview)
     assert stage.statuses(*(job_id for job_id, _ in jobs)) == ["failed"] * 3
     done = visitor.press(preview, "/act/redrive")
     assert "3 redriven" in done.text
@@ -314,3 +319,14 @@ def test_viewer_is_shown_no_buttons(stage: Stage) -> None:
     viewer = Visitor(stage).log_in("viewer")
     for path in ("/jobs", f"/jobs/{job_id}", f"/dead-letters/{letter['id']}", "/caps", "/schedules", "/timetable"):
         assert "/act/" not in viewer.get(path).body
+
+
+@pytest.mark.parametrize(
+    "back", ["/", "/jobs", "/schedules", "/dead-letters", "/caps", "/timetable?task=none", "/nothing"]
+)
+def test_preview_that_a_page_does_not_show_is_no_error_of_ours(stage: Stage, visitor: Visitor, back: str) -> None:
+    stage.submit("do_nothing")
+    fields = {**visitor.get("/jobs").html.forms[0].fields, "dry_run": "true", "_next": back, "job_type": "do_nothing"}
+    for action in ("redrive", "pause", "triage_dead_letters", "create_schedule", "create_backfill"):
+        answer = visitor.post(f"/act/{action}", fields | {"decision": "ignored", "name": "x", "cron": "0 0 * * *"})
+        assert answer.status in (200, 404, 422), answer.text

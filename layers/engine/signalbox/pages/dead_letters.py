@@ -39,8 +39,17 @@ def show_kind(visit: Visit) -> Shown:
     kinds = visit.operate("list_dead_letters", by_kind=True, fingerprint=print_)["kinds"]
     params = visit.params("list_dead_letters", visit.query) | {"fingerprint": print_}
     listed = visit.operate("list_dead_letters", **params, limit=_SHOWN)
-    values = {"kind": kinds[0] if kinds else None, "trend": _trend(kinds[0]) if kinds else [], "listed": listed}
-    return Shown("kind.html", "A kind of failure", values, [command_of("list_dead_letters", {"fingerprint": print_})])
+    values = {
+        "kind": kinds[0] if kinds else None,
+        "trend": _trend(kinds[0]) if kinds else [],
+        "listed": listed,
+        "preview": visit.preview_of("redrive"),
+    }
+    commands = [command_of("list_dead_letters", {"fingerprint": print_})]
+    if visit.preview_of("redrive"):
+        rate = visit.params("redrive", visit.form).get("rate_per_minute")
+        commands.append(command_of("redrive", {"fingerprint": print_, "rate_per_minute": rate}))
+    return Shown("kind.html", "A kind of failure", values, commands)
 
 
 def show(visit: Visit) -> Shown:
@@ -49,6 +58,7 @@ def show(visit: Visit) -> Shown:
     edited = visit.form.get("payload", original)
     values = {
         "letter": found,
+        "preview": visit.preview_of("redrive"),
         "payload": edited,
         "difference": _difference(original, edited),
         "can_edit": found["source"] == "job" and REDACTED not in original,

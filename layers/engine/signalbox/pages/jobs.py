@@ -26,6 +26,9 @@ def show(visit: Visit) -> Shown:
     listed: dict[str, Any] = {"jobs": [], "next": None}
     if not visit.refused:  # what refuses a form may be the filter itself
         listed = visit.operate("list_jobs", limit=_SHOWN, **params)
+    answer = visit.preview_of(*ACTIONS)
+    preview = answer and answer["dry_run"]
+    confirmed = _confirmed(visit, preview["as_of"]) if preview else {}
     chosen = {name: text for name, text in asked.items() if name != "before_id"}
     fields = {name: found.description for name, found in JobFilter.model_fields.items() if name != "ids"}
     values = {
@@ -36,17 +39,19 @@ def show(visit: Visit) -> Shown:
         "statuses": STATUSES,
         "lanes": LANES,
         "actions": ACTIONS,
-        "action": visit.form.get("_action", ""),
-        "confirmed": _confirmed(visit),
+        "preview": preview,
+        "confirmed": confirmed,
     }
-    return Shown("jobs.html", "Jobs", values, [command_of("list_jobs", params)])
+    commands = [command_of("list_jobs", params)]
+    if preview:
+        ids = [name.removeprefix("id.") for name in confirmed if name.startswith("id.")]
+        commands.append(command_of(visit.action, visit.params(visit.action, confirmed) | ({"ids": ids} if ids else {})))
+    return Shown("jobs.html", "Jobs", values, commands)
 
 
-def _confirmed(visit: Visit) -> dict[str, str]:
+def _confirmed(visit: Visit, as_of: str) -> dict[str, str]:
     """Return the fields that carry out what the preview has shown: none of the jobs that were submitted after it."""
-    if visit.preview is None:
-        return {}
     fields = {name: text for name, text in visit.form.items() if name not in ("_form", "_next", "dry_run", "reason")}
     if not any(name.startswith("id.") for name in fields):
-        fields.setdefault("until", visit.preview["dry_run"]["as_of"])
+        fields.setdefault("until", as_of)
     return fields | {name: moment(fields[name], visit.clock) for name in ("since", "until") if name in fields}

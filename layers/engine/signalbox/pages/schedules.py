@@ -12,7 +12,8 @@ from signalbox.pages.visit import Shown, Visit
 def show(visit: Visit) -> Shown:
     params = visit.params("list_schedules", visit.query)
     found = visit.operate("list_schedules", **params)
-    preview = visit.preview and visit.preview["dry_run"]
+    answer = visit.preview_of("create_schedule")
+    preview = answer and answer["dry_run"]
     values = {
         "schedules": [(one, _there(one["next_run_at"], one["timezone"])) for one in found["schedules"]],
         "next": found["next"],

@@ -115,7 +115,13 @@ class _Posted:
         back = urlsplit(_local(form.get("_next")))
         query = {key: text for key, text in parse_qsl(back.query) if text.strip()}
         visit = Visit(
-            self.resources, replace(self.invocation, caller=session.caller), session, back.path, query, form=form
+            self.resources,
+            replace(self.invocation, caller=session.caller),
+            session,
+            back.path,
+            query,
+            form=form,
+            action=name,
         )
         params = visit.params(name, form)
         params |= dict.fromkeys(WHO & OPERATIONS[name].model.model_fields.keys(), session.caller.name)
@@ -126,7 +132,7 @@ class _Posted:
         except Refused as error:
             return _render(replace(visit, refused=str(error)), status=status_of(error))
         if answer.get("dry_run"):
-            return _render(replace(visit, preview=answer))
+            return _render(replace(visit, answer=answer))
         made = answer.get("backfill", {}).get("id") if name == "create_backfill" else None
         notice = _set_cookie(self.request, _NOTICE, quote(outcome(name, answer)), _NOTICE_SECONDS)
         return replace(_redirect(f"/backfills/{made}" if made else visit.address), cookies=[notice])

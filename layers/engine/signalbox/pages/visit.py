@@ -33,8 +33,9 @@ class Visit:
     query: Mapping[str, str]
     in_path: Mapping[str, str] = field(default_factory=dict)
     form: Mapping[str, str] = field(default_factory=dict)
+    action: str = ""  # the operation that the form asked for
     refused: str = ""
-    preview: Mapping[str, Any] | None = None
+    answer: Mapping[str, Any] | None = None  # of its dry run
 
     @staticmethod
     def of(resources: Resources, invocation: Invocation, session: Session, request: HttpRequest) -> Visit:
@@ -46,6 +47,10 @@ class Visit:
     def address(self) -> str:
         """Return where this page is, which holds all of its state."""
         return self.path + (f"?{urlencode(self.query)}" if self.query else "")
+
+    def preview_of(self, *operations: str) -> Mapping[str, Any] | None:
+        """Return what the form's operation would do, if it is one of these."""
+        return self.answer if self.action in operations else None
 
     @property
     def is_operator(self) -> bool:
