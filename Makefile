@@ -121,7 +121,8 @@ build: $(READY) ## build functions and layers for Lambda, without Docker
 
 requirements: $(READY) ## pin all requirements, with hashes
 	@$(PIN) --no-emit-package playwright --no-emit-package pyee requirements.in layers/*/requirements.in -o requirements.txt
-	@$(PIN) -c requirements.txt layers/*/requirements.in -o layers/dependencies/requirements.txt
+	@$(PIN) -c requirements.txt $(filter-out layers/jwt/%,$(wildcard layers/*/requirements.in)) -o layers/dependencies/requirements.txt
+	@$(PIN) -c requirements.txt layers/jwt/requirements.in -o layers/jwt/requirements.txt
 	@$(PIN) tests/support/lambda_runtime/requirements.in -o tests/support/lambda_runtime/requirements.txt
 	@$(PIN) bench/peers/peers.in -o bench/peers/peers.txt
 	@$(PIN) checks/requirements.in -o checks/requirements.txt

@@ -42,7 +42,8 @@ ENGINE = {
     "ledger.run": {"signalbox.ledger.backfill"},  # only a backfill's run
     "packs.schedule": {"cronsim"},  # only a schedule that is not even
     "api.routes": {"signalbox.operations.submit"},  # only a submit
-    "api.serve": {"signalbox.api.openapi"},  # only who asks what there is
+    # Only who asks what there is; only a token of an issuer.
+    "api.serve": {"signalbox.api.openapi", "signalbox.api.issuer"},
     "client.sender": {"boto3.session", "botocore.config"},  # only who may send, and has AWS's library
     "worker.timeout": {"ctypes"},  # only a time-out in a thread
     "jobs.verdict": {"hashlib"},  # only a job that fails for good
@@ -90,10 +91,12 @@ def test_naming_a_pack_loads_none_of_its_tasks() -> None:
         ("poller", "signalbox.ledger.run", {"signalbox.worker.worker", "signalbox.dead_letters.consumer"}),
         ("worker", "signalbox.worker.worker", {"signalbox.ledger.run", "signalbox.dead_letters.consumer", "hashlib"}),
         ("dead_letter", "signalbox.dead_letters.consumer", {"signalbox.ledger.run", "signalbox.worker.worker"}),
+        ("api", "signalbox.api.serve", {"signalbox.ledger.run", "signalbox.worker.worker"}),
     ],
 )
 def test_start_loads_only_what_most_invocations_need(function: str, own: str, others: set[str]) -> None:
-    costly = {"boto3", "botocore.session", "cronsim", "difflib", "signalbox.operations", "signalbox.ledger.backfill"}
+    costly = {"boto3", "botocore.session", "cronsim", "difflib", "jwt", "cryptography", "signalbox.ledger.backfill"}
+    costly |= {"signalbox.operations"} if function != "api" else set()
     code = "import sys, handler; handler.App; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT / "functions" / function, capture_output=True, text=True, check=True

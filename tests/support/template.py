@@ -48,6 +48,7 @@ VARIANTS: Mapping[str, Mapping[str, str]] = {
         "SenderIdentityArn": "arn:aws:ses:us-east-1:123456789012:identity/example.com",
         "SenderAddress": "signalbox@example.com",
         "SmsNotifications": "on",
+        "JwtIssuer": "https://login.example.com signalbox roles tenant",
     },
 }
 

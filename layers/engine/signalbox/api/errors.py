@@ -36,6 +36,10 @@ class RequestInProgress(Refused):
     """A request with this Idempotency-Key is at work."""
 
 
+class IssuerUnavailable(Unavailable):
+    """The issuer of tokens does not answer, or not with keys."""
+
+
 # The first that fits. A refusal that is not listed is a 422: the request can be read, and something in it is wrong.
 _STATUSES: Sequence[tuple[type[SignalboxError], int]] = (
     (BodyMalformed, 400),

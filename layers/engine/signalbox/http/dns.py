@@ -25,13 +25,18 @@ class NameUnresolved(Unavailable):
 
 def addresses_of(target: Receiver, settings: Settings, ends_at: float) -> list[Address]:
     """Return each address once, in the resolver's order. Raise if webhooks may not go to one of them."""
-    found = list(dict.fromkeys(map(read_address, _look_up(target, ends_at))))
+    found = resolve(target, ends_at)
     allowed, refused = settings.webhook_allowed_networks, settings.webhook_refused_networks
     checked = [address for address in found if address is not None and may_receive(address, allowed, refused)]
     if len(checked) < len(found):
         # The message does not say which: the people who name receivers would learn our network from it.
         raise ReceiverRefused(f"{target.host} has an address that webhooks are not sent to: it is not a public one")
     return checked
+
+
+def resolve(target: Receiver, ends_at: float) -> list[Address | None]:
+    """Return each address once, in the resolver's order; None stands for one that is bound to an interface."""
+    return list(dict.fromkeys(map(read_address, _look_up(target, ends_at))))
 
 
 def _look_up(target: Receiver, ends_at: float) -> list[str]:

@@ -48,14 +48,20 @@ class WebhookResponse:
 
 
 def send(
-    target: Receiver, addresses: Sequence[Address], headers: Mapping[str, str], body: bytes, ends_at: float
+    target: Receiver,
+    addresses: Sequence[Address],
+    headers: Mapping[str, str],
+    body: bytes = b"",
+    *,
+    ends_at: float,
+    method: str = "POST",
 ) -> WebhookResponse:
-    """POST once to the first address that takes a connection. Raise ReceiverFailed where no answer came."""
+    """Send once to the first address that takes a connection. Raise ReceiverFailed where no answer came."""
     try:
         with _connect(target, addresses, ends_at) as connection:
             # A receiver that answers before it has read everything may hang up on the rest: the answer is what counts.
             with suppress(BrokenPipeError, ConnectionResetError):
-                _write(connection, _request(target, headers, body), ends_at)
+                _write(connection, _request(method, target, headers, body), ends_at)
             return _read(connection, ends_at)
     except ssl.SSLCertVerificationError as error:
         raise ReceiverFailed(f"{target.host} has no certificate that can be trusted: {error.verify_message}") from None
@@ -107,9 +113,9 @@ def trust() -> ssl.SSLContext:
     return context
 
 
-def _request(target: Receiver, headers: Mapping[str, str], body: bytes) -> bytes:
+def _request(method: str, target: Receiver, headers: Mapping[str, str], body: bytes) -> bytes:
     ours = {"Host": target.authority, "Content-Length": str(len(body)), "Connection": "close"}
-    lines = [f"POST {target.path} HTTP/1.1", *(f"{name}: {value}" for name, value in {**ours, **headers}.items())]
+    lines = [f"{method} {target.path} HTTP/1.1", *(f"{name}: {value}" for name, value in {**ours, **headers}.items())]
     return "\r\n".join([*lines, "", ""]).encode("ascii") + body
 
 

@@ -19,6 +19,8 @@ _HOST = re.compile(r"([\w.%-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[^\s/?]+)?$")
 _PORT = re.compile(r"[0-9]{1,5}")
 _TABLE = re.compile(r"[a-z_][a-z0-9_]*\.([a-z_][a-z0-9_]*|\*)")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_CLEAR = r"http://(127\.0\.0\.1|localhost)(:[0-9]+)?(/[^\s?#@]*)?"  # on loopback, for trials
+_ISSUER = re.compile(rf"https://[^\s?#@]+|{_CLEAR}")
 _TOPIC = re.compile(r"arn:[^:]+:sns:[^:]+:\d{12}:[\w-]+(\.fifo)?$")
 
 
@@ -29,6 +31,16 @@ class FileTransfers:
     import_tables: tuple[str, ...] = ()  # schema.table, or schema.*
     export_tables: tuple[str, ...] = ()  # of tables and views
     buckets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JwtIssuer:
+    """Name whose tokens the HTTP API takes, for which audience, and the claims that say what their bearers may do."""
+
+    url: str
+    audience: str
+    role_claim: str = "roles"
+    tenant_claim: str | None = None
 
 
 def _matching(pattern: re.Pattern[str], what: str) -> AfterValidator:
@@ -107,6 +119,16 @@ def _collect_transfers(entries: list[tuple[str, str]]) -> FileTransfers:
     )
 
 
+def _read_issuer(value: Any) -> Any:
+    """Read ISSUER AUDIENCE [ROLE_CLAIM] [TENANT_CLAIM]."""
+    parts = value.split() if isinstance(value, str) else []
+    if not 2 <= len(parts) <= 4 or not _ISSUER.fullmatch(parts[0]):
+        raise ValueError(
+            "is not ISSUER AUDIENCE [ROLE_CLAIM] [TENANT_CLAIM] with blanks between them, and an issuer of https://"
+        )
+    return JwtIssuer(*parts)
+
+
 def _check_file(value: str) -> str:
     if not Path(value).is_file():
         raise ValueError(f"names '{value}', where there is no file")
@@ -147,6 +169,7 @@ class Settings(EnvironmentSettings):
     sender_address: str | None = None  # that their mail comes from
     jobs_bucket: str | None = None  # of the files that jobs read and write
     file_transfers: Annotated[FileTransfers, _each(_read_transfer, _collect_transfers)] = FileTransfers()
+    jwt_issuer: Annotated[JwtIssuer | None, PlainValidator(_read_issuer)] = None  # whose tokens the HTTP API takes, too
     webhook_allow_http: Flag = False  # for receivers on the laptop and in tests
     webhook_ports: Annotated[tuple[range, ...], _each(_read_ports)] = (range(443, 444), range(8443, 8444))
     webhook_allowed_networks: Networks = ()  # beside the public internet

@@ -138,7 +138,7 @@ def _deliver(context: JobContext, target: Receiver, keys: Sequence[bytes]) -> Co
     ends_at = min(began + payload.timeout_seconds, context.budget.ends_at)
     addresses = addresses_of(target, settings, ends_at)
     body = _body(payload)
-    answer = send(target, addresses, _headers(payload, context.key, keys, body), body, ends_at)
+    answer = send(target, addresses, _headers(payload, context.key, keys, body), body, ends_at=ends_at)
     if 200 <= answer.status < 300:
         return Completed(_result(answer, time.monotonic() - began))
     raise _failure(target.host, answer, context.job.execution)
