@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from jwt.algorithms import ECAlgorithm
 
 from signalbox.api.issuer import issuer_keys
 from signalbox.testing.stage import NOON, Stage
@@ -47,6 +48,12 @@ def bound(stage: Stage, issuer: Issuer) -> Stage:
 
 def ask(stage: Stage, token: str, at: datetime = NOON) -> Answer:
     return HttpClient(stage, token)("GET", "/v1/jobs", at=at)
+
+
+def ec_key(issuer: Issuer) -> ec.EllipticCurvePrivateKey:
+    key = issuer.keys["curve"]
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    return key
 
 
 def part(value: object) -> str:
@@ -207,6 +214,9 @@ def test_only_the_listed_algorithms_are_taken(trusting: Stage, issuer: Issuer, a
 def test_key_decides_on_the_algorithm(trusting: Stage, issuer: Issuer) -> None:
     assert ask(trusting, issuer.token("one", issuer.keys["curve"])).status == 401
     assert ask(trusting, issuer.token("curve", issuer.keys["one"])).status == 401
+    signed = f"{part({'alg': 'RS256', 'kid': 'curve'})}.{issuer.token().split('.')[1]}"
+    signature = ECAlgorithm(ECAlgorithm.SHA256).sign(signed.encode(), ec_key(issuer))
+    assert ask(trusting, f"{signed}.{part(signature)}").status == 401, "its header does not agree"
 
 
 def test_tampered_token_is_refused(trusting: Stage, issuer: Issuer) -> None:
