@@ -355,7 +355,7 @@ def test_key_that_is_not_fit_is_not_used(trusting: Stage, issuer: Issuer, listed
     assert ask(trusting, issuer.token("curve")).status == 200
 
 
-def status(code: int, body: bytes = b"{}", **headers: str) -> Fault:
+def answering(code: int, body: bytes = b"{}", **headers: str) -> Fault:
     return lambda request, _stopped: respond(request, code, body, **headers)
 
 
@@ -369,20 +369,15 @@ def hang(_request: BaseHTTPRequestHandler, stopped: Event) -> None:
     stopped.wait(10)
 
 
-def pad(request: BaseHTTPRequestHandler, _stopped: Event) -> None:
-    respond(request, 200, b'{"issuer": "' + b" " * 70_000 + b'"}')
-
-
 FAULTS = {
-    "500": status(500),
-    "404": status(404),
-    "redirect": status(302, location="http://127.0.0.1:1/"),
-    "no JSON": status(200, b"<html>"),
-    "a list": status(200, b"[]"),
-    "nested": status(200, NESTED),
-    "empty": status(200, b""),
-    "of another": status(200, b'{"issuer": "https://login.example.com"}'),
-    "oversize": pad,
+    "500": answering(500),
+    "404": answering(404),
+    "redirect": answering(302, location="http://127.0.0.1:1/"),
+    "no JSON": answering(200, b"<html>"),
+    "a list": answering(200, b"[]"),
+    "nested": answering(200, NESTED),
+    "empty": answering(200, b""),
+    "of another": answering(200, b'{"issuer": "https://login.example.com"}'),
     "dripping": drip,
     "hanging": hang,
 }
@@ -424,6 +419,12 @@ def test_keys_are_only_taken_from_where_the_issuer_keeps_them_safely(
     assert "/realm/keys" not in issuer.asked
 
 
+@pytest.mark.parametrize(("status", "blanks"), [(500, 0), (404, 0), (201, 0), (200, 70_000)])
+def test_good_keys_in_a_bad_answer_are_not_taken(trusting: Stage, issuer: Issuer, status: int, blanks: int) -> None:
+    issuer.fault = lambda request, _: respond(request, status, issuer.answer(request.path) + b" " * blanks)
+    assert ask(trusting, issuer.token()).status == 503
+
+
 @pytest.mark.parametrize("jwks", [[], {}, "keys", [{}]])
 def test_issuer_without_keys_is_a_503(trusting: Stage, issuer: Issuer, jwks: Any) -> None:
     issuer.jwks = jwks
@@ -438,7 +439,7 @@ def test_nobody_listening_is_a_503(stage: Stage) -> None:
 
 def test_known_keys_stay_good_while_the_issuer_is_away(trusting: Stage, issuer: Issuer) -> None:
     assert ask(trusting, issuer.token()).status == 200
-    issuer.fault = status(500)
+    issuer.fault = answering(500)
     later = NOON + timedelta(hours=2)
     assert ask(trusting, issuer.token(), later).status == 200
     new = issuer.token("two", rsa_key("two"))

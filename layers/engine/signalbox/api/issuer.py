@@ -81,7 +81,7 @@ def _verify(trusted: JwtIssuer, token: str, now: datetime) -> dict[str, Any]:
             leeway=_LEEWAY,
             options={"require": ["exp", "iss", "aud"]},
         )
-    except (jwt.PyJWTError, ValueError, OverflowError, RecursionError) as error:
+    except (jwt.PyJWTError, ValueError) as error:
         words = next((words for kind, words in _FAULTS.items() if isinstance(error, kind)), "it can't be read")
         raise Unauthenticated(f"this token is refused: {words}") from None
 
