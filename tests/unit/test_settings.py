@@ -9,7 +9,7 @@ import pytest
 
 from signalbox.engine_pack import load_packs
 from signalbox.errors import SettingsRefused
-from signalbox.runtime.settings import FileTransfers, Settings
+from signalbox.runtime.settings import FileTransfers, JwtIssuer, Settings
 
 LEAST = {"SIGNALBOX_STACK": "s", "SIGNALBOX_DATABASE_URL": "postgresql:///x"}
 
@@ -100,3 +100,35 @@ def test_what_files_may_be_imported_and_exported_is_listed_by_its_use() -> None:
 def test_a_wrong_entry_of_the_file_transfers_is_named(value: str, said: str) -> None:
     with pytest.raises(SettingsRefused, match=re.escape(said)):
         Settings.read(LEAST | {"SIGNALBOX_FILE_TRANSFERS": value})
+
+
+@pytest.mark.parametrize(
+    ("given", "issuer"),
+    [
+        ("https://a.example/ aud", JwtIssuer("https://a.example/", "aud", "roles", None)),
+        (
+            "https://a.example/t/v2.0 api://b cognito:groups org",
+            JwtIssuer("https://a.example/t/v2.0", "api://b", "cognito:groups", "org"),
+        ),
+        ("http://127.0.0.1:80/x aud", JwtIssuer("http://127.0.0.1:80/x", "aud")),
+    ],
+)
+def test_issuer_of_tokens_is_read_from_words(given: str, issuer: JwtIssuer) -> None:
+    assert Settings.read(LEAST | {"SIGNALBOX_JWT_ISSUER": given}).jwt_issuer == issuer
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *("https://a.example", "aud https://a.example", "https://a.example aud b c d", "http://a.example aud"),
+        *(
+            "http://localhost.a.example aud",
+            "http://127.0.0.1@a.example aud",
+            "https://a.example?x aud",
+            "https:// aud",
+        ),
+    ],
+)
+def test_issuer_that_is_not_safe_or_not_whole_is_refused(given: str) -> None:
+    with pytest.raises(SettingsRefused, match=r"SIGNALBOX_JWT_ISSUER is not ISSUER AUDIENCE"):
+        Settings.read(LEAST | {"SIGNALBOX_JWT_ISSUER": given})

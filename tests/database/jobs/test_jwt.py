@@ -419,6 +419,12 @@ def test_keys_are_only_taken_from_where_the_issuer_keeps_them_safely(
     assert "/realm/keys" not in issuer.asked
 
 
+def test_keys_are_not_fetched_without_tls_but_on_loopback(trusting: Stage, issuer: Issuer) -> None:
+    issuer.about = {"jwks_uri": f"{issuer.url}/keys".replace("127.0.0.1", "127.1")}  # a name that leads here
+    answer = ask(trusting, issuer.token())
+    assert (answer.status, "without TLS" in answer.body["detail"], len(issuer.asked)) == (503, True, 1)
+
+
 @pytest.mark.parametrize(("status", "blanks"), [(500, 0), (404, 0), (201, 0), (200, 70_000)])
 def test_good_keys_in_a_bad_answer_are_not_taken(trusting: Stage, issuer: Issuer, status: int, blanks: int) -> None:
     issuer.fault = lambda request, _: respond(request, status, issuer.answer(request.path) + b" " * blanks)

@@ -31,6 +31,7 @@ _LEEWAY = timedelta(seconds=30)  # between the issuer's clock and ours
 _ALGORITHMS = {("RSA", None): "RS256", ("EC", "P-256"): "ES256"}  # by a key's type and curve
 _LEAST_RSA_BITS = 2048
 _LOOPBACK = ("127.0.0.1", "localhost")
+_HEADERS = {"Accept": "application/json", "User-Agent": "signalbox"}
 _LONGEST = 200  # of a name
 _FAULTS: Mapping[type[Exception], str] = {
     jwt.ExpiredSignatureError: "it has expired",
@@ -154,7 +155,7 @@ def _get(url: str, ends_at: float, *, in_clear: bool) -> dict[str, Any]:
     if target.scheme != "https" and not (in_clear and target.host in _LOOPBACK):
         raise IssuerUnavailable("it names an address without TLS")
     addresses = [address for address in resolve(target, ends_at) if address is not None]
-    response = send(target, addresses, {"Accept": "application/json"}, ends_at=ends_at, method="GET")
+    response = send(target, addresses, _HEADERS, ends_at=ends_at, method="GET")
     if response.status != 200 or not response.whole:
         raise IssuerUnavailable(f"{target.host} answered {response.status}, or not to its end")
     try:
