@@ -277,3 +277,18 @@ def test_statistics_are_of_one_instant(dsn: str, db: psycopg.Connection, monkeyp
     monkeypatch.undo()
     told = show_statistics(db, now=datetime.now(UTC))
     assert (told.by_status["running"], told.by_status["completed"]) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "given", [{"hours": 1}, {"hours": 24}, {"hours": 720}, {"job_type": "obey"}, {"tenant": "acme"}]
+)
+def test_health_beside_figures_is_the_health(stage: Stage, given: dict[str, Any]) -> None:
+    for word, tenant in (("complete", "acme"), ("fail_for_good", "acme"), ("wait", None)):
+        stage.work(stage.submit("obey", payload={"word": word}, tenant=tenant))
+    stage.submit("do_nothing")
+    now = datetime.now(UTC)
+    found = stage.operate("show_statistics", now, health=True, **given)
+    assert found["health"] == {
+        name: value for name, value in stage.operate("show_health", now).items() if name != "operation"
+    }
+    assert found["health"]["open_dead_letters"] == 1

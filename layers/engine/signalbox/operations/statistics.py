@@ -9,8 +9,10 @@ from pydantic import Field
 
 from signalbox.invocation import Invocation, Resources
 from signalbox.packs.payload import Payload
+from signalbox.postgres.connection import Connection
 from signalbox.stats import statistics
 from signalbox.stats.open_metrics import open_metrics
+from signalbox.stats.statistics import PlaneReport, Statistics
 
 _LONGEST_HOURS = 24 * 400
 
@@ -45,9 +47,14 @@ def show_statistics(resources: Resources, params: ShowStatistics, invocation: In
     by_tenant = {"by_tenant": statistics.list_tenants(db, now=now)} if params.tenants else {}
     if not params.health:
         return found.as_json() | by_tenant
-    is_the_day = (params.hours, params.job_type, params.tenant) == (24, None, None)
-    report = statistics.judge(db, found) if is_the_day else statistics.show_health(db, now=now)
+    report = _health(db, found, params)
     return found.as_json() | by_tenant | {"health": report.as_json()}
+
+
+def _health(db: Connection, found: Statistics, params: ShowStatistics) -> PlaneReport:
+    if params.job_type is not None or params.tenant is not None:
+        return statistics.show_health(db, now=found.until)
+    return statistics.judge(db, found) if params.hours == 24 else statistics.health_beside(db, found)
 
 
 def show_metrics(resources: Resources, _: ShowMetrics, invocation: Invocation) -> dict[str, Any]:

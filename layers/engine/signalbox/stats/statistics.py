@@ -7,7 +7,7 @@ the partial indexes over jobs that have not ended. Jobs that have ended, however
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
@@ -277,6 +277,14 @@ def _list_figures(db: Connection, period: Period, values: Mapping[str, Any]) -> 
 def show_health(db: Connection, *, now: datetime) -> PlaneReport:
     """Judge the plane by the figures of the last day; failures are those of the last hour."""
     return judge(db, show_statistics(db, DAY, now=now))
+
+
+def health_beside(db: Connection, found: Statistics) -> PlaneReport:
+    """Judge the plane where the statistics of another window are known: only what has ended is read for the day."""
+    period = period_of(DAY)
+    values = {"since": floor(found.until - DAY, period), "until": found.until, "job_type": None, "tenant": None}
+    total = add_up(_figures(numbers) for _, _, *numbers in _list_figures(db, period, values))
+    return judge(db, replace(found, total=total))
 
 
 def judge(db: Connection, statistics: Statistics) -> PlaneReport:
