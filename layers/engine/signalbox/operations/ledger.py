@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from operator import itemgetter
@@ -26,6 +26,7 @@ SQL = load_queries(__file__)
 MOST_SLOTS = 20_000
 _SHORTEST_LOOK, _LONGEST_LOOK = timedelta(days=1), timedelta(days=7)
 _INSTANT = timedelta(microseconds=1)
+Slots = dict[datetime, tuple[Any, ...]]  # the status of each slot, its items and its runs
 
 
 class ListRuns(Payload):
@@ -74,7 +75,7 @@ def show_slots(resources: Resources, params: ShowSlots, invocation: Invocation) 
     return {
         "since": since.isoformat(),
         "until": until.isoformat(),
-        "tasks": [_row(db, task, since, until, invocation.clock) for task in _wanted(resources.tasks, params.task)],
+        "tasks": _rows(db, _wanted(resources.tasks, params.task), since, until, invocation.clock),
     }
 
 
@@ -86,46 +87,60 @@ def find_gap(resources: Resources, params: FindGap, invocation: Invocation) -> d
     look = _SHORTEST_LOOK
     while until >= oldest and invocation.seconds_left > 1:
         since = max(until - look, oldest)
-        gaps = [gap for task in tasks for gap in _gaps(db, task, since, until, invocation.clock)]
+        gaps = list(_gaps(_rows(db, tasks, since, until, invocation.clock)))
         if gaps:
             return {"gap": max(gaps, key=itemgetter("slot")), "searched_since": since.isoformat()}
         until, look = since - _INSTANT, min(2 * look, _LONGEST_LOOK)
     return {"gap": None, "searched_since": (until + _INSTANT).isoformat()}
 
 
-def _gaps(db: Connection, task: Task, since: datetime, until: datetime, clock: datetime) -> Iterator[dict[str, Any]]:
-    for slot in _row(db, task, since, until, clock)["slots"]:
-        if slot["status"] in ("missed", "failed"):
-            yield {"task": task.name, "slot": slot["slot"], "status": slot["status"]}
+def _gaps(tasks: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    for task in tasks:
+        for slot in task["slots"]:
+            if slot["status"] in ("missed", "failed"):
+                yield {"task": task["task"], "slot": slot["slot"], "status": slot["status"]}
 
 
 def _wanted(registry: TaskRegistry, name: str | None) -> list[Task]:
     return [registry.find(name)] if name else [task for task in registry if task.schedule]
 
 
-def _row(db: Connection, task: Task, since: datetime, until: datetime, clock: datetime) -> dict[str, Any]:
-    values = {"task": task.name, "since": since, "until": until}
-    found = db.execute(SQL["fold_slots"], values).fetchall()
-    slots = {slot.astimezone(UTC): (status, items, runs) for slot, status, items, runs in found}
-    # Earlier runs may have been pruned.
-    first = max(since, clock - task.retention, _first_due(db, task) or clock)
-    found_until = clock - lookback_of(task)  # no run comes for a slot that is too old to be found
-    for slot in _expected(task, first, until):
-        if slot not in slots:
-            slots[slot] = ("due" if slot > found_until else "missed", 0, 0)
-    return {
-        "task": task.name,
-        "schedule": task.schedule,
-        "slots": [
-            {"slot": slot.isoformat(), "status": status, "items": int(items), "runs": runs}
-            for slot, (status, items, runs) in sorted(slots.items())
-        ],
+def _rows(
+    db: Connection, tasks: Sequence[Task], since: datetime, until: datetime, clock: datetime
+) -> list[dict[str, Any]]:
+    """Return the slots of each task: those with runs, and those that were due without."""
+    values = {
+        "tasks": [task.name for task in tasks],
+        "schedules": [task.schedule for task in tasks],
+        "since": since,
+        "until": until,
     }
+    slots: dict[str, Slots] = {task.name: {} for task in tasks}
+    for name, slot, *state in db.execute(SQL["fold_slots"], values):
+        slots[name][slot.astimezone(UTC)] = tuple(state)
+    first_due: dict[str, datetime | None] = dict(db.execute(SQL["find_first_due"], values).fetchall())
+    for task in tasks:
+        # Earlier runs may have been pruned.
+        first = max(since, clock - task.retention, first_due[task.name] or clock)
+        _add_unrecorded(slots[task.name], _expected(task, first, until), clock - lookback_of(task))
+    return [
+        {
+            "task": task.name,
+            "schedule": task.schedule,
+            "slots": [
+                {"slot": slot.isoformat(), "status": status, "items": int(items), "runs": runs}
+                for slot, (status, items, runs) in sorted(slots[task.name].items())
+            ],
+        }
+        for task in tasks
+    ]
 
 
-def _first_due(db: Connection, task: Task) -> datetime | None:
-    row = db.execute(SQL["find_first_due"], {"task": task.name, "schedule": task.schedule}).fetchone()
-    return row[0].astimezone(UTC) if row and row[0] else None
+def _add_unrecorded(slots: Slots, expected: Sequence[datetime], looked_at_since: datetime) -> None:
+    """Add the slots without a run. None comes for one that is too old to be looked at."""
+    for slot in expected:
+        if slot not in slots:
+            slots[slot] = ("due" if slot > looked_at_since else "missed", 0, 0)
 
 
 def _expected(task: Task, since: datetime, until: datetime) -> list[datetime]:

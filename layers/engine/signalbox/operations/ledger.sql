@@ -14,7 +14,7 @@ LIMIT %(limit)s;
 
 -- fold_slots: return each slot's state: running, else done, else done in part, else the strongest of the rest
 -- A refused delivery says less about its slot than that the slot was missed later.
-SELECT slot,
+SELECT job_type, slot,
     CASE
         WHEN bool_or(status = 'running') THEN 'running'
         WHEN bool_or(status = 'succeeded' AND NOT more) THEN 'succeeded'
@@ -27,17 +27,16 @@ SELECT slot,
     sum(items),
     count(*) FILTER (WHERE ran)
 FROM signalbox.job_history
-WHERE job_type = %(task)s AND slot >= %(since)s AND slot <= %(until)s
-GROUP BY slot
-ORDER BY slot;
+WHERE job_type = ANY (%(tasks)s) AND slot >= %(since)s AND slot <= %(until)s
+GROUP BY job_type, slot;
 
--- find_first_due: return the first slot that can have been due, as note_schedule does; none without a note or run
-SELECT CASE
-    WHEN known.schedule <> %(schedule)s THEN NULL
+-- find_first_due: return each task's first slot that can have been due, as note_schedule does; none without a note or run
+SELECT asked.task, CASE
+    WHEN known.schedule <> asked.schedule THEN NULL
     WHEN known.changed THEN known.known_since
     ELSE least(known.known_since, (
-        SELECT min(slot) FROM signalbox.job_history WHERE job_type = %(task)s AND trigger = 'schedule'
+        SELECT min(slot) FROM signalbox.job_history WHERE job_type = asked.task AND trigger = 'schedule'
     ))
 END
-FROM (SELECT) AS always
-LEFT JOIN signalbox.task_schedules AS known ON known.task = %(task)s;
+FROM unnest(%(tasks)s::text[], %(schedules)s::text[]) AS asked (task, schedule)
+LEFT JOIN signalbox.task_schedules AS known ON known.task = asked.task;

@@ -55,6 +55,12 @@ class Schedule:
 
     def between(self, after: datetime, until: datetime) -> Iterator[datetime]:
         """Return every fire after the one instant, up to and including the other, in order."""
+        _require_aware(after)
+        if beat := _beat(self.expression):
+            fire, step = _floor(after, *beat), timedelta(seconds=beat[0])
+            while (fire := fire + step) <= until:
+                yield fire
+            return
         fire = after
         with suppress(ScheduleRefused):  # an expression that names years ends with them
             while (fire := self.next_after(fire)) <= until:
