@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -110,6 +111,7 @@ PER_TENANT = {
         "pause",
         "resume",
     ),
+    "show_statistics",
     *("list_dead_letters", "show_dead_letter", "triage_dead_letters", "redrive", "list_job_types", "show_job_type"),
 }
 STACK_WIDE = [route for route in ROUTES if route.name not in PER_TENANT]
@@ -124,3 +126,20 @@ def test_what_concerns_the_whole_stack_is_not_for_a_tenant(acme: HttpClient, rou
 def test_viewer_reads_and_changes_nothing(stage: Stage, route: Route) -> None:
     answer = client_of(stage, "viewer")(route.method, route.path.replace("{", "").replace("}", ""))
     assert (answer.status == 403) == (route.method != "GET")
+
+
+def test_figures_are_of_the_tenant_alone(stage: Stage, acme: HttpClient) -> None:
+    fail(stage, "acme")
+    for tenant in ("acme", "other", "other"):
+        stage.submit("do_nothing", tenant=tenant)
+    found = acme("GET", "/v1/stats?hours=24", at=datetime.now(UTC)).body
+    assert (found["tenant"], found["total"], found["by_status"]["queued"], found["by_status"]["failed"]) == (
+        "acme",
+        2,
+        1,
+        1,
+    )
+    assert sum(lane["waiting"] for lane in found["by_lane"]) == 1
+    assert acme("GET", "/v1/stats?tenant=other").status == 422
+    assert [acme("GET", f"/v1/stats?{query}=true").status for query in ("tenants", "health")] == [403, 403]
+    assert acme("GET", "/v1/stats?hours=25").status == 422

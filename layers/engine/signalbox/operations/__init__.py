@@ -97,7 +97,7 @@ OPERATIONS = {
         Operation("redrive", "dead_letters", _OPERATOR, per_tenant=True),
         Operation("show_group", "groups", _VIEWER),
         Operation("seal_group", "groups", _OPERATOR),
-        Operation("show_statistics", "statistics", _VIEWER),
+        Operation("show_statistics", "statistics", _VIEWER, per_tenant=True),
         Operation("show_health", "statistics", _VIEWER),
         Operation("show_metrics", "statistics", _VIEWER),
         Operation("create_token", "tokens", _OPERATOR),

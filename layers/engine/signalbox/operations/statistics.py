@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
+from signalbox.errors import Forbidden, PayloadRefused
 from signalbox.invocation import Invocation, Resources
 from signalbox.packs.payload import Payload
 from signalbox.postgres.connection import Connection
@@ -15,6 +16,7 @@ from signalbox.stats.open_metrics import open_metrics
 from signalbox.stats.statistics import PlaneReport, Statistics
 
 _LONGEST_HOURS = 24 * 400
+_LONGEST_OF_TENANT = 24
 
 
 class ShowStatistics(Payload):
@@ -39,6 +41,8 @@ class ShowHealth(Payload):
 
 
 def show_statistics(resources: Resources, params: ShowStatistics, invocation: Invocation) -> dict[str, Any]:
+    if invocation.tenant is not None:
+        _refuse_beyond(invocation.tenant, params)
     db, window = resources.database.connection(), timedelta(hours=params.hours)
     now = invocation.clock
     found = statistics.show_statistics(db, window, params.job_type, now=now, tenant=params.tenant)
@@ -49,6 +53,15 @@ def show_statistics(resources: Resources, params: ShowStatistics, invocation: In
         return found.as_json() | by_tenant
     report = _health(db, found, params)
     return found.as_json() | by_tenant | {"health": report.as_json()}
+
+
+def _refuse_beyond(tenant: str, params: ShowStatistics) -> None:
+    """Refuse what concerns others. A tenant's figures are counted from its attempts, not from roll-ups: not of long."""
+    if params.tenants or params.health:
+        raise Forbidden(f"this token is bound to the tenant '{tenant}': tenants and health concern the whole stack")
+    if params.hours > _LONGEST_OF_TENANT:
+        why = f"field 'hours' is at most {_LONGEST_OF_TENANT} for a token that is bound to a tenant"
+        raise PayloadRefused(why, [("hours", why)])
 
 
 def _health(db: Connection, found: Statistics, params: ShowStatistics) -> PlaneReport:
