@@ -81,6 +81,8 @@ def test_job_is_watched_while_it_runs(stack: dict[str, Any], page: Browser, api:
     page.open(f"{stack['api']}/jobs/{job['id']}")
     page.until_text("was submitted for a later time")
     page.run("window.stays = true")
+    lead = page.run("return document.querySelector('#job .why')")
+    page.drag(lead, lead)  # the pointer is over what changes
     api.ask("POST", f"/v1/jobs/{job['id']}/retry", {})
     page.until_text("completed", "#job .lead")
     page.until_text("attempt 1 completed")

@@ -2,9 +2,11 @@
 "use strict";
 
 const EVERY = 1500, SLOWEST = 30000;
+const FOCUSABLE = "a, button, input, summary, [tabindex]";
 const main = document.querySelector("main[data-poll]");
 const note = document.getElementById("updated");
 const sent = new WeakMap(); // each live region, and its HTML as the server sent it
+const waiting = new Map(); // regions that are held, and what is to come
 let tag = "", wait = EVERY, last = new Date(), held = sessionStorage.getItem("held") === "1", timer = 0;
 
 // ---- staying up to date ----
@@ -32,16 +34,31 @@ async function update() {
 function show(page) {
   for (const region of document.querySelectorAll("[data-live]")) {
     const fresh = page.getElementById(region.id);
+    waiting.delete(region);
     if (!fresh || sent.get(region) === fresh.innerHTML) continue;
-    if (region.matches(":hover") || region.contains(document.activeElement)) {
-      fill(region, fresh);
-      tag = ""; // the rest is still to come
-    } else replace(region, fresh);
+    if (isHeld(region)) fill(region, fresh);
+    waiting.set(region, fresh);
   }
-  agoes();
+  tick();
 }
 
-// Rows stay where they are while somebody points at them; only what is in them changes.
+function tick() {
+  for (const [region, fresh] of waiting) {
+    if (isHeld(region)) continue;
+    waiting.delete(region);
+    replace(region, fresh);
+  }
+  for (const time of document.querySelectorAll("time")) time.dataset.ago = ago((Date.now() - new Date(time.dateTime)) / 1000);
+}
+
+// A list is held while somebody points at it or is in it; and any text while it is being selected.
+function isHeld(region) {
+  const selection = getSelection();
+  if (!selection.isCollapsed && region.contains(selection.anchorNode)) return true;
+  return region.matches("[data-rows]") && (region.matches(":hover") || region.contains(document.activeElement));
+}
+
+// Rows stay where they are then; only what is in them changes.
 function fill(region, fresh) {
   for (const row of region.querySelectorAll("tr[id]")) {
     const next = fresh.querySelector(`#${CSS.escape(row.id)}`);
@@ -58,12 +75,14 @@ function fill(region, fresh) {
 function replace(region, fresh) {
   const checked = [...region.querySelectorAll("input:checked")].map((box) => box.name);
   const open = [...region.querySelectorAll("details[open][id]")].map((one) => one.id);
+  const focus = [...region.querySelectorAll(FOCUSABLE)].indexOf(document.activeElement);
   const [x, y] = [region.scrollLeft, region.scrollTop];
   sent.set(region, fresh.innerHTML);
   region.replaceChildren(...fresh.childNodes);
   for (const box of region.querySelectorAll("input[type=checkbox]")) box.checked = checked.includes(box.name);
   for (const id of open) region.querySelector(`#${CSS.escape(id)}`)?.setAttribute("open", "");
   region.scrollTo(x, y);
+  if (focus >= 0) region.querySelectorAll(FOCUSABLE)[focus]?.focus({ preventScroll: true });
   rove();
 }
 
@@ -83,10 +102,6 @@ function ago(seconds) {
   const [size, name] = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]].find(([size]) => Math.abs(seconds) >= size) || [1, "s"];
   const text = `${Math.floor(Math.abs(seconds) / size)} ${name}`;
   return seconds < 0 ? `in ${text}` : `${text} ago`;
-}
-
-function agoes() {
-  for (const time of document.querySelectorAll("time")) time.dataset.ago = ago((Date.now() - new Date(time.dateTime)) / 1000);
 }
 
 // ---- the timetable: arrows move, Shift or a drag marks a range of one row ----
@@ -172,12 +187,12 @@ if (login && location.hash.startsWith("#token=")) {
   history.replaceState(null, "", location.pathname + location.search);
   if (["127.0.0.1", "localhost"].includes(location.hostname)) login.requestSubmit();
 }
+for (const region of document.querySelectorAll("[data-live]")) sent.set(region, region.innerHTML);
 rove();
 [...document.querySelectorAll(".grid tbody tr:first-child .cell")].pop()?.scrollIntoView({ block: "nearest", inline: "end" });
-agoes();
-setInterval(agoes, 1000);
+tick();
+setInterval(tick, 1000);
 if (main) {
-  for (const region of document.querySelectorAll("[data-live]")) sent.set(region, region.innerHTML);
   if (held) hold(true);
   document.addEventListener("visibilitychange", update);
   timer = setTimeout(update, EVERY);
