@@ -221,6 +221,32 @@ def test_gap_is_backfilled_in_two_presses(stage: Stage, db: psycopg.Connection, 
     assert (backfill["id"] in made.text, backfill["requested_by"]) == (True, "jo")
 
 
+def test_overview_has_the_figures_of_the_command_line(stage: Stage, visitor: Visitor) -> None:
+    fail(stage)
+    stage.work(*(stage.submit("obey", payload={"word": "complete"}) for _ in range(2)))
+    stage.submit("do_nothing")
+    now = datetime.now(UTC)
+    page, figures = visitor.get("/", at=now), stage.operate("show_statistics", now)
+    assert (figures["completed"], figures["failed"]) == (2, 1)
+    assert f"Completed 2 Attempts failed 1 Success {100 * (1 - figures['failure_rate']):.4g} %" in page.text
+    for lane in figures["by_lane"]:
+        assert f"{lane['lane']} {lane['waiting']} {lane['running']}" in page.text
+    assert stage.operate("show_health", now)["status"] in page.text
+
+
+def test_timetable_has_the_slots_of_the_command_line(stage: Stage, db: psycopg.Connection, visitor: Visitor) -> None:
+    db.execute(KNOWN, [NOON - 5 * HOUR])
+    for quarter in range(8):
+        run = (succeeded_run, missed_slot, failed_run)[quarter % 3]
+        run(db, "poll_data", NOON - quarter * HOUR / 4)
+    page = visitor.get("/timetable?task=poll_data")
+    cells = [given for _, given in page.html.elements if given.get("name") == "cell"]
+    [task] = stage.operate("show_slots", NOON, task="poll_data")["tasks"]
+    shown = {given["value"].split()[1]: given["class"].removeprefix("cell ") for given in cells}
+    assert shown == {slot["slot"][:16]: slot["status"] for slot in task["slots"]}
+    assert {"succeeded", "missed", "failed"} <= set(shown.values())
+
+
 def test_next_gap_is_found_months_back(stage: Stage, db: psycopg.Connection, visitor: Visitor) -> None:
     long_ago = NOON - 80 * 24 * HOUR
     db.execute(KNOWN, [NOON])
