@@ -38,8 +38,10 @@ FROM signalbox.backfill_progress WHERE id = %(id)s::uuid;
 SELECT id::text, task, range_from, range_to, rate_per_minute, force, params, status, reason, requested_by, changed_by,
     created_at, updated_at, finished_at, slots, newest_first, most_failures
 FROM signalbox.backfill_progress
-WHERE status = coalesce(%(status)s, status)
-ORDER BY created_at DESC LIMIT %(limit)s;
+WHERE id IN ( -- so that the slots of these alone are counted
+    SELECT id FROM signalbox.backfills WHERE status = coalesce(%(status)s, status) ORDER BY created_at DESC LIMIT %(limit)s
+)
+ORDER BY created_at DESC;
 
 -- pause: start no further slot
 UPDATE signalbox.backfills

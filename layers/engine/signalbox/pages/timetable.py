@@ -31,11 +31,11 @@ _ONLY = {"missed": "missing", "failed": "failed"}
 
 
 class Cell(NamedTuple):
-    """Describe one cell: the slots from `at` on, for one step."""
+    """Describe one cell: what pressing it asks for, the worst status of its slots, and what they are."""
 
-    at: str
+    value: str  # TASK AT
     status: str
-    text: str
+    title: str
 
 
 class Row(NamedTuple):
@@ -143,12 +143,16 @@ def _row(task: str, label: str, slots: Sequence[Mapping[str, Any]], axis: Axis) 
     begins, length = axis.start.timestamp(), axis.step.total_seconds()
     for slot in slots:
         held[int((datetime.fromisoformat(slot["slot"]).timestamp() - begins) // length)].append(slot["status"])
-    cells = [_cell(axis.start + place * axis.step, inside) if inside else None for place, inside in enumerate(held)]
+    cells = [
+        _cell(task, axis.start + place * axis.step, inside) if inside else None for place, inside in enumerate(held)
+    ]
     return Row(task, label, cells)
 
 
-def _cell(at: datetime, statuses: Sequence[str]) -> Cell:
-    return Cell(f"{at:%Y-%m-%dT%H:%M}", max(statuses, key=_WORST.__getitem__), _text(statuses))
+def _cell(task: str, at: datetime, statuses: Sequence[str]) -> Cell:
+    time = at.isoformat(timespec="minutes")[:16]
+    worst = max(statuses, key=_WORST.__getitem__)
+    return Cell(f"{task} {time}", worst, f"{task} {time.replace('T', ' ')} {_text(statuses)}")
 
 
 def _text(statuses: Sequence[str]) -> str:
