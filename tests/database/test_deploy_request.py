@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -130,8 +131,8 @@ def deploys(dsn: str) -> list[str]:
 
 
 def layers(engine: int, packs: int) -> dict[str, str]:
-    arn = "arn:aws:lambda:us-east-1:123456789012:layer:signalbox-dev"
-    return {"Engine": f"{arn}-engine:{engine}", "Code": f"{arn}-packs:{packs}", "ServiceToken": "arn", "Secret": "arn"}
+    arn = f"arn:aws:lambda:us-east-1:123456789012:layer:name-{uuid4().hex}"  # the laptop's names change at each start
+    return {"Engine": f"{arn}:{engine}", "Code": f"{arn}:{packs}", "ServiceToken": "arn", "Secret": "arn"}
 
 
 def test_each_deploy_that_brings_another_version_is_recorded(bucket: Bucket, empty_dsn: str) -> None:

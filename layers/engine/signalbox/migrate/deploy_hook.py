@@ -32,7 +32,8 @@ PUT_SECONDS = 5.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
 RUNBOOK = "docs/runbook.md says what to do: A migration fails"
 _LOOPBACK = "127.0.0.1"
-_LAYER = re.compile(r"arn:[^:]*:lambda:[^:]*:[^:]*:layer:(?:[\w-]*-)?(\w{1,40}):(\d{1,9})")
+_LAYER = re.compile(r"arn:[^:]*:lambda:[^:]*:[^:]*:layer:[^:]*:(\d{1,9})")
+_LAYERS = {"engine": "Engine", "dependencies": "Dependencies", "packs": "Code"}  # and the properties that name them
 
 
 class DeployRequest(BaseModel):
@@ -57,8 +58,8 @@ class DeployRequest(BaseModel):
     def version(self) -> str | None:
         """Return the versions of the layers that the deploy brings, such as `engine 7, dependencies 2, packs 12`."""
         named = self.properties if isinstance(self.properties, dict) else {}
-        found = [_LAYER.fullmatch(str(named.get(name))) for name in ("Engine", "Dependencies", "Code")]
-        return ", ".join(f"{layer[1]} {layer[2]}" for layer in found if layer) or None
+        found = {layer: _LAYER.fullmatch(str(named.get(name))) for layer, name in _LAYERS.items()}
+        return ", ".join(f"{layer} {match[1]}" for layer, match in found.items() if match) or None
 
 
 @dataclass(frozen=True, slots=True)
