@@ -18,7 +18,7 @@ from signalbox.testing.stage import Stage
 from signalbox.worker import core, timeout
 from tests.support.jobs import obeying
 from tests.support.jobs.misbehave import DEEDS, ODD, UNRECORDABLE
-from tests.support.outage import away
+from tests.support.outage import away, briefly_away
 
 MISBEHAVE = JobType("misbehave", "harms", "tests.support.jobs.misbehave", timeout=timedelta(milliseconds=300))
 
@@ -122,7 +122,7 @@ def test_ends_are_known_while_a_long_job_is_at_work(
 def test_ends_outlast_a_while_without_the_database(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the whole batch would run again after its lease expires."""
     with ExitStack() as while_at_work:
-        monkeypatch.setitem(DEEDS, "nothing wrong", lambda _: while_at_work.enter_context(away(stage.db)))
+        monkeypatch.setitem(DEEDS, "nothing wrong", lambda _: while_at_work.enter_context(briefly_away(stage.db)))
         jobs = stage.submit(obeying("complete")), misbehaving(stage, "nothing wrong"), stage.submit(obeying("complete"))
         stage.work(*jobs)
     assert stage.statuses(*jobs) == ["completed"] * 3
@@ -131,7 +131,7 @@ def test_ends_outlast_a_while_without_the_database(stage: Stage, monkeypatch: py
 def test_messages_wait_in_their_worker_for_a_database_that_is_away(stage: Stage) -> None:
     """Returned messages stay hidden for most of an hour."""
     jobs = stage.submit(obeying("complete")), note(stage)
-    with away(stage.db):
+    with briefly_away(stage.db):
         assert stage.work(*jobs) == {"batchItemFailures": []}
     assert stage.statuses(*jobs) == ["completed"] * 2
 
