@@ -132,7 +132,7 @@ def test_tenants_claim_binds_to_that_tenants_jobs(bound: Stage, issuer: Issuer) 
     bound.submit("do_nothing", tenant="other")
     http = HttpClient(bound, issuer.token(groups="operator", org="acme"))
     assert [job["tenant"] for job in http("GET", "/v1/jobs").body["jobs"]] == ["acme"]
-    assert http("GET", "/v1/stats").status == 403
+    assert http("GET", "/v1/health").status == 403
 
 
 @pytest.mark.parametrize("org", [None, "", 7, ["acme"], "a\0b", "a" * 201])
