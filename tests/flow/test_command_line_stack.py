@@ -160,7 +160,8 @@ def test_the_demo_shows_what_happened_and_leaves_nothing(scratch: Signalbox, fol
     ran = scratch.with_(COLUMNS="80")("demo")
     assert ran.code == 0, ran.err
     assert all(len(line) <= 80 for line in ran.out.splitlines())
-    heading, *rows, fired, closing = ran.out.splitlines()
+    heading, *rows, fired, closing, hint = ran.out.splitlines()
+    assert "a link to its pages" in hint
     assert heading.split() == ["task", "slot", "trigger", "status", "items", "took"]
     table = [row.split() for row in rows]
     for expected in (

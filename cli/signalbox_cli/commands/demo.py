@@ -129,7 +129,7 @@ def _report(outcome: TickResult, jobs: DemoJobs, seconds: float, *, as_json: boo
         print()
         print(f"{len(outcome.fired)} rules fired for {show_instant(AT)}, {len(jobs.ids)} jobs submitted:")
         print(f"{outcome.counted()}; {seconds:.1f} s in all")
-        print("\n`make up` keeps a stack up, and prints the address of its pages, with a token that logs in.")
+        print("`make up` keeps a stack up, and prints a link to its pages, which logs in")
     for failure in failures:
         say(f"signalbox: demo: {failure}")
     return 1 if failures else 0
