@@ -20,7 +20,7 @@ DATABASE_TESTS = $(wildcard tests/database tests/properties layers/*/tests/datab
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fix demo up down test test-16 test-at test-upgrade simulate check fuzz format lint types template imports fuzz security calls docs bench build requirements clean
+.PHONY: help setup fix demo up down test test-16 test-at test-upgrade simulate check fuzz format lint types template imports security calls docs bench build requirements clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'

@@ -166,6 +166,7 @@ def test_keys_lead_to_pages_and_are_listed(stack: dict[str, Any], page: Browser)
     page.press("dialog button")
     page.keys("body", "gt")
     page.until("return location.pathname === '/timetable'")
+    assert page.text("h1") == "Timetable"
 
 
 def paths(api: HttpClient) -> list[str]:

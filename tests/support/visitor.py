@@ -41,8 +41,8 @@ class Html(HTMLParser):
         self.elements.append((tag, given))
         if tag == "form":
             self.forms.append(Form(given.get("action", ""), given.get("method", "get")))
-        elif tag == "button":
-            self.forms[-1].buttons.append(given) if self.forms else None
+        elif tag == "button" and self.forms:
+            self.forms[-1].buttons.append(given)
         elif tag == "input" and "name" in given and (given.get("type") != "checkbox" or "checked" in given):
             self.forms[-1].fields[given["name"]] = given.get("value", "")
         elif tag == "textarea":

@@ -74,7 +74,7 @@ def typed(fields: Mapping[str, FieldInfo], name: str, text: str) -> Any:
     if any(get_origin(kind) is list for kind in kinds) and "," in text:
         return text.split(",")
     if any(get_origin(kind) is dict for kind in kinds):
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             return json.loads(text)
     for kind in (int, float):
         if kind in kinds:

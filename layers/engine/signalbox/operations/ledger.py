@@ -83,8 +83,10 @@ def find_gap(resources: Resources, params: FindGap, invocation: Invocation) -> d
     """Look back by a day, then by longer, until there is a gap, nothing older, or a second is left to answer in."""
     db, tasks = resources.database.connection(), _wanted(resources.tasks, params.task)
     oldest = invocation.clock - max((task.retention for task in tasks), default=_SHORTEST_LOOK)
-    until = min(params.before or invocation.clock, invocation.clock) - _INSTANT
-    look = _SHORTEST_LOOK
+    before = min(params.before or invocation.clock, invocation.clock)
+    if before <= oldest:
+        return {"gap": None, "searched_since": before.isoformat()}
+    until, look = before - _INSTANT, _SHORTEST_LOOK
     while until >= oldest and invocation.seconds_left > 1:
         since = max(until - look, oldest)
         gaps = list(_gaps(_rows(db, tasks, since, until, invocation.clock)))

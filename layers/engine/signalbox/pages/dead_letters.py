@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from signalbox.dead_letters.letters import OPEN
 from signalbox.errors import Refused
 from signalbox.operate.redaction import REDACTED
 from signalbox.pages.charts import bars
 from signalbox.pages.commands import command_of
 from signalbox.pages.visit import Shown, Visit
 
-STATUSES = ("pending", "investigating", "resolved", "ignored", "redriven")
-OPEN = ["pending", "investigating"]
 _SHOWN = 50
 
 
@@ -23,7 +22,7 @@ def show_kinds(visit: Visit) -> Shown:
     params = visit.params("list_dead_letters", visit.query)
     params.pop("by_kind", None)
     if params.get("status") is None and not visit.query.get("all"):
-        params["status"] = OPEN
+        params["status"] = [str(status) for status in OPEN]
     found = visit.operate("list_dead_letters", **params, by_kind=True)
     values = {
         "kinds": [(kind, _trend(kind)) for kind in found["kinds"]],
@@ -37,8 +36,7 @@ def show_kinds(visit: Visit) -> Shown:
 def show_kind(visit: Visit) -> Shown:
     print_ = visit.in_path["fingerprint"]
     kinds = visit.operate("list_dead_letters", by_kind=True, fingerprint=print_)["kinds"]
-    params = visit.params("list_dead_letters", visit.query) | {"fingerprint": print_}
-    listed = visit.operate("list_dead_letters", **params, limit=_SHOWN)
+    listed = visit.operate("list_dead_letters", fingerprint=print_, before=visit.query.get("before"), limit=_SHOWN)
     values = {
         "kind": kinds[0] if kinds else None,
         "trend": _trend(kinds[0]) if kinds else [],
@@ -82,7 +80,7 @@ def _schema(visit: Visit, job_type: str | None) -> str:
 
 def _difference(original: str, edited: str) -> list[str]:
     """Return how the edited payload differs, line by line, without the head of a patch."""
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         edited = _text(json.loads(edited))
     lines = difflib.unified_diff(original.splitlines(), edited.splitlines(), lineterm="", n=2)
     return [line for line in lines if not line.startswith(("---", "+++", "@@"))]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from signalbox.jobs.status import JobStatus
 from signalbox.operate.filters import JobFilter
+from signalbox.packs.job_type import Lane
 from signalbox.pages.commands import command_of
 from signalbox.pages.visit import Shown, Visit, moment
 
-STATUSES = ("pending", "queued", "running", "completed", "failed", "cancelled", "paused")
-LANES = ("high", "normal", "low", "heavy")
 # Each action, its name on a button, and what it does.
 ACTIONS = {
     "cancel_jobs": ("Cancel", "cancels waiting jobs, and asks running ones to stop"),
@@ -36,8 +36,8 @@ def show(visit: Visit) -> Shown:
         "chosen": chosen,
         "fields": fields,
         "types": sorted(one["name"] for one in visit.operate("list_job_types")["job_types"]),
-        "statuses": STATUSES,
-        "lanes": LANES,
+        "statuses": list(JobStatus),
+        "lanes": list(Lane),
         "actions": ACTIONS,
         "preview": preview,
         "confirmed": confirmed,

@@ -16,7 +16,7 @@ _MOST = 10
 
 
 def show(visit: Visit) -> Shown:
-    hours = float(visit.params("show_statistics", visit.query).get("hours", 24))
+    hours = visit.params("show_statistics", visit.query).get("hours", 24)
     figures = visit.operate("show_statistics", hours=hours, health=True)
     windows = list(_windows(figures))
     longest = max((one["p99_ms"] or 0 for one in windows), default=0)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from signalbox.errors import Refused
+from signalbox.errors import PayloadRefused, Refused
 from signalbox.operations.ledger import MOST_SLOTS
 from signalbox.packs.schedule import Schedule
 from signalbox.pages.commands import command_of
@@ -25,9 +25,8 @@ _SPANS_OF_ONE = {"24h": 1, "3d": 3, "7d": 7, "14d": 14, "35d": 35, "90d": 90}  #
 _MOST_CELLS = 96
 _STEPS = tuple(timedelta(minutes=minutes) for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 240, 360, 720, 1440))
 _DAY = timedelta(days=1)
+_LONGEST = timedelta(days=400)  # from now: a row for each day of centuries could not be drawn
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# What the form of a backfill starts with: a gap is run, and what succeeded is not run again.
-_ONLY = {"missed": "missing", "failed": "failed"}
 
 
 class Cell(NamedTuple):
@@ -61,6 +60,8 @@ def show(visit: Visit) -> Shown:
         asked = {"until": _minute(visit).isoformat(), **asked, "since": moment(span, _minute(visit))}
     found = visit.operate("show_slots", **asked)
     since, until = (datetime.fromisoformat(found[end]).astimezone(UTC) for end in ("since", "until"))
+    if since < visit.clock - _LONGEST or until > visit.clock + _LONGEST:
+        raise PayloadRefused("the timetable shows at most the last 400 days: choose a later time")
     task = asked.get("task")
     step = _step(_DAY if task else until - since)
     rows = list(_days(found["tasks"][0], since, until, step) if task else _tasks(found["tasks"], since, until, step))
@@ -181,9 +182,10 @@ def _chosen(visit: Visit, step: timedelta) -> dict[str, Any] | None:
         task, _, at = cell.partition(" ")
         try:
             first = datetime.fromisoformat(at).replace(tzinfo=UTC)
-        except ValueError:
+            last = first + step - timedelta(seconds=1)
+        except (ValueError, OverflowError):
             return None
-        query |= {"task": task, "from": first.isoformat(), "to": (first + step - timedelta(seconds=1)).isoformat()}
+        query |= {"task": task, "from": first.isoformat(), "to": last.isoformat()}
     if not {"task", "from", "to"} <= query.keys():
         return None
     query["to"] = min(

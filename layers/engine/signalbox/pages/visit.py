@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
@@ -99,7 +100,8 @@ def moment(text: str, clock: datetime, *, ahead: bool = False) -> str:
     text = text.strip()
     if found := _SPAN.fullmatch(text):
         span = timedelta(**{_UNITS[found[2]]: int(found[1])})
-        return (clock + span if ahead else clock - span).astimezone(UTC).isoformat()
+        with suppress(OverflowError):  # then it is no time, which the operation says
+            return (clock + span if ahead else clock - span).astimezone(UTC).isoformat()
     return (
         f"{text.replace(' ', 'T')}{'' if 'T' in text or ' ' in text else 'T00:00'}Z"
         if _WITHOUT_ZONE.fullmatch(text)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from psycopg.rows import dict_row
 
+from signalbox.packs.job_type import Lane
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.json_rows import json_row
 from signalbox.postgres.queries import load_queries
@@ -23,7 +24,6 @@ from signalbox.stats.histogram import BOUNDS
 
 SQL = load_queries(__file__)
 Period = Literal["minute", "hour", "day"]
-LANES = ("high", "normal", "low", "heavy")
 PERIODS: Sequence[Period] = ("day", "hour", "minute")
 DAY = timedelta(days=1)
 # A lane stands still if jobs have waited in it for this long, and no roll-up of this time has seen one begin.
@@ -161,17 +161,17 @@ class Statistics:
             },
             **self.total.as_json(),
             "by_type": [self._of_type(name) for name in sorted(self.by_type.keys() | self.dead_letters.keys())],
-            "by_lane": [self._of_lane(name) for name in LANES],
+            "by_lane": [self._of_lane(lane) for lane in Lane],
             "by_window": [
                 json_row({"starts_at": starts_at}) | figures.as_json() for starts_at, figures in self.by_window.items()
             ],
         }
 
-    def _of_lane(self, name: str) -> dict[str, Any]:
-        here = [one for one in self.live if one.lane == name]
+    def _of_lane(self, lane: Lane) -> dict[str, Any]:
+        here = [one for one in self.live if one.lane == lane]
         oldest = min((one.oldest for one in here if one.oldest), default=None)
         return {
-            "lane": name,
+            "lane": str(lane),
             "waiting": sum(one.waiting for one in here),
             "running": sum(one.number for one in here if one.status == "running"),
             **json_row({"waiting_since": oldest}),
