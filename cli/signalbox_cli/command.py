@@ -70,6 +70,7 @@ COMMANDS = (
     Command("retry", "run jobs now that wait for a retry or their time"),
     Command("pause", "pause a type, lane, tenant, key or schedule, or certain jobs"),
     Command("resume", "resume what was paused"),
+    Command("bulk-actions", "list what was begun for all jobs of a filter, and cancel it"),
     Command("caps", "list what is paused and capped, and set or clear caps"),
     Command("group", "show the progress of a group of jobs, or seal it"),
     Command("schedules", "list, create, pause, resume and delete job schedules"),

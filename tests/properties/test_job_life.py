@@ -149,8 +149,8 @@ class World:
         with suppress(Refused):
             which = DeadLetterFilter(ids=ids or [job_id])
             redrive(
-                self.stage.db, resources.job_types, resources.invoker, which, by="tests", reason="again",
-                now=datetime.now(UTC),
+                self.stage.db, resources.job_types, resources.invoker, which, Actor("tests", "again"),
+                now=datetime.now(UTC), budget=Budget.of(30),
             )  # fmt: skip
 
     def wait(self) -> None:

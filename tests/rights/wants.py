@@ -129,7 +129,7 @@ WHERE: Mapping[tuple[str, str], Where] = {
     ("signalbox.operations.registered", "lambda"): functions_of_tasks,
     ("signalbox.tasks.reconcile_slots", "lambda"): functions_of_tasks,
     ("signalbox.tasks.sweep_runs", "lambda"): functions_of_tasks,
-    ("signalbox.dead_letters.redrive", "lambda"): functions_of_tasks,
+    ("signalbox.dead_letters.restart", "lambda"): functions_of_tasks,
     ("signalbox.tasks.notify_dead_letters", "sns"): from_variables("SIGNALBOX_OPERATORS_TOPIC_ARN"),
     ("signalbox.job_types.deliver_notification", "sns"): topic_and_numbers,
     ("signalbox.job_types.deliver_notification", "sesv2"): identity,

@@ -165,8 +165,8 @@ class Operator:
         letters = DeadLetterFilter(job_type=world.chance.choice(TYPES).name, status=["pending", "redriven"])
         for _ in range(2):
             with suppress(psycopg.OperationalError):
-                done = redrive(world.session, world.job_types, resources.invoker, letters, by=BY.name, reason=None,
-                               now=world.clock)  # fmt: skip
+                done = redrive(world.session, world.job_types, resources.invoker, letters, BY, now=world.clock,
+                               budget=Budget.of(60))  # fmt: skip
                 world.note(f"redrives {done['redriven']}")
                 return
 

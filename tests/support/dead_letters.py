@@ -7,7 +7,9 @@ from typing import Any
 
 import psycopg
 
+from signalbox.budget import Budget
 from signalbox.dead_letters import redrive as redriving
+from signalbox.operate.audit import Actor
 from signalbox.operate.filters import DeadLetterFilter
 from signalbox.testing.rows import select
 from signalbox.testing.stage import Stage
@@ -37,6 +39,12 @@ def letter(stage: Stage, letter_id: str) -> dict[str, Any]:
     return row
 
 
+def consume(stage: Stage, record: dict[str, Any]) -> str:
+    """Let the consumer receive a message; return the id of its dead letter."""
+    assert stage.consume(record) == []
+    return str(letters(stage.db)[-1]["id"])
+
+
 def job_of(stage: Stage, letter_id: str) -> dict[str, Any]:
     """Return the row of the dead letter's job."""
     return stage.job(str(letter(stage, letter_id)["original_job_id"]))
@@ -59,5 +67,9 @@ def redrive(stage: Stage, *ids: str, **order: Any) -> dict[str, Any]:
 
 def redrive_all(stage: Stage, selection: DeadLetterFilter, **order: Any) -> dict[str, Any]:
     """Redrive those that the filter selects."""
-    given: dict[str, Any] = {"by": "ada", "reason": "mended", "now": datetime.now(UTC)} | order
-    return redriving.redrive(stage.db, stage.job_types, stage.app.resources.invoker, selection, **given)
+    given: dict[str, Any] = {"now": datetime.now(UTC)} | order
+    stack = (stage.db, stage.job_types, stage.app.resources.invoker)
+    by = Actor(given.pop("by", "ada"), given.pop("reason", "mended"))
+    if given.pop("dry_run", False):
+        return redriving.preview(*stack, selection, **given)
+    return redriving.redrive(*stack, selection, by, budget=Budget.of(60), **given)

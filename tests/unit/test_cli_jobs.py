@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from argparse import Namespace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 
 from signalbox_cli.commands.redrive import preview_lines
-from signalbox_cli.errors import CommandFailed, FunctionFailed, UsageRefused
+from signalbox_cli.errors import FunctionFailed, UsageRefused
 from signalbox_cli.options import bulk_options, job_file
 from signalbox_cli.views.dead_letter_page import letter_page
 from signalbox_cli.views.dead_letter_table import COLUMNS, kind_row, letter_row
@@ -335,36 +334,22 @@ def test_jobs_that_name_each_other_are_not_torn_apart(monkeypatch: pytest.Monkey
         job_file.calls(jobs)
 
 
-class Answers:
-    """Stand for a stack that gives prepared answers in order."""
-
-    def __init__(self, *answers: dict[str, Any]) -> None:
-        self.answers, self.asked = list(answers), list[dict[str, Any]]()
-
-    def operate(self, _: str, **params: Any) -> dict[str, Any]:
-        self.asked.append(params)
-        return self.answers.pop(0)
-
-
-def part(cancelled: int, *, more: bool) -> dict[str, Any]:
-    return {"cancelled": cancelled, "requested": 0, "sent": 0, "more": more}
-
-
-def repeat_until_done(*answers: dict[str, Any]) -> tuple[dict[str, Any], Answers]:
-    stack: Any = Answers(*answers)
-    args = Namespace(reason="late")
-    return bulk_options.repeat_until_done(stack, "cancel_jobs", {"tag": "night", "until": "x"}, args), stack
-
-
-def test_an_order_is_given_again_while_there_is_more_and_adds_up() -> None:
-    answer, stack = repeat_until_done(part(1000, more=True), part(500, more=True), part(7, more=False))
-    assert (answer["cancelled"], answer["more"]) == (1507, False)
-    assert [(asked["tag"], asked["until"], asked["reason"]) for asked in stack.asked] == [("night", "x", "late")] * 3
-
-
-def test_an_order_that_makes_no_progress_is_not_given_for_ever() -> None:
-    with pytest.raises(CommandFailed, match="no further progress"):
-        repeat_until_done(part(1000, more=True), *[part(0, more=True)] * 3)
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ({"more": True, "bulk_action": "b-1"}, "the rest follows; `signalbox bulk-actions show b-1`"),
+        ({"left": 7, "more": False, "bulk_action": "b-1"}, "the rest follows"),
+        ({"more": True}, "some are left: repeat the command"),
+        ({"left": 7}, "some are left: repeat the command"),
+        ({"more": False, "left": 0, "bulk_action": "b-1"}, ""),
+    ],
+)
+def test_what_becomes_of_the_rest_is_said(
+    answer: dict[str, Any], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bulk_options.say_the_rest(answer)
+    told = capsys.readouterr().err
+    assert words in told if words else told == ""
 
 
 def test_lists_fit_eighty_columns() -> None:

@@ -15,6 +15,7 @@ from signalbox_cli.options.bulk_options import (
     confirmed,
     nothing_done,
     require_consent,
+    say_the_rest,
 )
 from signalbox_cli.options.filters import LETTERS
 from signalbox_cli.options.shared import TIME_FORMS, add_target, json_object, positive
@@ -74,6 +75,7 @@ def _report(args: Namespace, done: dict[str, Any]) -> int:
         print_json(done)
     else:
         print("\n".join(_done_lines(done)))
+        say_the_rest(done)
     return 1 if done["refused"]["count"] and not done["redriven"] else 0
 
 
@@ -86,8 +88,7 @@ def preview_lines(seen: dict[str, Any]) -> list[str]:
 
 def _done_lines(done: dict[str, Any]) -> list[str]:
     last = f", the last one at {show_instant(done['last_at'])}" if done["last_at"] and done["redriven"] > 1 else ""
-    left = [f"{done['left']:,} are left: repeat the command"] if done["left"] else []
-    return [f"redriven {done['redriven']:,}{last}", *left, *_refused_lines(done)]
+    return [f"redriven {done['redriven']:,}{last}", *_refused_lines(done)]
 
 
 def _refused_lines(answer: dict[str, Any]) -> list[str]:

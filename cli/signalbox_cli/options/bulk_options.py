@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,13 +11,12 @@ from getpass import getuser
 from typing import Any
 
 from signalbox_cli.command_parser import CommandParser
-from signalbox_cli.errors import CommandFailed, UsageRefused
+from signalbox_cli.errors import UsageRefused
 from signalbox_cli.options.filters import JOBS
 from signalbox_cli.target.target import Target, choose_target
 from signalbox_cli.terminal import console, print_json, print_lines, say, width_of
 from signalbox_cli.views.job_table import job_table
 
-_ROUNDS_IN_VAIN = 3
 MOST_COUNTED = 10_000  # by a preview, in each state that can change, and of all jobs that have ended
 ENDED = ("completed", "failed", "cancelled")
 
@@ -53,7 +51,7 @@ def run_bulk_action(command: BulkCommand, args: Namespace, ids: list[str]) -> in
         target = choose_target(args)
         if args.dry_run:
             return _preview(command, args, target, {"ids": ids})
-        return _report(command, args, repeat_until_done(target, command.operation, {"ids": ids}, args))
+        return _report(command, args, target.operate(command.operation, ids=ids, **actor_params(args)))
     require_consent(args)
     target = choose_target(args)
     filters = JOBS.filters(args)
@@ -65,29 +63,8 @@ def run_bulk_action(command: BulkCommand, args: Namespace, ids: list[str]) -> in
         return nothing_done(args, f"no matching job is {' or '.join(command.states)}", code=0)
     if not (args.yes or confirmed(f"{command.verb} them?")):
         return nothing_done(args, "it was not confirmed", code=1)
-    return _report(
-        command, args, repeat_until_done(target, command.operation, {**filters, "until": seen["as_of"]}, args)
-    )
-
-
-def repeat_until_done(target: Target, operation: str, params: Mapping[str, Any], args: Namespace) -> dict[str, Any]:
-    """Repeat the call while there is more: a call makes one pass and skips rows that others have locked."""
-    counts: Counter[str] = Counter()
-    refused: dict[str, Any] | None = None  # from the first call only: later ones refuse what it changed
-    in_vain = 0
-    while True:
-        answer = target.operate(operation, **params, **actor_params(args))
-        if refused is None:
-            refused = {name: answer[name] for name in ("refused",) if name in answer}
-        numbers = {name: value for name, value in answer.items() if type(value) is int}
-        changed = sum(value for name, value in numbers.items() if name not in ("held", "sent"))
-        in_vain = 0 if changed else in_vain + 1
-        counts.update({name: value for name, value in numbers.items() if name != "held"})
-        if not answer.get("more"):
-            return {**answer, **counts, **refused}
-        if in_vain == _ROUNDS_IN_VAIN:
-            raise CommandFailed(f"no further progress: other transactions hold the rest; done so far: {dict(counts)}")
-        say(f"{sum(counts.values()):,} so far")
+    filters["until"] = seen["as_of"]
+    return _report(command, args, target.operate(command.operation, **filters, **actor_params(args)))
 
 
 def actor_params(args: Namespace) -> dict[str, Any]:
@@ -150,9 +127,18 @@ def _report(command: BulkCommand, args: Namespace, answer: dict[str, Any]) -> in
         print_json(answer)
     else:
         print(command.describe(answer))
+        say_the_rest(answer)
         for one in refused:
             say(f"job {one['id']} is {one['status']}: unchanged")
     return 1 if refused else 0
+
+
+def say_the_rest(answer: Mapping[str, Any]) -> None:
+    """Say what becomes of the jobs that the first pass of a bulk action left."""
+    if (answer.get("more") or answer.get("left")) and "bulk_action" in answer:
+        say(f"the rest follows; `signalbox bulk-actions show {answer['bulk_action']}` shows how far it is")
+    elif answer.get("more") or answer.get("left"):
+        say("some are left: repeat the command")
 
 
 def at_least(number: int, *, more: bool) -> str:

@@ -54,6 +54,10 @@ class BackfillUnknown(BackfillRefused):
     """No backfill has that id."""
 
 
+class BulkActionUnknown(Refused):
+    """No bulk action has that id."""
+
+
 class SchemaMismatch(Refused):
     """The database's schema is not the one this code works with."""
 

@@ -60,6 +60,13 @@ def test_lists_and_bulk_actions_stay_within_the_tenant(stage: Stage, acme: HttpC
     assert acme("GET", "/v1/jobs?tenant=other").status == 422
 
 
+def test_bulk_action_of_another_tenant_is_unknown(stage: Stage, acme: HttpClient) -> None:
+    own, other = (stage.operate("pause", tenant=tenant)["bulk_action"] for tenant in ("acme", "other"))
+    assert [one["id"] for one in acme("GET", "/v1/bulk-actions").body["bulk_actions"]] == [own]
+    assert [acme("GET", f"/v1/bulk-actions/{id_}").status for id_ in (own, other)] == [200, 404]
+    assert [acme("POST", f"/v1/bulk-actions/{id_}/cancel").status for id_ in (own, other)] == [409, 404]
+
+
 def test_job_is_shown_without_its_neighbours_of_other_tenants(stage: Stage, acme: HttpClient) -> None:
     parent = stage.submit("do_nothing", tenant="acme", group="night")
     child = stage.submit("do_nothing", tenant="other", parent_id=parent)
@@ -112,6 +119,7 @@ PER_TENANT = {
         "resume",
     ),
     "show_statistics",
+    *("list_bulk_actions", "show_bulk_action", "cancel_bulk_action"),
     *("list_dead_letters", "show_dead_letter", "triage_dead_letters", "redrive", "list_job_types", "show_job_type"),
 }
 STACK_WIDE = [route for route in ROUTES if route.name not in PER_TENANT]

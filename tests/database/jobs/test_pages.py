@@ -17,6 +17,7 @@ from signalbox.submit.new_job import NewJob
 from signalbox.testing.rows import failed_run, missed_slot, succeeded_run
 from signalbox.testing.stage import NOON, Stage
 from signalbox_cli.parser import build_parser
+from tests.support.dead_letters import add_letter, letter
 from tests.support.http_api import client_of
 from tests.support.visitor import Page, Visitor
 
@@ -63,6 +64,22 @@ def test_filter_that_is_wrong_is_refused_with_the_reason(visitor: Visitor, query
     page = visitor.get(f"/jobs?{query}")
     assert (page.status, "request-7" in page.text) in {(422, True), (404, True)}
     assert "refused" in page.body
+
+
+def test_bulk_action_that_goes_on_is_shown_with_its_progress_and_cancelled(
+    stage: Stage, visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [add_letter(stage) for _ in range(3)]
+    kind = visitor.get(f"/dead-letters/kinds/{letter(stage, ids[0])['fingerprint']}")
+    preview = visitor.press(kind, "/act/redrive", rate_per_minute="2")
+    page = visitor.press(preview, "/act/redrive", reason="mended")
+    [running] = stage.operate("list_bulk_actions")["bulk_actions"]
+    assert all(text in page.text for text in ("running", "2 done, 1 left", "2 a minute", "mended"))
+    assert f"signalbox bulk-actions show {running['id']}" in commands(page)
+    assert visitor.get("/bulk-actions").html.rows() == [running["id"]]
+    stopped = visitor.press(page, "/act/cancel_bulk_action", reason="enough")
+    assert "cancelled" in stopped.text
+    assert letter(stage, ids[2])["status"] == "pending"
 
 
 def test_all_that_match_are_changed_after_a_preview_and_none_that_came_later(stage: Stage, visitor: Visitor) -> None:

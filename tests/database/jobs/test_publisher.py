@@ -8,8 +8,12 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
+from signalbox.budget import Budget
 from signalbox.jobs.dependency import Dependency
 from signalbox.ledger.context import Context
+from signalbox.operate import bulk_actions
+from signalbox.operate.audit import Actor
+from signalbox.operate.filters import JobFilter
 from signalbox.submit.new_job import NewJob
 from signalbox.testing.aws import AwsStandIn
 from signalbox.testing.stage import Stage
@@ -95,6 +99,14 @@ def test_dependents_of_a_cancelled_job_are_published_too(stage: Stage, bus: AwsS
     child = stage.submit("do_nothing", depends_on=[Dependency(parent, on_failure="cancel")])
     stage.operate("cancel_jobs", ids=[parent])
     assert published(bus) == sorted([(parent, "cancelled"), (child, "cancelled")])
+
+
+def test_jobs_that_a_bulk_action_changes_later_are_published(stage: Stage, bus: AwsStandIn) -> None:
+    job_id = stage.submit("do_nothing", tenant="acme")
+    bulk_actions.create(stage.db, "pause", JobFilter(tenant="acme"), Actor("jo"), Budget.of(60))
+    stage.db.execute("UPDATE signalbox.bulk_actions SET leased_until = NULL")
+    run_task(stage, "advance_bulk_actions")
+    assert published(bus) == [(job_id, "paused")]
 
 
 def test_job_paused_at_its_claim_is_published(stage: Stage, bus: AwsStandIn) -> None:

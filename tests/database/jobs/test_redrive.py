@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 from uuid import uuid4
 
 import psycopg
@@ -20,7 +19,18 @@ from signalbox.testing.sqs_events import PRUNING, failed_invocation, lane_messag
 from signalbox.testing.stage import Stage
 from tests.support.at_once import at_once
 from tests.support.attempts import attempt
-from tests.support.dead_letters import add_letter, audit, fail, job_of, letter, letter_of, letters, redrive, redrive_all
+from tests.support.dead_letters import (
+    add_letter,
+    audit,
+    consume,
+    fail,
+    job_of,
+    letter,
+    letter_of,
+    letters,
+    redrive,
+    redrive_all,
+)
 from tests.support.jobs import obeying
 from tests.support.lock_waits import overlapping
 
@@ -69,7 +79,7 @@ def test_a_dry_run_says_what_would_be_and_changes_nothing(stage: Stage) -> None:
     before = letters(stage.db), select(stage.db, "SELECT * FROM signalbox.jobs ORDER BY id"), audit(stage.db, made[1])
     now = datetime.now(UTC)
     answer = redrive_all(stage, ALL, dry_run=True, rate_per_minute=2, now=now)
-    assert (answer["dry_run"], answer["count"], answer["left"], len(answer["sample"])) == (True, 11, 0, 10)
+    assert (answer["dry_run"], answer["count"], answer["more"], len(answer["sample"])) == (True, 11, False, 10)
     assert answer["last_at"] == (now + timedelta(minutes=5)).isoformat()
     assert answer["sample"][0]["id"] == made[1]
     assert (
@@ -88,12 +98,12 @@ def test_a_dry_run_says_what_would_be_refused(stage: Stage) -> None:
 
 
 def test_a_rate_spreads_the_jobs(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redriving, "BATCH", 2)  # the rate goes on from batch to batch
+    monkeypatch.setattr("signalbox.dead_letters.restart.BATCH", 2)  # the rate goes on from batch to batch
     made = [add_letter(stage) for _ in range(5)]
     now = datetime.now(UTC)
-    answer = redrive_all(stage, ALL, now=now, rate_per_minute=4)
+    answer = redrive_all(stage, ALL, now=now, rate_per_minute=5)
     times = [job_of(stage, id_)["scheduled_for"] for id_ in made]
-    assert times == [now + timedelta(seconds=15 * place) for place in range(5)]
+    assert times == [now + timedelta(seconds=12 * place) for place in range(5)]
     assert [job_of(stage, id_)["send_at"] for id_ in made] == times
     assert answer["last_at"] == times[-1].isoformat()
 
@@ -119,13 +129,14 @@ def test_one_that_was_resolved_is_redriven_by_name(stage: Stage) -> None:
     assert (row["status"], row["resolved_at"]) == ("redriven", None)
 
 
-def test_more_than_one_order_takes_are_said_to_be_left(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redriving, "MOST", 2)
-    made = [add_letter(stage) for _ in range(3)]
-    assert redrive_all(stage, ALL, dry_run=True)["left"] == 1
-    assert redrive_all(stage, ALL)["left"] == 1
-    assert redrive_all(stage, ALL)["left"] == 0
-    assert [letter(stage, id_)["status"] for id_ in made] == ["redriven"] * 3
+def test_preview_counts_up_to_a_number_and_says_that_there_are_more(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redriving, "MOST_COUNTED", 2)
+    for _ in range(3):
+        add_letter(stage)
+    seen = redrive_all(stage, ALL, dry_run=True)
+    assert (seen["count"], seen["more"]) == (2, True)
 
 
 def test_a_job_that_is_not_failed_is_refused_with_its_state(stage: Stage) -> None:
@@ -346,13 +357,8 @@ def test_a_redrive_waits_for_the_worker_that_ends_a_parent(stage: Stage, other: 
 # Messages and invocations
 
 
-def add_dead_letter(stage: Stage, record: dict[str, Any]) -> str:
-    assert stage.consume(record) == []
-    return str(letters(stage.db)[-1]["id"])
-
-
 def test_an_invocation_is_made_again_with_what_it_was_given(stage: Stage, invokes: AwsStandIn) -> None:
-    id_ = add_dead_letter(stage, failed_invocation())
+    id_ = consume(stage, failed_invocation())
     assert redrive(stage, id_)["redriven"] == 1
     [(function, payload)] = invokes.invoked
     assert (function, payload) == ("signalbox-archiver", PRUNING)
@@ -362,13 +368,13 @@ def test_an_invocation_is_made_again_with_what_it_was_given(stage: Stage, invoke
 
 
 def test_redrive_sends_an_undelivered_event_as_its_target_expects_it(stage: Stage, invokes: AwsStandIn) -> None:
-    id_ = add_dead_letter(stage, undelivered())
+    id_ = consume(stage, undelivered())
     redrive(stage, id_)
     assert invokes.payloads == [PRUNING]
 
 
 def test_an_invocation_that_lambda_does_not_take_is_not_redriven(stage: Stage, invokes: AwsStandIn) -> None:
-    id_ = add_dead_letter(stage, failed_invocation())
+    id_ = consume(stage, failed_invocation())
     invokes.away.add("lambda")
     with pytest.raises(Unavailable, match="does not accept invocations"):
         redrive(stage, id_)
@@ -376,7 +382,7 @@ def test_an_invocation_that_lambda_does_not_take_is_not_redriven(stage: Stage, i
 
 
 def test_no_function_of_another_stack_is_invoked(stage: Stage, invokes: AwsStandIn) -> None:
-    id_ = add_dead_letter(stage, failed_invocation("billing-charge-everybody"))
+    id_ = consume(stage, failed_invocation("billing-charge-everybody"))
     with pytest.raises(TransitionRefused, match="does not belong to stack signalbox"):
         redrive(stage, id_)
     assert invokes.payloads == []
@@ -384,21 +390,21 @@ def test_no_function_of_another_stack_is_invoked(stage: Stage, invokes: AwsStand
 
 def test_invocations_are_made_only_so_many_a_minute(stage: Stage, invokes: AwsStandIn) -> None:
     for _ in range(3):
-        add_dead_letter(stage, failed_invocation())
+        consume(stage, failed_invocation())
     answer = redrive_all(stage, DeadLetterFilter(source="invocation"), rate_per_minute=2)
     assert (answer["redriven"], answer["left"], len(invokes.payloads)) == (2, 1, 2)
 
 
 @pytest.mark.parametrize("_", range(3))
 def test_two_redrives_at_once_invoke_once(stage: Stage, dsn: str, invokes: AwsStandIn, _: int) -> None:
-    named = DeadLetterFilter(ids=[add_dead_letter(stage, failed_invocation())])
+    named = DeadLetterFilter(ids=[consume(stage, failed_invocation())])
     at_once(*[lambda on: redrive_all(stage.beside(on), named)] * 2, dsn=dsn)
     assert len(invokes.payloads) == 1
 
 
 def test_a_message_is_sent_again_once_its_job_is_there(stage: Stage) -> None:
     job_id = str(uuid4())
-    id_ = add_dead_letter(stage, lane_message({"job_id": job_id, "job_type": "obey"}))
+    id_ = consume(stage, lane_message({"job_id": job_id, "job_type": "obey"}))
     with pytest.raises(TransitionRefused, match="there is no job"):
         redrive(stage, id_)
     stage.submit(obeying("complete", id=job_id))
@@ -410,7 +416,7 @@ def test_a_message_is_sent_again_once_its_job_is_there(stage: Stage) -> None:
 
 def test_a_message_of_a_job_that_waits_for_none_is_refused(stage: Stage) -> None:
     job_id = str(uuid4())
-    id_ = add_dead_letter(stage, lane_message({"job_id": job_id, "job_type": "obey"}))
+    id_ = consume(stage, lane_message({"job_id": job_id, "job_type": "obey"}))
     stage.work(stage.submit(obeying("complete", id=job_id)))
     with pytest.raises(TransitionRefused, match="is completed: it needs no message"):
         redrive(stage, id_)
@@ -418,9 +424,9 @@ def test_a_message_of_a_job_that_waits_for_none_is_refused(stage: Stage) -> None
 
 def test_a_message_that_nobody_can_read_is_refused(stage: Stage) -> None:
     with pytest.raises(TransitionRefused, match="can't be decoded"):
-        redrive(stage, add_dead_letter(stage, lane_message("garbage")))
+        redrive(stage, consume(stage, lane_message("garbage")))
 
 
 def test_only_the_payload_of_a_job_is_edited(stage: Stage) -> None:
     with pytest.raises(PayloadRefused, match="lost invocation"):
-        redrive(stage, add_dead_letter(stage, failed_invocation()), payload={"word": "complete"})
+        redrive(stage, consume(stage, failed_invocation()), payload={"word": "complete"})

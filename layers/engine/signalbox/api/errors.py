@@ -49,6 +49,7 @@ _STATUSES: Sequence[tuple[type[SignalboxError], int]] = (
     (errors.JobUnknown, 404),
     (errors.DeadLetterUnknown, 404),
     (errors.BackfillUnknown, 404),
+    (errors.BulkActionUnknown, 404),
     (errors.GroupUnknown, 404),
     (errors.ScheduleUnknown, 404),
     (MethodRefused, 405),

@@ -41,6 +41,8 @@ _ANSWERS = {
     "list_controls": ("controls",), "show_group": ("group",), "seal_group": ("group",),
     "list_job_types": ("job_types",), "show_job_type": ("job_type",), "list_dead_letters": (),
     "show_dead_letter": ("dead_letter",), "triage_dead_letters": (), "redrive": (),
+    "list_bulk_actions": ("bulk_actions",), "show_bulk_action": ("bulk_action",),
+    "cancel_bulk_action": ("bulk_action",),
     "list_tasks": ("tasks",), "run_task": ("task", "slot", "status"), "list_runs": ("runs", "next"),
     "show_slots": ("since", "until", "tasks"), "find_gap": ("gap",), "list_backfills": ("backfills",),
     "create_backfill": (),

@@ -1,61 +1,41 @@
 """Redrive what failed for good: try it again, because somebody who has fixed the cause says so.
 
-    pick → hold → judge → job back to pending, dead letter redriven, audit row → commit, a batch at a time
+    named ones → restart → answer
+    a filter → bulk action → restart a batch → … → answer; the task advance_bulk_actions restarts the rest
 
-A job starts again with all its attempts, at once or spread by a rate, and `dispatch_jobs` sends it. Of two redrives at
-once the second finds the job no longer failed. An invocation is made again, by Lambda, before its dead letter says so.
+A job starts again with all its attempts, at once or spread by a rate, and `dispatch_jobs` sends it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from psycopg.rows import class_row
 
-from signalbox.aws.errors import unavailable
 from signalbox.aws.invoke_async import FunctionInvoker
+from signalbox.budget import Budget
 from signalbox.dead_letters.letters import OPEN, require_found
-from signalbox.dead_letters.redrive_checks import Candidate, refusals
-from signalbox.errors import JobRefused, PayloadRefused, TransitionRefused
+from signalbox.dead_letters.redrive_checks import refusals
+from signalbox.dead_letters.restart import BATCH, Redrive, read, restart
+from signalbox.errors import JobRefused, PayloadRefused
+from signalbox.operate import bulk_actions
+from signalbox.operate.audit import Actor
+from signalbox.operate.bulk_actions import BulkAction, BulkActionStopped
 from signalbox.operate.filters import DeadLetterFilter
+from signalbox.operate.listing import MOST_COUNTED
 from signalbox.packs.job_payload import MOST_BYTES, check_payload
 from signalbox.packs.registries import JobTypeRegistry
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
-BATCH = 500
-MOST = 10_000  # of one request: the answer says how many are left for another one
 SAMPLE = 10
-MOST_INVOCATIONS = 60  # a minute, if no rate says otherwise: Lambda can't delay an invocation
-
-
-@dataclass(frozen=True, slots=True)
-class RedriveRequest:
-    """Say who redrives, why, and how fast."""
-
-    by: str
-    reason: str | None
-    now: datetime
-    rate_per_minute: int | None
-
-    def at(self, place: int) -> datetime:
-        """Return when the nth job starts at this rate."""
-        return self.now + timedelta(minutes=place / self.rate_per_minute) if self.rate_per_minute else self.now
-
-
-@dataclass(slots=True)
-class RedriveResult:
-    """Count what a request has done so far."""
-
-    redriven: int = 0
-    invoked: int = 0
-    last: datetime | None = None
-    refused: dict[str, str] = field(default_factory=dict)
+Announce = Callable[[Sequence[str]], None]
 
 
 def redrive(
@@ -63,179 +43,161 @@ def redrive(
     job_types: JobTypeRegistry,
     invoker: FunctionInvoker,
     selection: DeadLetterFilter,
+    by: Actor,
     *,
-    by: str,
-    reason: str | None,
     now: datetime,
-    dry_run: bool = False,
+    budget: Budget,
     payload: Mapping[str, Any] | None = None,
     rate_per_minute: int | None = None,
-    announce: Callable[[Sequence[str]], None] = lambda _: None,
+    announce: Announce = lambda _: None,
 ) -> dict[str, Any]:
-    """Redrive the dead letters named, all or none of a batch; of those that a filter finds, the ones that can be.
+    """Redrive the dead letters named, all or none; of those that a filter finds, the ones that can be.
 
-    A filter finds open ones unless it names a status. A dry run changes nothing and says what would happen. `announce`
-    receives the ids of the jobs, after the commit of each batch.
+    A filter finds open ones unless it names a status. `announce` receives the ids of the jobs, after each commit.
     """
-    request = RedriveRequest(by, reason, now, _checked_rate(rate_per_minute))
-    selection = _bounded(selection, payload)
-    total, ids = _pick(db, selection)
-    if selection.ids is not None:
-        require_found(selection.ids, dict.fromkeys(ids))
+    selection = _checked(selection, payload, rate_per_minute)
+    if selection.ids is None:
+        selection = selection.model_copy(update={"until": _until(db, selection)})
+        kept = bulk_actions.create(db, "redrive", selection, by, budget, rate_per_minute=rate_per_minute)
+        return proceed(db, invoker, kept, now=now, budget=budget, announce=announce)
+    ids = _named(db, selection)
     edited = None if payload is None else _edited(db, job_types, ids[0], payload)
-    if dry_run:
-        return _preview(db, invoker, ids, total, request)
-    result = RedriveResult()
-    for batch in _batches(ids):
-        announce(_redrive_batch(db, invoker, batch, request, result, strict=selection.ids is not None, edited=edited))
-    left = total - result.redriven - len(result.refused)
-    return {
-        "redriven": result.redriven,
-        "left": left,
-        "last_at": _text(result.last),
-        "refused": _sample(result.refused),
-    }
+    done = Redrive(by, now, rate_per_minute, edited=edited, announce=announce)
+    restart(db, invoker, ids, done)
+    return _answer(done, len(ids) - done.redriven)
 
 
-def _bounded(selection: DeadLetterFilter, payload: Mapping[str, Any] | None) -> DeadLetterFilter:
-    selection.require_any()
-    if payload is not None and len(selection.ids or ()) != 1:
-        raise PayloadRefused("an edited payload needs exactly one dead letter: give its id")
-    if selection.ids is None and selection.status is None:
-        return selection.model_copy(update={"status": [str(status) for status in OPEN]})
-    return selection
-
-
-def _checked_rate(rate: int | None) -> int | None:
-    if rate is not None and not 1 <= rate <= 6000:
-        raise PayloadRefused(f"a rate of {rate} a minute is not between 1 and 6000")
-    return rate
-
-
-def _pick(db: Connection, selection: DeadLetterFilter) -> tuple[int, list[str]]:
-    """Return how many there are, and the ids to begin with, the oldest failure first: parents before children."""
-    rows = db.execute(SQL["pick"], {**selection.values, "limit": MOST}).fetchall()
-    return (rows[0][1] if rows else 0), [id_ for id_, _ in rows]
-
-
-def _preview(
-    db: Connection, invoker: FunctionInvoker, ids: Sequence[str], total: int, request: RedriveRequest
+def preview(
+    db: Connection,
+    job_types: JobTypeRegistry,
+    invoker: FunctionInvoker,
+    selection: DeadLetterFilter,
+    *,
+    now: datetime,
+    payload: Mapping[str, Any] | None = None,
+    rate_per_minute: int | None = None,
 ) -> dict[str, Any]:
-    candidates = _read(db, ids)
+    """Say what a redrive would do, and change nothing."""
+    selection = _checked(selection, payload, rate_per_minute)
+    if selection.ids is None:
+        ids = [one.id for one in _pick(db, selection, None, MOST_COUNTED + 1)]
+    else:
+        ids = _named(db, selection)
+    if payload is not None:
+        _edited(db, job_types, ids[0], payload)
+    candidates = read(db, ids[:MOST_COUNTED])
     refused = refusals(candidates, invoker.stack)
     going = [one for one in candidates if one.id not in refused]
+    pace = Redrive(Actor(""), now, rate_per_minute)
     return {
         "dry_run": True,
         "count": len(going),
-        "left": total - len(ids),
-        "more": total > len(ids),
-        "last_at": _text(request.at(len(going) - 1)) if going else None,
+        "more": len(ids) > MOST_COUNTED,
+        "last_at": _text(pace.at(len(going) - 1)) if going else None,
         "sample": [one.shown for one in going[:SAMPLE]],
         "refused": _sample(refused),
     }
 
 
-def _redrive_batch(
+def proceed(
     db: Connection,
     invoker: FunctionInvoker,
-    ids: Sequence[str],
-    request: RedriveRequest,
-    result: RedriveResult,
+    kept: BulkAction,
     *,
-    strict: bool,
-    edited: Mapping[str, Any] | None,
-) -> list[str]:
-    """Redrive one batch, and return the jobs that start again."""
-    with db.transaction():
-        candidates = _lock(db, ids)
-        refused = refusals(candidates, invoker.stack)
-        if strict and refused:
-            raise TransitionRefused(_why_none(refused))
-        going = [one for one in candidates if one.id not in refused and one.source != "invocation"]
-        times = {one.id: request.at(result.redriven + place) for place, one in enumerate(going)}
-        _restart(db, [one for one in going if one.source == "job"], times, edited)
-        _send_again(db, [one for one in going if one.source == "message"], times)
-        _mark_redriven(db, going, times, request, edited is not None)
-    result.redriven += len(going)
-    result.refused |= refused
-    if times:
-        result.last = max(times.values())
-    for one in candidates:
-        if one.source == "invocation" and one.id not in refused:
-            _invoke_again(db, invoker, one.id, request, result)
-    return [one.job_id for one in going if one.source == "job" and one.job_id]
+    now: datetime,
+    budget: Budget,
+    announce: Announce = lambda _: None,
+) -> dict[str, Any]:
+    """Make a pass of a bulk action: to its end, or as far as the budget and its rate allow."""
+    done = Redrive(kept.by, now, kept.rate_per_minute, kept.next_at, kept.id, announce=announce)
+    walk = _Walk(db, invoker, kept.letter_filter, done, kept.cursor)
+    try:
+        with suppress(BulkActionStopped):
+            walk.run(budget)
+    finally:
+        bulk_actions.leave(db, kept.id, cursor=walk.cursor, done=walk.at_end)
+    left = 0 if walk.at_end else count_left(db, kept.letter_filter, walk.cursor)
+    return {**_answer(done, left), "bulk_action": kept.id}
 
 
-def _lock(db: Connection, ids: Sequence[str]) -> list[Candidate]:
-    """Lock the dead letters, their jobs, and what these depend on, until this transaction ends.
-
-    Lock jobs before dead letters, as a worker does that fails a job, and each in the order of their ids.
-    """
-    db.execute(SQL["lock_jobs"], {"ids": list(ids)})
-    db.execute(SQL["lock_letters"], {"ids": list(ids)})
-    return _read(db, ids)
+def count_left(db: Connection, selection: DeadLetterFilter, cursor: Mapping[str, str] | None) -> int:
+    """Count the dead letters that an action has not come to, up to one more than 10,000."""
+    return len(_pick(db, selection, cursor, MOST_COUNTED + 1))
 
 
-def _read(db: Connection, ids: Sequence[str]) -> list[Candidate]:
-    with db.cursor(row_factory=class_row(Candidate)) as cursor:
-        found = {one.id: one for one in cursor.execute(SQL["read"], {"ids": list(ids)}).fetchall()}
-    return [found[id_] for id_ in ids if id_ in found]  # one may have been archived since
+@dataclass(frozen=True, slots=True)
+class _Picked:
+    id: str
+    source: str
+    last_failed_at: datetime
 
 
-def _restart(
-    db: Connection, going: Sequence[Candidate], times: Mapping[str, datetime], edited: Mapping[str, Any] | None
-) -> None:
-    if not going:
-        return
-    rows = [{"id": one.job_id, "at": times[one.id].isoformat(), **(edited or {})} for one in going]
-    groups = {one.job_group for one in going if one.job_group}
-    db.execute(SQL["lock_groups"], {"groups": list(groups), "jobs": [one.job_id for one in going]})
-    if groups:
-        db.execute(SQL["uncount"], {"rows": json.dumps(rows)})
-    db.execute(SQL["restart"], {"rows": json.dumps(rows)})
+@dataclass(slots=True)
+class _Walk:
+    """Walk over the dead letters, the oldest failure first."""
+
+    db: Connection
+    invoker: FunctionInvoker
+    selection: DeadLetterFilter
+    done: Redrive
+    cursor: dict[str, str] | None
+    at_end: bool = field(default=False)
+
+    def run(self, budget: Budget) -> None:
+        while not budget.spent and (room := self.done.room):
+            picked = _pick(self.db, self.selection, self.cursor, room)
+            batch = self._allowed(picked)
+            if batch:
+                restart(self.db, self.invoker, [one.id for one in batch], self.done)
+                self.cursor = {"at": batch[-1].last_failed_at.isoformat(), "id": batch[-1].id}
+            if len(batch) < room:
+                self.at_end = len(batch) == len(picked)
+                return
+
+    def _allowed(self, picked: Sequence[_Picked]) -> Sequence[_Picked]:
+        """Return them up to the first invocation that is too many for this pass."""
+        invocations = [place for place, one in enumerate(picked) if one.source == "invocation"]
+        too_many = invocations[self.done.invocations_left :]
+        return picked[: too_many[0]] if too_many else picked
 
 
-def _send_again(db: Connection, going: Sequence[Candidate], times: Mapping[str, datetime]) -> None:
-    if going:
-        rows = [{"id": one.job_id, "at": times[one.id].isoformat()} for one in going]
-        db.execute(SQL["send_again"], {"rows": json.dumps(rows)})
+def _checked(
+    selection: DeadLetterFilter, payload: Mapping[str, Any] | None, rate_per_minute: int | None
+) -> DeadLetterFilter:
+    selection.require_any()
+    if payload is not None and len(selection.ids or ()) != 1:
+        raise PayloadRefused("an edited payload needs exactly one dead letter: give its id")
+    if rate_per_minute is not None and not 1 <= rate_per_minute <= 6000:
+        raise PayloadRefused(f"a rate of {rate_per_minute} a minute is not between 1 and 6000")
+    if selection.ids is None and selection.status is None:
+        return selection.model_copy(update={"status": [str(status) for status in OPEN]})
+    return selection
 
 
-def _mark_redriven(
-    db: Connection, going: Sequence[Candidate], times: Mapping[str, datetime], request: RedriveRequest, was_edited: bool
-) -> None:
-    rows = [{"id": one.id, "at": times[one.id].isoformat()} for one in going]
-    values = {"rows": json.dumps(rows), "by": request.by, "reason": request.reason, "edited": was_edited}
-    db.execute(SQL["mark_redriven"], values)
+def _until(db: Connection, selection: DeadLetterFilter) -> datetime:
+    """Return the end of the failures that are meant, so that a job which fails again is not redriven again."""
+    [(now,)] = db.execute(SQL["read_clock"]).fetchall()
+    found: datetime = min(selection.until or now, now)
+    return found
 
 
-def _invoke_again(
-    db: Connection, invoker: FunctionInvoker, id_: str, request: RedriveRequest, result: RedriveResult
-) -> None:
-    """Invoke in its own transaction, as Lambda takes time. The call comes first: its slot skips a second one."""
-    if result.invoked >= (request.rate_per_minute or MOST_INVOCATIONS):
-        return  # it counts as left
-    with db.transaction():
-        [one] = _lock(db, [id_])
-        if why := refusals([one], invoker.stack).get(id_):
-            result.refused[id_] = why
-            return
-        _invoke(invoker, one)
-        _mark_redriven(db, [one], {id_: request.now}, request, was_edited=False)
-    result.invoked += 1
-    result.redriven += 1
-    result.last = max(result.last or request.now, request.now)
+def _named(db: Connection, selection: DeadLetterFilter) -> list[str]:
+    """Return the ids that are named, the oldest failure first; all of them must exist."""
+    ids = [one.id for one in _pick(db, selection, None, BATCH)]
+    require_found(selection.ids or (), dict.fromkeys(ids))
+    return ids
 
 
-def _invoke(invoker: FunctionInvoker, one: Candidate) -> None:
-    function = str(one.function)
-    with unavailable(f"dead letter {one.id} was not redriven: {function} does not accept invocations"):
-        invoker.invoke(function, one.payload)
+def _pick(db: Connection, selection: DeadLetterFilter, cursor: Mapping[str, str] | None, limit: int) -> list[_Picked]:
+    """Return those that follow the cursor, the oldest failure first: parents before children."""
+    place = {"after_at": cursor and cursor["at"], "after_id": cursor and cursor["id"]}
+    with db.cursor(row_factory=class_row(_Picked)) as found:
+        return found.execute(SQL["pick"], {**selection.values, **place, "limit": limit}).fetchall()
 
 
 def _edited(db: Connection, job_types: JobTypeRegistry, id_: str, payload: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns of the job that the new payload changes, once its type's model has accepted it."""
-    [one] = _read(db, [id_])
+    [one] = read(db, [id_])
     if one.source != "job":
         raise PayloadRefused(f"dead letter {id_} is of a lost {one.source}: only the payload of a job can be edited")
     known = job_types.find(one.job_type)
@@ -254,15 +216,14 @@ def _edited(db: Connection, job_types: JobTypeRegistry, id_: str, payload: Mappi
     }
 
 
-def _batches(ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(ids), BATCH):
-        yield ids[start : start + BATCH]
-
-
-def _why_none(refused: Mapping[str, str]) -> str:
-    [(id_, why), *others] = refused.items()
-    more = f" (and {len(others)} others can't be redriven either)" if others else ""
-    return f"dead letter {id_} can't be redriven: {why}{more}; nothing was changed"
+def _answer(done: Redrive, left: int) -> dict[str, Any]:
+    return {
+        "redriven": done.redriven,
+        "left": min(left, MOST_COUNTED),
+        "more": left > MOST_COUNTED,
+        "last_at": _text(done.last),
+        "refused": _sample(done.refused),
+    }
 
 
 def _sample(refused: Mapping[str, str]) -> dict[str, Any]:

@@ -30,21 +30,15 @@ class Actor:
 
 def note(
     db: Connection, by: Actor, action: str, *, kind: str, id_: str = "", detail: Mapping[str, Any] | None = None
-) -> int:
-    """Record one request about one thing. Return its row, which a request that takes long may count up."""
-    values = _values(by, action, kind, detail) | {"entity_id": id_}
-    [row] = db.execute(SQL["note"], values).fetchone() or (0,)
-    return int(row)
+) -> None:
+    """Record one request about one thing."""
+    db.execute(SQL["note"], _values(by, action, kind, detail) | {"entity_id": id_})
 
 
 def note_each(db: Connection, by: Actor, action: str, *, kind: str, ids: Sequence[str]) -> None:
     """Record one request about many things that were named one by one."""
     if ids:
         db.execute(SQL["note_each"], _values(by, action, kind, None) | {"ids": list(ids)})
-
-
-def count_up(db: Connection, row: int, counts: Mapping[str, int]) -> None:
-    db.execute(SQL["count_up"], {"id": row, "counts": Jsonb(dict(counts))})
 
 
 def list_newest(db: Connection, kind: str, id_: str) -> list[dict[str, Any]]:

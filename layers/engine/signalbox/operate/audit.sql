@@ -1,19 +1,10 @@
 -- note: record who did what to which thing, and why
 INSERT INTO signalbox.audit_log (actor, action, entity_type, entity_id, detail)
-VALUES (%(actor)s, %(action)s, %(entity_type)s, %(entity_id)s, %(detail)s)
-RETURNING id;
+VALUES (%(actor)s, %(action)s, %(entity_type)s, %(entity_id)s, %(detail)s);
 
 -- note_each: record the same for many things of a kind
 INSERT INTO signalbox.audit_log (actor, action, entity_type, entity_id, detail)
 SELECT %(actor)s, %(action)s, %(entity_type)s, id, %(detail)s FROM unnest(%(ids)s::text[]) AS id;
-
--- count_up: add to the counts of what a request has done so far
-UPDATE signalbox.audit_log AS a
-SET detail = a.detail || (
-    SELECT jsonb_object_agg(key, value::integer + coalesce((a.detail ->> key)::integer, 0))
-    FROM jsonb_each_text(%(counts)s)
-)
-WHERE id = %(id)s;
 
 -- list_newest: return what was done to a thing
 SELECT at, actor, action, detail FROM signalbox.audit_log

@@ -1,7 +1,7 @@
-"""Change many jobs in batches, each a short transaction with its line in the audit log.
+"""Change many jobs in batches, each a short transaction with its record.
 
-A bulk action makes one pass. It leaves jobs that a worker holds at that moment, or that no time was left for, and says
-that there is more: the caller asks again.
+A pass leaves jobs that a worker holds at that moment, and those that no time was left for. Of a filter, the action goes
+on with them within a minute (tasks/advance_bulk_actions.py); of ids, the caller asks again.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from signalbox.budget import Budget
 from signalbox.errors import TransitionRefused
 from signalbox.jobs.retry_routing import LOST_AFTER
 from signalbox.jobs.status import JobStatus
-from signalbox.operate import audit
+from signalbox.operate import audit, bulk_actions
 from signalbox.operate.audit import Actor
+from signalbox.operate.bulk_actions import BulkAction, BulkActionStopped
 from signalbox.operate.filters import JobFilter
-from signalbox.operate.listing import batches
+from signalbox.operate.listing import batches, bound
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.queries import load_queries
 
@@ -31,6 +32,13 @@ WAITING = (JobStatus.PENDING, JobStatus.QUEUED, JobStatus.PAUSED)
 # A bulk action sends at most this many due jobs itself; dispatch_jobs, each minute, sends the rest.
 SENT_AT_ONCE = 1000
 LOCK_TIMEOUT_MS = "2000"
+_COUNTS = {
+    "cancel": ("cancelled", "requested"),
+    "retry": ("hastened",),
+    "pause": ("paused",),
+    "resume": ("resumed",),
+    "resume_target": ("resumed",),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,7 @@ class BulkResult:
     counts: dict[str, int]
     due: list[str]  # to be sent now that all is committed
     more: bool
+    id: str | None = None  # of the action, if it is kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,28 +80,55 @@ class BulkContext:
 
 
 @dataclass(slots=True)
-class BulkAction:
-    """Run one bulk action."""
+class BulkPass:
+    """Make one pass over the jobs."""
 
     db: Connection
     job_filter: JobFilter
     context: BulkContext
     action: str
+    steps: Sequence[BulkStep]
+    kept: BulkAction | None = None  # of a filter; jobs that are named have a row each in the audit log
     counts: Counter[str] = field(default_factory=Counter)
     due: list[str] = field(default_factory=list)
-    row: int | None = None  # of the audit log; jobs that are named one by one have a row each
+    step: int = 0  # where the next batch begins
+    before: str | None = None
+    missed: int = 0
 
-    def run(self, *steps: BulkStep) -> BulkResult:
-        """Make one pass over the jobs. Say that there is more if others held some, or time was up."""
-        if self.job_filter.ids is None:
-            self.row = audit.note(
-                self.db, self.context.by, self.action, kind="jobs", detail={"selection": self.job_filter.given}
-            )
-        missed = 0
-        for step in steps:
-            for ids in batches(self.db, self.job_filter, step.statuses, self.context.budget):
-                missed += len(ids) - self._batch(step, ids)
-        return BulkResult(dict(self.counts), self.due, more=missed > 0 or self.context.budget.spent)
+    def __post_init__(self) -> None:
+        self.counts.update(dict.fromkeys(_COUNTS[self.action], 0))
+
+    def run(self) -> BulkResult:
+        """Walk over the jobs until none is missed, or all that were are held by others, or time is up."""
+        if self.kept and self.kept.cursor:
+            self.step, self.before, self.missed = (self.kept.cursor[name] for name in ("step", "before", "missed"))
+        more, found = True, -1
+        try:
+            while more and not self.context.budget.spent and self.counts.total() != found:
+                found = self.counts.total()
+                more = not self._walk()
+        except BulkActionStopped:
+            more = False
+        if self.kept:
+            bulk_actions.leave(self.db, self.kept.id, cursor=self._cursor, done=not more)
+        return BulkResult(dict(self.counts), self.due, more, self.kept.id if self.kept else None)
+
+    def _walk(self) -> bool:
+        """Walk to the end. Return whether all jobs were met; if not, the next walk begins at the first."""
+        while self.step < len(self.steps):
+            step = self.steps[self.step]
+            for ids in batches(self.db, self.job_filter, step.statuses, self.context.budget, self.before):
+                self.before = ids[-1]
+                self.missed += len(ids) - self._batch(step, ids)
+            if self.context.budget.spent:
+                return False
+            self.step, self.before = self.step + 1, None
+        missed, self.step, self.missed = self.missed, 0, 0
+        return not missed
+
+    @property
+    def _cursor(self) -> dict[str, Any]:
+        return {"step": self.step, "before": self.before, "missed": self.missed}
 
     def _batch(self, step: BulkStep, ids: Sequence[str]) -> int:
         """Return to how many of these jobs the step was applied."""
@@ -102,7 +138,7 @@ class BulkAction:
                 if not locked:
                     return 0
                 result = step.act(locked, LOST_AFTER if len(self.due) < SENT_AT_ONCE else timedelta(0))
-                self._note(result)
+                self._record(result)
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
             return 0
         self.context.announce([*result.changed, *result.followers])
@@ -119,11 +155,20 @@ class BulkAction:
                 return [id_ for (id_,) in locked]
         return []
 
-    def _note(self, result: BatchResult) -> None:
-        if self.row is None:
-            audit.note_each(self.db, self.context.by, self.action, kind="job", ids=result.changed)
-        elif result.changed:
-            audit.count_up(self.db, self.row, result.counts)
+    def _record(self, result: BatchResult) -> None:
+        if self.kept is None:
+            audit.note_each(self.db, self.context.by, f"job.{self.action}", kind="job", ids=result.changed)
+        else:
+            bulk_actions.record(self.db, self.kept.id, result.counts, cursor=self._cursor)
+
+
+def run_bulk_action(
+    db: Connection, job_filter: JobFilter, context: BulkContext, action: str, steps: Sequence[BulkStep]
+) -> BulkResult:
+    """Carry out an action on the jobs that are named, or make the first pass of one on all that a filter finds."""
+    job_filter = bound(db, job_filter)
+    kept = None if job_filter.ids else bulk_actions.create(db, action, job_filter, context.by, context.budget)
+    return BulkPass(db, job_filter, context, action, steps, kept).run()
 
 
 @contextmanager

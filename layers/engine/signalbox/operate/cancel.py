@@ -6,7 +6,6 @@ first keeps its status, unless it would be tried again.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,9 +13,9 @@ from datetime import timedelta
 from signalbox.errors import TransitionRefused
 from signalbox.jobs.status import FINAL, JobStatus
 from signalbox.operate.audit import Actor
-from signalbox.operate.bulk import WAITING, BatchResult, BulkAction, BulkContext, BulkResult, BulkStep, ids_of
+from signalbox.operate.bulk import WAITING, BatchResult, BulkContext, BulkResult, BulkStep, ids_of, run_bulk_action
 from signalbox.operate.filters import JobFilter
-from signalbox.operate.listing import bound, require_known, states_of
+from signalbox.operate.listing import require_known, states_of
 from signalbox.packs.registries import JobTypeRegistry
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.queries import load_queries
@@ -47,9 +46,12 @@ def cancel(db: Connection, job_types: JobTypeRegistry, job_filter: JobFilter, co
     require_known(db, job_types, job_filter)
     if job_filter.ids is not None:
         _refuse_ended(db, job_filter.ids)
-    cancelling = _Cancelling(db, context.by)
-    action = BulkAction(db, bound(db, job_filter), context, "job.cancel", Counter(cancelled=0, requested=0))
-    return action.run(BulkStep(WAITING, cancelling.waiting), BulkStep([JobStatus.RUNNING], cancelling.running))
+    return run_bulk_action(db, job_filter, context, "cancel", cancel_steps(db, context.by))
+
+
+def cancel_steps(db: Connection, by: Actor) -> list[BulkStep]:
+    cancelling = _Cancelling(db, by)
+    return [BulkStep(WAITING, cancelling.waiting), BulkStep([JobStatus.RUNNING], cancelling.running)]
 
 
 def _refuse_ended(db: Connection, ids: Sequence[str]) -> None:

@@ -5,7 +5,6 @@ They take effect at the next claim, which holds the cap's row while it counts: s
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -14,13 +13,12 @@ from psycopg.rows import dict_row
 
 from signalbox.errors import CapRefused
 from signalbox.jobs.job_message import JobMessage
-from signalbox.jobs.status import JobStatus
 from signalbox.operate import audit
 from signalbox.operate.audit import Actor
-from signalbox.operate.bulk import BulkAction, BulkContext, BulkResult, BulkStep
+from signalbox.operate.bulk import BulkContext, BulkResult, run_bulk_action
 from signalbox.operate.filters import JobFilter
-from signalbox.operate.listing import bound, list_jobs
-from signalbox.operate.pause import Resuming, finish_resuming
+from signalbox.operate.listing import list_jobs
+from signalbox.operate.pause import resume_target_steps, with_held
 from signalbox.packs.job_type import Lane
 from signalbox.packs.registries import LONGEST_KEY, JobTypeRegistry
 from signalbox.postgres.connection import Connection
@@ -103,12 +101,12 @@ def resume_target(db: Connection, job_types: JobTypeRegistry, what: CapTarget, c
         db.execute(SQL["forget"], _values(what, by))
         if was_paused:
             audit.note(db, by, f"{what.kind}.resume", kind=what.kind, id_=what.key)
-    action = BulkAction(db, bound(db, what.job_filter), context, "job.resume", Counter(resumed=0))
-    done = action.run(BulkStep((JobStatus.PAUSED,), Resuming(db, own=False).step))
-    done = finish_resuming(action, done)
+    if not was_paused and not list_jobs(db, what.job_filter.model_copy(update={"status": "paused"}), 1):
+        raise CapRefused(f"{what} is not paused; `signalbox caps` lists what is")
+    done = run_bulk_action(db, what.job_filter, context, "resume_target", resume_target_steps(db, by))
     if not was_paused and not done.counts["resumed"]:
         raise CapRefused(f"{what} is not paused; `signalbox caps` lists what is")
-    return done
+    return with_held(db, what.job_filter, done)
 
 
 def set_cap(db: Connection, job_types: JobTypeRegistry, what: CapTarget, cap: Cap, *, by: Actor) -> list[JobMessage]:

@@ -77,6 +77,12 @@ def count_some(db: Connection, job_filter: JobFilter) -> tuple[dict[str, int], b
     return dict(sorted(counts.items())), more
 
 
+def count_left(db: Connection, job_filter: JobFilter, statuses: Sequence[str], before: str | None) -> int:
+    """Count the jobs in these states that a bulk action has not come to, up to one more than 10,000."""
+    values = {**job_filter.values, "statuses": [*map(str, statuses)], "before_id": before, "limit": MOST_COUNTED + 1}
+    return len(db.execute(SQL["pick"], values).fetchall())
+
+
 def bound(db: Connection, job_filter: JobFilter) -> JobFilter:
     """Bound the filter to jobs created up to now, so that a bulk action ends however fast jobs are submitted."""
     [now] = db.execute(SQL["read_clock"]).fetchone() or (None,)
@@ -104,9 +110,10 @@ def states_of(db: Connection, ids: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def batches(db: Connection, job_filter: JobFilter, statuses: Sequence[str], budget: Budget) -> Iterator[list[str]]:
+def batches(
+    db: Connection, job_filter: JobFilter, statuses: Sequence[str], budget: Budget, before: str | None = None
+) -> Iterator[list[str]]:
     """Return the ids of all that match now, a batch at a time, as long as the budget lasts."""
-    before: str | None = None
     while not budget.spent:
         values = {**job_filter.values, "statuses": [*map(str, statuses)], "before_id": before, "limit": BATCH}
         ids = [id_ for (id_,) in db.execute(SQL["pick"], values).fetchall()]

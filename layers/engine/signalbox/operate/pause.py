@@ -6,16 +6,16 @@ ended.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from signalbox.errors import TransitionRefused
 from signalbox.jobs.status import JobStatus
-from signalbox.operate.bulk import BatchResult, BulkAction, BulkContext, BulkResult, BulkStep, ids_of
+from signalbox.operate.audit import Actor
+from signalbox.operate.bulk import BatchResult, BulkContext, BulkResult, BulkStep, ids_of, run_bulk_action
 from signalbox.operate.filters import JobFilter
-from signalbox.operate.listing import bound, count_by_status, require_known, states_of
+from signalbox.operate.listing import count_by_status, require_known, states_of
 from signalbox.packs.registries import JobTypeRegistry
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.queries import load_queries
@@ -27,24 +27,35 @@ MAY_PAUSE = (JobStatus.PENDING, JobStatus.QUEUED)
 def pause(db: Connection, job_types: JobTypeRegistry, job_filter: JobFilter, context: BulkContext) -> BulkResult:
     """Pause the jobs, and count them as `paused`."""
     _check(db, job_types, job_filter, MAY_PAUSE, "paused: only a pending or queued job can be")
+    return run_bulk_action(db, job_filter, context, "pause", pause_steps(db, context.by))
 
+
+def pause_steps(db: Connection, by: Actor) -> list[BulkStep]:
     def step(ids: Sequence[str], _: timedelta) -> BatchResult:
-        db.execute(SQL["pause"], {"ids": list(ids), "by": context.by.name})
+        db.execute(SQL["pause"], {"ids": list(ids), "by": by.name})
         return BatchResult({"paused": len(ids)}, ids)
 
-    return BulkAction(db, bound(db, job_filter), context, "job.pause", Counter(paused=0)).run(BulkStep(MAY_PAUSE, step))
+    return [BulkStep(MAY_PAUSE, step)]
 
 
 def resume(db: Connection, job_types: JobTypeRegistry, job_filter: JobFilter, context: BulkContext) -> BulkResult:
     """Resume jobs. Count `resumed`, and `held`: those that a pause of their type, lane, tenant or key still holds."""
-    paused = (JobStatus.PAUSED,)
-    _check(db, job_types, job_filter, paused, "resumed: only a paused job can be")
-    action = BulkAction(db, bound(db, job_filter), context, "job.resume", Counter(resumed=0))
-    return finish_resuming(action, action.run(BulkStep(paused, Resuming(db, own=True).step)))
+    _check(db, job_types, job_filter, (JobStatus.PAUSED,), "resumed: only a paused job can be")
+    done = run_bulk_action(db, job_filter, context, "resume", resume_steps(db, context.by))
+    return with_held(db, job_filter, done)
+
+
+def resume_steps(db: Connection, _: Actor) -> list[BulkStep]:
+    return [BulkStep((JobStatus.PAUSED,), _Resuming(db, own=True).step)]
+
+
+def resume_target_steps(db: Connection, _: Actor) -> list[BulkStep]:
+    """Leave the jobs paused that have a pause of their own."""
+    return [BulkStep((JobStatus.PAUSED,), _Resuming(db, own=False).step)]
 
 
 @dataclass(frozen=True, slots=True)
-class Resuming:
+class _Resuming:
     """Resume a batch of jobs. With `own`, pauses of a single job end, too."""
 
     db: Connection
@@ -58,11 +69,9 @@ class Resuming:
         )
 
 
-def finish_resuming(action: BulkAction, done: BulkResult) -> BulkResult:
+def with_held(db: Connection, job_filter: JobFilter, done: BulkResult) -> BulkResult:
     """Add the count of jobs that something else still holds."""
-    held = count_by_status(action.db, action.job_filter.model_copy(update={"status": "paused"})).get(
-        JobStatus.PAUSED, 0
-    )
+    held = count_by_status(db, job_filter.model_copy(update={"status": "paused"})).get(JobStatus.PAUSED, 0)
     return replace(done, counts={**done.counts, "held": held})
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 
 from signalbox.errors import TransitionRefused
 from signalbox.jobs.status import JobStatus
-from signalbox.operate.bulk import BatchResult, BulkAction, BulkContext, BulkResult, BulkStep, ids_of
+from signalbox.operate.audit import Actor
+from signalbox.operate.bulk import BatchResult, BulkContext, BulkResult, BulkStep, ids_of, run_bulk_action
 from signalbox.operate.filters import JobFilter
-from signalbox.operate.listing import bound, require_known
+from signalbox.operate.listing import require_known
 from signalbox.packs.registries import JobTypeRegistry
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.queries import load_queries
@@ -34,14 +34,15 @@ def retry_now(db: Connection, job_types: JobTypeRegistry, job_filter: JobFilter,
     require_known(db, job_types, job_filter)
     if job_filter.ids is not None and len(job_filter.ids) == 1:
         _refuse_unfit(db, job_filter.ids[0])
+    return run_bulk_action(db, job_filter, context, "retry", retry_steps(db, context.by))
 
+
+def retry_steps(db: Connection, _: Actor) -> list[BulkStep]:
     def step(ids: Sequence[str], wait: timedelta) -> BatchResult:
         found = ids_of(db.execute(SQL["retry_now"], {"ids": list(ids), "wait": wait}).fetchall())
         return BatchResult({"hastened": len(found)}, found, found)
 
-    return BulkAction(db, bound(db, job_filter), context, "job.retry", Counter(hastened=0)).run(
-        BulkStep((JobStatus.PENDING,), step)
-    )
+    return [BulkStep((JobStatus.PENDING,), step)]
 
 
 def _refuse_unfit(db: Connection, id_: str) -> None:

@@ -6,13 +6,20 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, LiteralString, TypeVar
 
-from signalbox.errors import BackfillUnknown, DeadLetterUnknown, IdRefused, JobUnknown, SignalboxError
+from signalbox.errors import (
+    BackfillUnknown,
+    BulkActionUnknown,
+    DeadLetterUnknown,
+    IdRefused,
+    JobUnknown,
+    SignalboxError,
+)
 from signalbox.packs.payload import Payload
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
-Kind = Literal["job", "dead_letter", "backfill"]
+Kind = Literal["job", "dead_letter", "backfill", "bulk_action"]
 IdFields = tuple[tuple[str, Kind], ...]
 _FORM = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"
 _SHORTEST = 8
@@ -21,6 +28,7 @@ _KINDS: Mapping[Kind, tuple[str, str, type[SignalboxError], LiteralString]] = {
     "job": ("job", "signalbox jobs", JobUnknown, SQL["find_jobs"]),
     "dead_letter": ("dead letter", "signalbox dead-letters", DeadLetterUnknown, SQL["find_dead_letters"]),
     "backfill": ("backfill", "signalbox backfill list", BackfillUnknown, SQL["find_backfills"]),
+    "bulk_action": ("bulk action", "signalbox bulk-actions", BulkActionUnknown, SQL["find_bulk_actions"]),
 }
 
 

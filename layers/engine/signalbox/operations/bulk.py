@@ -57,8 +57,5 @@ def bulk_context(resources: Resources, by: Actor, invocation: Invocation) -> Bul
 
 
 def answer_of(resources: Resources, done: BulkResult) -> dict[str, Any]:
-    return {
-        **done.counts,
-        "sent": resources.publisher.send_due(resources.database.connection(), done.due),
-        "more": done.more,
-    }
+    sent = resources.publisher.send_due(resources.database.connection(), done.due)
+    return {**done.counts, "sent": sent, "more": done.more} | ({"bulk_action": done.id} if done.id else {})

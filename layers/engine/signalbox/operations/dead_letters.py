@@ -9,13 +9,15 @@ from typing import Any, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from signalbox.dead_letters import letters
+from signalbox.dead_letters import redrive as redriving
 from signalbox.dead_letters.kinds import IgnoreRule, list_kinds
-from signalbox.dead_letters.redrive import redrive as redrive_letters
 from signalbox.errors import Forbidden, PayloadRefused
 from signalbox.invocation import Invocation, Resources
+from signalbox.operate.audit import Actor
 from signalbox.operate.filters import DeadLetterFilter
 from signalbox.operate.redaction import redact_payload
 from signalbox.operate.short_ids import IdParams
+from signalbox.operations.bulk import bulk_context
 from signalbox.packs.payload import Instant
 
 
@@ -116,17 +118,16 @@ def _rule(params: TriageDeadLetters, invocation: Invocation) -> IgnoreRule | Non
 
 
 def redrive(resources: Resources, params: Redrive, invocation: Invocation) -> dict[str, Any]:
-    letters.require_known(resources.database.connection(), resources.job_types, params)
-    return redrive_letters(
-        resources.database.connection(),
-        resources.job_types,
-        resources.invoker,
-        params,
-        by=params.by,
-        reason=params.reason,
-        now=invocation.clock,
-        dry_run=params.dry_run,
-        payload=params.payload,
-        rate_per_minute=params.rate_per_minute,
-        announce=lambda ids: resources.publisher.publish_status_of(resources.database.connection(), ids),
+    db, job_types, invoker = resources.database.connection(), resources.job_types, resources.invoker
+    letters.require_known(db, job_types, params)
+    how: dict[str, Any] = {
+        "now": invocation.clock,
+        "payload": params.payload,
+        "rate_per_minute": params.rate_per_minute,
+    }
+    if params.dry_run:
+        return redriving.preview(db, job_types, invoker, params, **how)
+    context = bulk_context(resources, Actor(params.by, params.reason), invocation)
+    return redriving.redrive(
+        db, job_types, invoker, params, context.by, budget=context.budget, announce=context.announce, **how
     )

@@ -30,6 +30,8 @@ _COMMANDS = {
     "list_dead_letters": "dead-letters",
     "show_dead_letter": "dead-letters show {id}",
     "redrive": "redrive",
+    "list_bulk_actions": "bulk-actions",
+    "show_bulk_action": "bulk-actions show {id}",
     "list_schedules": "schedules",
     "list_controls": "caps",
 }

@@ -41,6 +41,8 @@ def outcome(operation: str, answer: Mapping[str, Any]) -> str:
         if isinstance(value, int) and not isinstance(value, bool) and value
     ]
     refused = answer.get("refused") or ()
-    counts += [f"{len(refused):,} refused"] if refused else []
-    more = "; there is more: ask again" if answer.get("more") is True else ""
+    number = refused["count"] if isinstance(refused, Mapping) else len(refused)
+    counts += [f"{number:,} refused"] if number else []
+    goes_on = "; the rest follows" if "bulk_action" in answer else "; there is more: ask again"
+    more = goes_on if answer.get("more") is True else ""
     return (", ".join(counts) or f"{operation.replace('_', ' ')}: done") + more

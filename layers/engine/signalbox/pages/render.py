@@ -35,6 +35,7 @@ MENU = (
     ("/timetable", "Timetable", "t", True),
     ("/jobs", "Jobs", "j", False),
     ("/dead-letters", "Dead letters", "d", False),
+    ("/bulk-actions", "Bulk actions", "a", False),
     ("/backfills", "Backfills", "b", True),
     ("/schedules", "Schedules", "s", True),
     ("/caps", "Caps", "c", True),

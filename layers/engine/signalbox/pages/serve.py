@@ -23,7 +23,7 @@ from signalbox.api.serve import Responder, respond
 from signalbox.errors import Forbidden, Refused, SignalboxError, Unauthenticated
 from signalbox.invocation import Invocation, Resources
 from signalbox.operations import OPERATIONS
-from signalbox.pages import backfills, dead_letters, job, jobs, overview, schedules, timetable
+from signalbox.pages import dead_letters, job, jobs, overview, progress, schedules, timetable
 from signalbox.pages.forms import addressed_to_us, form_of, outcome, same_key
 from signalbox.pages.render import html, page, static_file
 from signalbox.pages.visit import Shown, Visit
@@ -41,8 +41,10 @@ PAGES: Mapping[str, Callable[[Visit], Shown]] = {
     "/dead-letters": dead_letters.show_kinds,
     "/dead-letters/kinds/{fingerprint}": dead_letters.show_kind,
     "/dead-letters/{id}": dead_letters.show,
-    "/backfills": backfills.show_all,
-    "/backfills/{id}": backfills.show,
+    "/bulk-actions": progress.show_bulk_actions,
+    "/bulk-actions/{id}": progress.show_bulk_action,
+    "/backfills": progress.show_backfills,
+    "/backfills/{id}": progress.show_backfill,
     "/schedules": schedules.show,
     "/caps": schedules.show_caps,
 }
@@ -133,9 +135,16 @@ class _Posted:
             return _render(replace(visit, refused=str(error)), status=status_of(error))
         if answer.get("dry_run"):
             return _render(replace(visit, answer=answer))
-        made = answer.get("backfill", {}).get("id") if name == "create_backfill" else None
         notice = _set_cookie(self.request, _NOTICE, quote(outcome(name, answer)), _NOTICE_SECONDS)
-        return replace(_redirect(f"/backfills/{made}" if made else visit.address), cookies=[notice])
+        return replace(_redirect(_progress(name, answer) or visit.address), cookies=[notice])
+
+
+def _progress(operation: str, answer: Mapping[str, Any]) -> str | None:
+    """Return the page that shows how far it is, if it goes on."""
+    if operation == "create_backfill":
+        return f"/backfills/{answer['backfill']['id']}"
+    goes_on = answer.get("more") or answer.get("left")
+    return f"/bulk-actions/{answer['bulk_action']}" if goes_on and "bulk_action" in answer else None
 
 
 def _render(visit: Visit, *, notice: str = "", status: int = 200) -> HttpResponse:

@@ -47,6 +47,14 @@ TASKS = (
         retention=timedelta(days=2),
     ),
     Task(
+        "advance_bulk_actions",
+        "go on with bulk actions on jobs and dead letters",
+        "signalbox.tasks.advance_bulk_actions",
+        schedule=MINUTE,
+        max_lateness=timedelta(minutes=10),
+        retention=timedelta(days=2),
+    ),
+    Task(
         "dispatch_jobs",
         "send due jobs to their lanes, and resend jobs whose message was lost",
         "signalbox.tasks.dispatch_jobs",

@@ -39,7 +39,9 @@ def prune_history(context: Context) -> Done:
             return Done(items, more=True)
     slots = _delete(context, "delete_backfill_slots")
     backfills = _delete(context, "delete_backfills") if not slots.more else Done()
-    return Done(items + backfills.items, more=slots.more or backfills.more)
+    actions = _delete(context, "delete_bulk_actions")
+    parts = (slots, backfills, actions)
+    return Done(items + sum(part.items for part in parts), more=any(part.more for part in parts))
 
 
 def _delete_runs(context: Context, task: str, before: datetime, oldest: datetime, length: timedelta) -> Done:

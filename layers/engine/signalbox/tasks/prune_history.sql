@@ -18,6 +18,10 @@ WHERE (backfill_id, slot) IN (
     LIMIT %(batch)s
 );
 
+-- delete_bulk_actions: delete one batch of the bulk actions that finished long ago
+DELETE FROM signalbox.bulk_actions
+WHERE id IN (SELECT id FROM signalbox.bulk_actions WHERE finished_at < %(before)s LIMIT %(batch)s);
+
 -- delete_backfills: delete one batch of those backfills, once their slots are gone
 DELETE FROM signalbox.backfills
 WHERE id IN (SELECT id FROM signalbox.backfills WHERE finished_at < %(before)s LIMIT %(batch)s);
