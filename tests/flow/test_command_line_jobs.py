@@ -181,7 +181,9 @@ def test_an_order_in_bulk_is_shown_first_and_asked_for(signalbox: Signalbox, tag
     done = signalbox("cancel", "--tag", tag, "--yes", "--json").json
     assert (done["cancelled"], done["requested"], done["more"]) == (12, 0, False)
     kept = signalbox("bulk-actions", "show", done["bulk_action"][:23])
-    assert kept.out.startswith(f"bulk action {done['bulk_action']} (cancel) is completed\n  filter    tag {tag}, until ")
+    assert kept.out.startswith(
+        f"bulk action {done['bulk_action']} (cancel) is completed\n  filter    tag {tag}, until "
+    )
     assert "12 cancelled" in kept.out
     assert tag in signalbox("bulk-actions").out
     assert "there is nothing left to cancel" in refusal(signalbox, "bulk-actions", "cancel", done["bulk_action"])

@@ -196,8 +196,8 @@ def test_the_demo_shows_what_happened_and_leaves_nothing(scratch: Signalbox, fol
         ["2", "completed"],
         [],
     ]
-    assert fired == "31 rules fired for 2026-01-05T02:30Z, 3 jobs submitted:"
-    assert closing.startswith("36 runs, 36 missed slots found, nothing failed; ")
+    assert fired == "32 rules fired for 2026-01-05T02:30Z, 3 jobs submitted:"
+    assert closing.startswith("37 runs, 36 missed slots found, nothing failed; ")
     assert "firing every rule for 2026-01-05T02:30Z" in ran.err
     assert_nothing_left(folder)
 
@@ -206,7 +206,7 @@ def test_failed_run_fails_the_demo_and_shows_in_json(scratch: Signalbox, folder:
     ran = scratch("demo", "--json", "--parameter", "ForecastsSettings={none}")
     assert ran.code == 1
     answer = json.loads(ran.out)
-    assert (answer["at"], len(answer["fired"])) == (AT.isoformat(), 31)
+    assert (answer["at"], len(answer["fired"])) == (AT.isoformat(), 32)
     assert {"job_type", "slot", "status", "items", "duration_ms"} <= answer["runs"][0].keys()
     failed = {run["error"]["type"] for run in answer["runs"] if run["status"] == "failed"}
     assert failed == {"SettingsRefused", "PollFailed", "WorkerLost"}  # the latter is the sample's own

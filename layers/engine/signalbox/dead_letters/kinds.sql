@@ -19,23 +19,25 @@ WITH found AS MATERIALIZED (
     GROUP BY fingerprint
     ORDER BY max(last_failed_at) DESC, fingerprint
     LIMIT %(limit)s
+), shown AS (
+    SELECT found.* FROM found JOIN kinds USING (fingerprint)
 ), days AS (
     SELECT fingerprint, jsonb_object_agg(ago, number) AS numbers
     FROM (
         SELECT fingerprint, (%(now)s::timestamptz AT TIME ZONE 'UTC')::date - (last_failed_at AT TIME ZONE 'UTC')::date AS ago,
             count(*) AS number
-        FROM found GROUP BY fingerprint, ago
+        FROM shown GROUP BY fingerprint, ago
     ) AS d
     WHERE ago BETWEEN 0 AND 13
     GROUP BY fingerprint
 ), tenants AS (
     SELECT fingerprint, count(*) AS number, (array_agg(tenant ORDER BY number DESC, tenant))[1:5] AS names
-    FROM (SELECT fingerprint, tenant, count(*) AS number FROM found WHERE tenant IS NOT NULL GROUP BY fingerprint, tenant) AS t
+    FROM (SELECT fingerprint, tenant, count(*) AS number FROM shown WHERE tenant IS NOT NULL GROUP BY fingerprint, tenant) AS t
     GROUP BY fingerprint
 ), versions AS (
     SELECT fingerprint, (array_agg(version ORDER BY seen DESC, version))[1:5] AS names
     FROM (
-        SELECT fingerprint, version, max(last_failed_at) AS seen FROM found WHERE version IS NOT NULL GROUP BY fingerprint, version
+        SELECT fingerprint, version, max(last_failed_at) AS seen FROM shown WHERE version IS NOT NULL GROUP BY fingerprint, version
     ) AS v
     GROUP BY fingerprint
 )

@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from psycopg.rows import class_row
-
 from signalbox.aws.errors import unavailable
 from signalbox.aws.invoke_async import FunctionInvoker
 from signalbox.dead_letters.redrive_checks import Candidate, refusals
@@ -98,8 +96,8 @@ def _lock(db: Connection, ids: Sequence[str]) -> list[Candidate]:
 
 
 def read(db: Connection, ids: Sequence[str]) -> list[Candidate]:
-    with db.cursor(row_factory=class_row(Candidate)) as cursor:
-        found = {one.id: one for one in cursor.execute(SQL["read"], {"ids": list(ids)}).fetchall()}
+    rows = db.execute(SQL["read"], {"ids": list(ids)}).fetchall()
+    found = {row[0]: Candidate(*row) for row in rows}
     return [found[id_] for id_ in ids if id_ in found]  # one may have been archived since
 
 

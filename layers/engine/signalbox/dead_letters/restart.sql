@@ -14,7 +14,7 @@ FOR NO KEY UPDATE;
 -- lock_letters: lock the dead letters; another redrive or a triage waits here
 SELECT FROM signalbox.dead_letter_jobs WHERE id = ANY (%(ids)s::uuid[]) ORDER BY id FOR UPDATE;
 
--- read: return what decides whether each can be redriven
+-- read: return what decides whether each can be redriven, in the order of Candidate
 SELECT l.id::text, l.source, l.status, l.job_type, l.error_type AS error,
     coalesce(l.original_job_id::text, l.metadata ->> 'job_id') AS job_id, j.status AS job_status, j.job_group,
     (

@@ -1,18 +1,24 @@
 -- list_caps: return everything that is paused or capped, with its running and held jobs
-SELECT c.kind, c.key, c.paused, c.max_running, c.rate, c.per_seconds, c.reason, c.changed_by, c.changed_at,
-    coalesce(n.running, 0) AS running, coalesce(n.paused, 0) + (
-        SELECT count(*) FROM signalbox.jobs AS j WHERE j.held_by = c.kind || ':' || c.key
-    ) AS held
-FROM signalbox.job_caps AS c
-LEFT JOIN LATERAL (
-    SELECT count(*) FILTER (WHERE j.status = 'running') AS running,
+-- The jobs are counted once for all caps.
+WITH at_work AS (
+    SELECT named.kind, named.key, count(*) FILTER (WHERE j.status = 'running') AS running,
         count(*) FILTER (WHERE j.status = 'paused') AS paused
     FROM signalbox.jobs AS j
-    WHERE j.status IN ('running', 'paused') AND c.key = CASE c.kind
-        WHEN 'type' THEN j.job_type WHEN 'lane' THEN j.lane WHEN 'tenant' THEN j.tenant ELSE j.cap_key END
-) AS n ON true
+    CROSS JOIN LATERAL (
+        VALUES ('type', j.job_type), ('lane', j.lane), ('tenant', j.tenant), ('key', j.cap_key)
+    ) AS named (kind, key)
+    WHERE j.status IN ('running', 'paused')
+    GROUP BY named.kind, named.key
+), held AS (
+    SELECT held_by, count(*) AS number FROM signalbox.jobs WHERE held_by IS NOT NULL GROUP BY held_by
+)
+SELECT c.kind, c.key, c.paused, c.max_running, c.rate, c.per_seconds, c.reason, c.changed_by, c.changed_at,
+    coalesce(n.running, 0) AS running, coalesce(n.paused, 0) + coalesce(h.number, 0) AS held
+FROM signalbox.job_caps AS c
+LEFT JOIN at_work AS n ON n.kind = c.kind AND n.key = c.key
+LEFT JOIN held AS h ON h.held_by = c.kind || ':' || c.key
 -- Of the caps that types declare, which may be one for each of many receivers, only those that hold jobs.
-WHERE NOT c.by_default OR EXISTS (SELECT FROM signalbox.jobs AS j WHERE j.held_by = c.kind || ':' || c.key)
+WHERE NOT c.by_default OR h.number IS NOT NULL
 ORDER BY c.kind, c.key;
 
 -- find: return one cap

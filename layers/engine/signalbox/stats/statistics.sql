@@ -54,19 +54,21 @@ SELECT count(*) FROM signalbox.jobs
 WHERE status = 'cancelled' AND completed_at >= %(since)s AND completed_at < %(until)s
     AND (%(job_type)s::text IS NULL OR job_type = %(job_type)s) AND (%(tenant)s::text IS NULL OR tenant = %(tenant)s);
 
--- count_dead_letters: count by type the pending ones, those under investigation, and the jobs failed in a window
-SELECT job_type, sum(pending)::integer, sum(investigating)::integer, sum(failed)::integer
+-- count_dead_letters: count by type the pending ones, those under investigation, and the jobs failed in a window and lately
+SELECT job_type, sum(pending)::integer, sum(investigating)::integer, sum(failed)::integer, sum(lately)::integer
 FROM (
     SELECT job_type, tenant, count(*) FILTER (WHERE status = 'pending') AS pending,
-        count(*) FILTER (WHERE status = 'investigating') AS investigating, 0 AS failed
+        count(*) FILTER (WHERE status = 'investigating') AS investigating, 0 AS failed, 0 AS lately
     FROM signalbox.dead_letter_jobs WHERE status IN ('pending', 'investigating')
     GROUP BY job_type, tenant
     UNION ALL
-    SELECT job_type, tenant, 0, 0, count(*) FROM signalbox.dead_letter_jobs
+    SELECT job_type, tenant, 0, 0, count(*) FILTER (WHERE last_failed_at >= %(since)s),
+        count(*) FILTER (WHERE last_failed_at >= %(lately)s)
+    FROM signalbox.dead_letter_jobs
     -- Redriven ones are left out: their jobs run again, or have ended since. So are ignored ones, which need nobody. The
     -- index leads by status to the window.
-    WHERE status IN ('pending', 'investigating', 'resolved')
-        AND last_failed_at >= %(since)s AND last_failed_at < %(until)s AND source = 'job'
+    WHERE status IN ('pending', 'investigating', 'resolved') AND last_failed_at >= least(%(since)s, %(lately)s)
+        AND last_failed_at < %(until)s AND source = 'job'
     GROUP BY job_type, tenant
 ) AS parts
 WHERE (%(job_type)s::text IS NULL OR job_type = %(job_type)s) AND (%(tenant)s::text IS NULL OR tenant = %(tenant)s)
