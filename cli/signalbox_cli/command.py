@@ -73,6 +73,7 @@ COMMANDS = (
     Command("bulk-actions", "list what was begun for all jobs of a filter, and cancel it"),
     Command("caps", "list what is paused and capped, and set or clear caps"),
     Command("group", "show the progress of a group of jobs, or seal it"),
+    Command("signal", "send a signal that jobs wait for"),
     Command("schedules", "list, create, pause, resume and delete job schedules"),
     Command("dead-letters", "list dead letters, and triage them"),
     Command("redrive", "retry dead letters"),

@@ -42,6 +42,7 @@ ENGINE = {
     "ledger.run": {"signalbox.ledger.backfill"},  # only a backfill's run
     "packs.schedule": {"cronsim"},  # only a schedule that is not even
     "api.routes": {"signalbox.operations.submit"},  # only a submit
+    "operations.bulk": {"signalbox.tasks.advance_bulk_actions"},  # only who asks how far one is
     # Only who asks what there is; only a token of an issuer.
     "api.serve": {"signalbox.api.openapi", "signalbox.api.issuer"},
     "client.sender": {"boto3.session", "botocore.config"},  # only who may send, and has AWS's library

@@ -19,10 +19,10 @@ CODE = sorted(
     if "tests" not in path.relative_to(ROOT).parts
 )
 _WORD = re.compile(r"\w+")
-# What Python's library, pydantic, Lambda or Django's settings call by its name.
+# What Python's library, pydantic, Lambda, Django's settings or the jobs of packs call by its name.
 CALLED_FROM_OUTSIDE = re.compile(
     r"__\w+__|handle_\w+|do_[A-Z]+|handler|log_message|shutdown_default_executor|readinto|makefile|commit|rollback"
-    "|SignalboxBackend"
+    "|SignalboxBackend|received|once"
 )
 CHECKS = {"field_validator", "model_validator"}
 # Queries that a module names by the table, or gives to another.

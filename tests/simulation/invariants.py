@@ -18,7 +18,7 @@ KEPT_FULL_SECONDS = 75.0  # a minute until the sweep, and a moment until its mes
 # How an execution may end whose code was to end so.
 ENDS = {
     "complete": "completed", "fail": "failed", "permanent": "failed", "more": "continued", "snooze": "snoozed",
-    "limited": "throttled", "cancel": "cancelled", "time out": "timeout",
+    "limited": "throttled", "wait": "snoozed", "cancel": "cancelled", "time out": "timeout",
 }  # fmt: skip
 
 
@@ -103,6 +103,11 @@ class Invariants:
         elif self.world.now > self.world.calm_at + ALL_DONE_SECONDS:
             names = ", ".join(f"{short(state.id)} is {state.status}" for state in left)
             raise Violation(f"two hours after the last fault {names}")
+
+    def check_steps(self) -> None:
+        """A step gives each attempt the same answer."""
+        if unlike := [id_ for id_, answers in self.world.log.charged.items() if len(answers) > 1]:
+            raise Violation(f"{short(unlike[0])} was answered by one step in different ways")
 
     def check_end(self) -> None:
         """Every execution was a start of the code, or was lost by a worker that was killed before that; and ended as

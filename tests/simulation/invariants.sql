@@ -29,6 +29,11 @@ WHERE (j.status = 'failed')::integer <> (
     SELECT count(*) FROM signalbox.dead_letter_jobs AS d WHERE d.original_job_id = j.id AND d.status <> 'redriven'
 )
 UNION ALL
+SELECT 'waits for the signal ' || w.key || ', which was sent', j.id::text
+FROM signalbox.job_waits AS w JOIN signalbox.jobs AS j ON j.id = w.job_id JOIN signalbox.signals AS s ON s.key = w.key
+WHERE w.ended_by IS NULL AND s.sent_at IS NOT NULL AND j.status = 'pending' AND j.scheduled_for = w.until
+    AND w.until > now() + interval '1 s'
+UNION ALL
 SELECT 'is ' || j.status || ', and its code has had ' || e.effects || ' effects', j.id::text
 FROM signalbox.jobs AS j
 CROSS JOIN LATERAL (SELECT count(*) AS effects FROM sim.effects AS e WHERE e.job_id = j.id) AS e

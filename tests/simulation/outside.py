@@ -24,7 +24,8 @@ from tests.simulation.scheduler import Actor, Scheduler, Violation
 
 TABLES = (
     "signalbox.jobs", "signalbox.job_executions", "signalbox.job_dependencies", "signalbox.job_groups",
-    "signalbox.job_caps", "signalbox.dead_letter_jobs", "signalbox.audit_log", "sim.effects",
+    "signalbox.job_caps", "signalbox.dead_letter_jobs", "signalbox.audit_log", "signalbox.bulk_actions",
+    "signalbox.signals", "signalbox.job_waits", "signalbox.job_steps", "sim.effects",
 )  # fmt: skip
 NEVER = 1e9
 _ID = re.compile(r"0{8}-0000-7000-8000-0{4}(\d{8})")

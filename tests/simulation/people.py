@@ -26,7 +26,7 @@ from signalbox.submit.insert import submit
 from signalbox.submit.new_job import NewJob
 from signalbox.tasks.dispatch_jobs import dispatch_jobs
 from signalbox.tasks.rescue_jobs import rescue_jobs
-from tests.simulation.scheduler import Process
+from tests.simulation.scheduler import Process, Violation
 from tests.simulation.worker import TYPES
 
 CAP_TARGETS = (
@@ -110,6 +110,31 @@ class Submitter:
             except psycopg.OperationalError:
                 self.world.note("tries again")
                 self.world.pause(1)
+
+
+class Messenger:
+    """Send signals that jobs wait for, early, late and twice; the first alone may count."""
+
+    def __init__(self, world: Any, submitter: Submitter) -> None:
+        self.world, self.submitter, self.sent = world, submitter, set[str]()
+
+    def live(self) -> None:
+        world, chance = self.world, self.world.chance
+        while not world.over:
+            world.pause(chance.choice((1, 20, 60)) * chance.random())
+            if self.submitter.ids:
+                with suppress(psycopg.OperationalError):
+                    self._send(f"key-{int(chance.choice(self.submitter.ids)[-8:])}")
+
+    def _send(self, key: str) -> None:
+        [(is_first, woken)] = self.world.session.execute(
+            "SELECT is_first, woken::text[] FROM signalbox.signal(%s)", [key]
+        ).fetchall()
+        if is_first and key in self.sent:
+            raise Violation(f"two signals with the key {key} were the first")
+        self.sent |= {key} if is_first else set()
+        if not self.world.happens(self.world.faults.skip_sweep):  # as who sends it in SQL, and leaves the rest
+            self.world.resources.publisher.send_due(self.world.session, woken)
 
 
 class Operator:

@@ -9,7 +9,7 @@ import heapq
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import count
 from queue import Empty
 from typing import Any
@@ -21,7 +21,17 @@ from signalbox.jobs.job import ClaimedJob
 from signalbox.jobs.verdict import CANCELLED, Verdict, check_pieces, of_answer, of_error
 from signalbox.packs.job_payload import JobPayload
 from signalbox.packs.job_type import JobType, Lane
-from signalbox.packs.outcome import Cancelled, Completed, JobTimedOut, More, Permanent, RateLimited, Snooze, Transient
+from signalbox.packs.outcome import (
+    Cancelled,
+    Completed,
+    JobTimedOut,
+    More,
+    Permanent,
+    RateLimited,
+    Snooze,
+    Transient,
+    Wait,
+)  # fmt: skip
 from signalbox.packs.retry_policy import RetryPolicy
 from signalbox.worker.attempt import Attempt, AttemptResult
 from signalbox.worker.driver import Driver
@@ -33,7 +43,11 @@ from tests.simulation.scheduler import Process, Stopped, Violation
 FUNCTION_SECONDS = 360.0
 HIDDEN_SECONDS = 6 * FUNCTION_SECONDS
 HEAVY = ("heavy",)
-WORDS = ("complete",) * 8 + ("fail", "fail", "permanent", "snooze", "more", "more", "limited", "kill", "cancel")
+WORDS = (
+    ("complete",) * 8
+    + ("fail", "fail", "permanent", "snooze", "more", "more", "limited", "kill", "cancel")
+    + ("wait",) * 3
+)
 LENGTHS = (0.01, 0.1, 1.0, 5.0, 20.0, 90.0, 400.0)
 _RETRY = RetryPolicy(max_attempts=3)
 _MODULE = "tests.simulation.worker"
@@ -56,7 +70,8 @@ Long = Alone = Large = Paid = Short
 def paid(context: Any) -> Any:
     """Have an effect in the transaction that ends the job."""
     job, world = context.job, context.db.world
-    answer = ANSWERS[world.log.started[job.id, job.token]](job)
+    word = world.log.started[job.id, job.token]
+    answer = wait_of(job, world.clock) if word == "wait" else ANSWERS[word](job)
     if isinstance(answer, Completed):
         context.db.execute("INSERT INTO sim.effects VALUES (%s)", [job.id])
     return answer
@@ -75,6 +90,7 @@ class Log:
 
     started: dict[tuple[str, str], str] = field(default_factory=dict)  # how it will end
     suspects: set[tuple[str, str]] = field(default_factory=set)  # begun after a worker had died with them
+    charged: dict[str, set[str]] = field(default_factory=dict)  # by job: what its attempts were answered by a step
     workers: dict[str, Process] = field(default_factory=dict)  # by the worker's id
 
 
@@ -149,11 +165,24 @@ class VirtualThreads:
         if word == "time out":
             return attempt.timed_out()
         try:
-            answer = ANSWERS[word](job)
+            if job.job_type == "long":
+                self._charge(attempt)
+            answer = wait_of(job, now) if word == "wait" else ANSWERS[word](job)
             check_pieces(kind, job, answer, now)
-            return of_answer(answer)
+            return of_answer(kind, answer)
         except Exception as error:
             return of_error(kind, job, error, self.world.chance.random(), now)
+
+    def _charge(self, attempt: Attempt) -> None:
+        """Make a step that may be made once alone."""
+        job, timer = attempt.job, ThreadTimer()
+        context = attempt._context(attempt._known(), lambda: self.world.session, timer)
+        self.world.log.charged.setdefault(job.id, set()).add(context.once("charge", lambda: job.token))
+
+
+def wait_of(job: ClaimedJob, now: datetime) -> Wait:
+    """Return a wait for a signal with the job's own key, which the messenger sends, or for four minutes."""
+    return Wait(f"key-{int(job.id[-8:])}", now + timedelta(minutes=4))
 
 
 def _raise(error: Exception) -> Any:
@@ -163,8 +192,8 @@ def _raise(error: Exception) -> Any:
 ANSWERS: dict[str, Callable[[ClaimedJob], Any]] = {
     "complete": lambda job: Completed({"token": job.token}),
     "cancel": lambda job: Cancelled("as the seed wants it"),
-    "more": lambda job: More({"piece": job.pieces}),
-    "snooze": lambda job: Snooze(timedelta(seconds=20), "as the seed wants it"),
+    "more": lambda job: More({"piece": job.pieces}, delay=timedelta(seconds=job.pieces * 5)),
+    "snooze": lambda job: Snooze(timedelta(seconds=20), "as the seed wants it", {"piece": job.pieces}),
     "limited": lambda job: _raise(RateLimited("slowly")),
     "fail": lambda job: _raise(Transient("again")),
     "permanent": lambda job: _raise(Permanent("never")),

@@ -18,7 +18,7 @@ from signalbox.tasks import rescue_jobs
 from signalbox.worker import attempt, core, driver, outbox
 from tests.simulation.invariants import Invariants
 from tests.simulation.outside import CLIENTS, InlineExecutor, Queue, Session, enter
-from tests.simulation.people import Operator, Submitter, sweep_each_minute
+from tests.simulation.people import Messenger, Operator, Submitter, sweep_each_minute
 from tests.simulation.scheduler import Faults, Scheduler, Violation
 from tests.simulation.worker import HEAVY, TYPES, Log, VirtualThread, Worker
 
@@ -50,6 +50,7 @@ class World(Scheduler):
             self.spawn(f"{name} rule", lambda name=name: sweep_each_minute(self, name))  # type: ignore[misc]
         self.spawn("submitter", submitter.live)
         self.spawn("operator", Operator(self, submitter).live)
+        self.spawn("messenger", Messenger(self, submitter).live)
         for actor in self.actors:
             actor.process.mortal = False
         with self._instead():
@@ -57,6 +58,7 @@ class World(Scheduler):
         self.session.is_checking = True
         try:
             self.invariants.check_end()
+            self.invariants.check_steps()
         finally:
             self.session.is_checking = False
 
@@ -71,7 +73,7 @@ class World(Scheduler):
         database: Any = SimpleNamespace(connection=lambda: self.session, close=lambda: None)
 
         @contextmanager
-        def lend(_: float) -> Iterator[Any]:
+        def lend(_: float = 0.0) -> Iterator[Any]:
             yield database
 
         def refuse(what: str, **_: Any) -> None:

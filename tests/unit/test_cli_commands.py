@@ -19,7 +19,7 @@ from tests.support.template import ROOT
 
 NAMES = (
     "new up down status demo tick invoke history slots backfill submit jobs job cancel retry pause resume bulk-actions "
-    "caps group schedules dead-letters redrive stats tokens migrate logs doctor completion"
+    "caps group signal schedules dead-letters redrive stats tokens migrate logs doctor completion"
 )
 EXAMPLES = [pytest.param(example.line, id=example.line) for command in COMMANDS for example in command.load().EXAMPLES]
 each_command = pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)

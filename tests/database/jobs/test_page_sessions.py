@@ -15,7 +15,10 @@ ID = "01a1f5ab-6ece-7d78-aa22-f7a61e63bba7"
 PATHS = [path.replace("{id}", ID).replace("{fingerprint}", "f0") for path in PAGES]
 # What each caller is answered; a page that is missing here fails the test below.
 OF_THE_STACK = ["/", "/timetable", "/backfills", f"/backfills/{ID}", "/schedules", "/caps"]
-OF_TENANTS = ["/jobs", f"/jobs/{ID}", "/dead-letters", "/dead-letters/kinds/f0", f"/dead-letters/{ID}"]
+OF_TENANTS = [
+    *("/jobs", f"/jobs/{ID}", "/bulk-actions", f"/bulk-actions/{ID}"),
+    *("/dead-letters", "/dead-letters/kinds/f0", f"/dead-letters/{ID}"),
+]
 UNKNOWN = [path for path in PATHS if path.endswith(ID)]
 
 

@@ -37,7 +37,7 @@ _PROBLEM = {
 _ANSWERS = {
     "list_jobs": ("jobs", "next"), "submit_jobs": (), "show_job": ("job", "executions"),
     "explain_job": ("explanation",), "show_progress": ("progress",),
-    "cancel_jobs": (), "retry_jobs": (), "pause": (), "resume": (), "set_cap": ("control",),
+    "cancel_jobs": (), "retry_jobs": (), "pause": (), "resume": (), "set_cap": ("control",), "send_signal": ("signal",),
     "list_controls": ("controls",), "show_group": ("group",), "seal_group": ("group",),
     "list_job_types": ("job_types",), "show_job_type": ("job_type",), "list_dead_letters": (),
     "show_dead_letter": ("dead_letter",), "triage_dead_letters": (), "redrive": (),

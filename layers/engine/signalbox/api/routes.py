@@ -100,6 +100,7 @@ ROUTES = (
     Route("POST", "/v1/jobs/{id}/retry", "retry_jobs", "Retry a job now", shape="one"),
     Route("POST", "/v1/jobs/{id}/pause", "pause", "Pause a job", shape="one"),
     Route("POST", "/v1/jobs/{id}/resume", "resume", "Resume a job", shape="one"),
+    Route("POST", "/v1/signals/{key}", "send_signal", "Send a signal that jobs wait for"),
     Route("GET", "/v1/groups/{id}", "show_group", "Show the progress of a group"),
     Route("POST", "/v1/groups/{id}/seal", "seal_group", "Seal a group, which takes no more jobs"),
     Route("GET", "/v1/job-types", "list_job_types", "List job types"),

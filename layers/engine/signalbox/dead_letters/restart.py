@@ -112,6 +112,8 @@ def _restart(
     if groups:
         db.execute(SQL["uncount"], {"rows": json.dumps(rows)})
     db.execute(SQL["restart"], {"rows": json.dumps(rows)})
+    if edited is not None:
+        db.execute(SQL["begin_anew"], {"jobs": [one.job_id for one in going]})
 
 
 def _send_again(db: Connection, going: Sequence[Candidate], times: Mapping[str, datetime]) -> None:

@@ -56,6 +56,10 @@ FROM (
 -- No condition on the status, which is known by now: the planner would choose an index for it.
 WHERE j.id = r.id;
 
+-- begin_anew: forget the steps and the wait of jobs that get another payload
+WITH steps AS (DELETE FROM signalbox.job_steps WHERE job_id = ANY (%(jobs)s::uuid[]))
+DELETE FROM signalbox.job_waits WHERE job_id = ANY (%(jobs)s::uuid[]);
+
 -- lock_groups: lock the groups of the jobs and those that completion jobs await; after the jobs, in settling's order
 SELECT FROM signalbox.job_groups
 WHERE id = ANY (%(groups)s::text[]) OR completion_job_id = ANY (%(jobs)s::uuid[])

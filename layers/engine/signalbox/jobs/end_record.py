@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from signalbox.jobs.retry_routing import look_after
 from signalbox.jobs.verdict import COMPLETED, Verdict
 
-_FIELDS = ("charge", "result", "output_files", "cursor", "error", "percent", "message")
+_FIELDS = ("charge", "result", "output_files", "cursor", "error", "percent", "message", "wait_key", "wait_until")
 _COMPLETED = '"status":"completed","execution":"completed"}'  # by far the most
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -27,16 +27,18 @@ class Cost(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EndRecord:
-    """Describe the end of one attempt: its token, its verdict, and what it took, if it was measured."""
+    """Describe the end of one attempt: its token, its verdict, what it took, and the job's notes on a failure."""
 
     job_id: str
     token: str
     verdict: Verdict
     cost: Cost | None = None
+    notes: dict[str, Any] | None = None
 
     def to_json(self) -> str:
         """Return the object that `end_attempts` reads. No other code writes one."""
-        return f'{{"id":"{self.job_id}","token":"{self.token}",{_cost(self.cost)}{_verdict(self.verdict)}'
+        ids = f'{{"id":"{self.job_id}","token":"{self.token}",'
+        return ids + _cost(self.cost) + _notes(self.notes) + _verdict(self.verdict)
 
 
 def to_array(records: Iterable[EndRecord]) -> str:
@@ -49,6 +51,10 @@ def _cost(cost: Cost | None) -> str:
         return ""
     began, ended, cpu, memory = cost
     return f'"began_ms":{began:.3f},"ended_ms":{ended:.3f},"cpu_ms":{cpu:.3f},"memory_mb":{memory},'
+
+
+def _notes(notes: dict[str, Any] | None) -> str:
+    return "" if notes is None else f'"metadata":{json.dumps(notes)},'
 
 
 def _verdict(verdict: Verdict) -> str:

@@ -20,6 +20,7 @@ from signalbox.packs.job_type import JobType
 from signalbox.packs.outcome import (
     Cancelled,
     Completed,
+    Failed,
     JobCancelled,
     JobTimedOut,
     More,
@@ -27,6 +28,7 @@ from signalbox.packs.outcome import (
     RateLimited,
     Snooze,
     Transient,
+    Wait,
 )
 from signalbox.packs.retry_policy import next_delay, throttle_delay
 from signalbox.postgres.error_details import describe
@@ -38,6 +40,7 @@ _VARYING = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|0x[0-9a-fA-F]+|\d+|'[^']
 _PERMANENT = (Permanent, Refused, NotImplementedError, PermissionError, ValidationError, psycopg.DataError,
               psycopg.ProgrammingError)  # fmt: skip
 PARK = timedelta(minutes=5)
+LONGEST_KEY = 200  # of a signal
 LONGEST_WAIT = timedelta(days=366)  # as for a submit's delay
 
 
@@ -64,6 +67,8 @@ class Verdict:
     failure: Failure | None = None  # of a failed job
     percent: int | None = None
     message: str | None = None
+    wait_key: str | None = None
+    wait_until: str | None = None
 
 
 COMPLETED = Verdict("completed", "completed")
@@ -73,29 +78,57 @@ CANCELLED = Verdict("cancelled", "cancelled")
 BROKEN_OFF = Verdict("pending", "released", charge="refund", delay=timedelta(seconds=10))
 
 
-def of_answer(answer: Any) -> Verdict:
+def of_answer(job_type: JobType, answer: Any) -> Verdict:
     """Return the verdict for what the function returned.
 
     Raise Permanent for what could not be recorded: it would be the same each time, and the ends of the whole batch are
     recorded together.
     """
-    if answer is None:
-        return COMPLETED
     match answer:
+        case None:
+            return COMPLETED
         case Completed():
             return Verdict("completed", "completed", result=_json("result", answer.result),
                            output_files=_files(answer.output_files))  # fmt: skip
-        case More():
-            return Verdict("pending", "continued", charge="reset", cursor=_json("cursor", answer.cursor),
-                           percent=_share(answer.percent), message=_text(answer.message))  # fmt: skip
-        case Snooze():
-            return Verdict(
-                "pending", "snoozed", charge="refund", delay=_delay(answer.delay), message=_text(answer.reason)
-            )
         case Cancelled():
             return Verdict("cancelled", "cancelled", error={"type": "Cancelled", "message": _text(answer.reason)})
+        case Failed():
+            return _failed(job_type, {"type": "Failed", "message": _text(answer.reason)}, "permanent", "failed")
+        case More() | Snooze() | Wait():
+            return _not_yet(answer)
     kind = type(answer).__name__
-    raise Permanent(f"a job returned a {kind}: Completed, More, Snooze, Cancelled or nothing was expected")
+    raise Permanent(
+        f"a job returned a {kind}: Completed, More, Snooze, Wait, Cancelled, Failed or nothing was expected"
+    )
+
+
+def _not_yet(answer: More | Snooze | Wait) -> Verdict:
+    cursor = _json("cursor", answer.cursor)
+    match answer:
+        case More():
+            return Verdict("pending", "continued", charge="reset", cursor=cursor, percent=_share(answer.percent),
+                           message=_text(answer.message), delay=_delay(answer.delay))  # fmt: skip
+        case Snooze():
+            return Verdict("pending", "snoozed", charge="refund", cursor=cursor, delay=_delay(answer.delay),
+                           message=_text(answer.reason))  # fmt: skip
+        case Wait():
+            return _waiting(answer, cursor)
+
+
+def _waiting(wait: Wait, cursor: Any) -> Verdict:
+    """Return the verdict for a wait, whose time `end_waiting` sets."""
+    key: Any = wait.key
+    until: Any = wait.until
+    if not (isinstance(key, str) and 1 <= len(key) <= LONGEST_KEY and key == clean(key)):
+        raise Permanent(
+            f"a job returned Wait with a key that is not a text of 1 to {LONGEST_KEY} characters without NUL"
+        )
+    if not isinstance(until, datetime) or until.utcoffset() is None:
+        raise Permanent("a job returned Wait with an `until` that is not a datetime with a zone")
+    return Verdict(
+        "pending", "snoozed", charge="refund", delay=LONGEST_WAIT, cursor=cursor,
+        message=f"waits for the signal {key}", wait_key=key, wait_until=until.isoformat(),
+    )  # fmt: skip
 
 
 def _json(what: str, value: Any) -> Any:
@@ -120,7 +153,7 @@ def _text(words: Any) -> str | None:
 
 def _delay(delay: Any) -> timedelta:
     if not isinstance(delay, timedelta):
-        raise Permanent(f"a job returned Snooze with a {type(delay).__name__}: a timedelta was expected")
+        raise Permanent(f"a job returned a delay that is a {type(delay).__name__}: a timedelta was expected")
     return _bounded(delay)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import asdict
 from typing import Any
 
+from signalbox.errors import MigrationRefused
 from signalbox.packs.pack import Pack
 from signalbox.packs.payload_schema import has_validators, schema_of
 from signalbox.packs.registries import RegisteredJobType
@@ -21,6 +22,11 @@ def keep_job_types(db: Connection, packs: Iterable[Pack], newer: Collection[str]
     rows = [_row(pack, RegisteredJobType(job_type)) for pack in packs for job_type in pack.job_types]
     with db.transaction():
         db.execute(SQL["keep"], {"types": json.dumps(rows)})
+        for name, hook in db.execute(SQL["find_hooks_amiss"]).fetchall():
+            raise MigrationRefused(
+                f"job type '{name}' names on_dead_letter='{hook}': there is no function "
+                f"{hook}(job uuid, payload jsonb, reason text, error jsonb); a migration of its pack makes it"
+            )
         db.execute(SQL["forget"], {"names": [row["name"] for row in rows], "newer": list(newer)})
 
 
@@ -41,4 +47,5 @@ def _row(pack: Pack, known: RegisteredJobType) -> dict[str, Any]:
         "correlation": job_type.correlation,
         "payload_schema": schema_of(known.model),
         "has_validators": has_validators(known),
+        "on_dead_letter": job_type.on_dead_letter,
     }

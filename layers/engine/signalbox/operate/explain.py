@@ -23,6 +23,7 @@ _TEXTS = {
     "group": "waits for the group '{key}': {left:,} of its {total:,} jobs have not ended",
     "suspect": "its last worker died; it starts at the next free place, alone",
     "time": "{cause}{error}",
+    "signal": "waits for the signal '{key}'; `signalbox signal {key}` sends it",
     "cap": "held by the cap of {kind} '{key}': {running:,} of {max_running:,} at work, {before:,} held before it",
     "rate": "held by the rate of {kind} '{key}', {before:,} held before it",
     "dispatch": "is due; dispatch_jobs sends it within a minute",

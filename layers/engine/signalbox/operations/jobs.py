@@ -1,20 +1,26 @@
-"""List, show, explain, cancel and retry jobs for an operator."""
+"""List, show, explain, cancel and retry jobs for an operator, and send the signals that they wait for."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from pydantic import Field
+from psycopg.types.json import Jsonb
+from pydantic import Field, JsonValue
 
 from signalbox.invocation import Invocation, Resources
 from signalbox.jobs.status import FINAL
-from signalbox.operate import explain, job_detail, listing
+from signalbox.operate import audit, explain, job_detail, listing
+from signalbox.operate.audit import Actor
 from signalbox.operate.cancel import cancel
 from signalbox.operate.filters import JobFilter
 from signalbox.operate.redaction import redact_payload, refuse_sensitive
 from signalbox.operate.retry_now import retry_now
 from signalbox.operate.short_ids import IdFields, IdParams
 from signalbox.operations.bulk import BulkJobParams, run_bulk_action
+from signalbox.packs.payload import Payload
+from signalbox.postgres.queries import load_queries
+
+SQL = load_queries(__file__)
 
 
 class ListJobs(JobFilter):
@@ -38,6 +44,15 @@ class ShowProgress(IdParams):
 class ExplainJob(IdParams):
     ID_FIELDS = (("id", "job"),)
     id: str
+
+
+class SendSignal(Payload):
+    """Send a signal to the jobs that wait for its key, or will; the first with a key counts."""
+
+    key: str = Field(min_length=1, max_length=200)
+    payload: JsonValue = None
+    by: str = Field("unnamed", min_length=1, max_length=200)
+    reason: str | None = Field(None, max_length=1000)
 
 
 class CancelJobs(BulkJobParams):
@@ -83,3 +98,14 @@ def cancel_jobs(resources: Resources, params: CancelJobs, invocation: Invocation
 
 def retry_jobs(resources: Resources, params: RetryJobs, invocation: Invocation) -> dict[str, Any]:
     return run_bulk_action(resources, params, invocation, retry_now)
+
+
+def send_signal(resources: Resources, params: SendSignal, _: Invocation) -> dict[str, Any]:
+    """Return whether it is the first with its key, and the jobs that it makes due."""
+    db = resources.database.connection()
+    with db.transaction():
+        values = {"key": params.key, "payload": Jsonb(params.payload), "by": params.by}
+        [(is_first, woken)] = db.execute(SQL["send_signal"], values).fetchall()
+        audit.note(db, Actor(params.by, params.reason), "signal.send", kind="signal", id_=params.key)
+    sent = resources.publisher.send_due(db, woken)
+    return {"signal": {"key": params.key, "is_first": is_first, "woken": woken}, "sent": sent}

@@ -62,6 +62,9 @@ class JobType:
     correlation: str | None = None  # the payload's field that becomes correlation_id
     sensitive: frozenset[str] = frozenset()  # the payload's fields whose values operators do not see
     severity: Severity = "warning"  # of its dead letters
+    # A function (job uuid, payload jsonb, reason text, error jsonb) of its migrations, such as "shop.order_failed".
+    # It is called in the transaction that dead-letters a job of the type, whatever ends the job.
+    on_dead_letter: str | None = None
     transient: frozenset[str] = frozenset()  # names of error classes to try again against the default
     # A job that runs in pieces fails after this many, or this long after its first start.
     max_pieces: int = 10_000

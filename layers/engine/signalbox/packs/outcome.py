@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from signalbox.errors import SignalboxError
@@ -28,14 +28,28 @@ class More:
     cursor: Any
     percent: int | None = None
     message: str | None = None
+    delay: timedelta = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)
 class Snooze:
-    """Nothing can be done yet. This spends no attempt."""
+    """Nothing can be done yet. This spends no attempt. Without a cursor, that of the last piece stays."""
 
     delay: timedelta
     reason: str
+    cursor: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The job goes on once `signal` is sent with this key, or at this time. Until then it holds nothing.
+
+    This spends no attempt. `context.received()` then says which of the two has come.
+    """
+
+    key: str
+    until: datetime
+    cursor: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +59,26 @@ class Cancelled:
     reason: str
 
 
-Outcome = Completed | More | Snooze | Cancelled | None
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The work is refused for good. What a transactional job has written is kept, as a raised error would not."""
+
+    reason: str
+
+
+Outcome = Completed | More | Snooze | Wait | Cancelled | Failed | None
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """The signal that the job waited for has come."""
+
+    payload: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """No signal has come in time."""
 
 
 class JobFailed(SignalboxError):

@@ -55,6 +55,7 @@ def _steps(context: Context) -> Iterator[Done]:
         # After the rows: what S3 did not take is not dropped.
         yield _drop_executions(context, now - attempts_kept - ARCHIVE_GRACE)
     yield _delete(context, "delete_groups", before=now - kept)
+    yield _delete(context, "delete_signals", before=now - kept)
     yield _delete(context, "delete_notifications", before=now - timedelta(days=settings.notification_retention_days))
     yield _delete_audit(context, now - timedelta(days=settings.audit_retention_days))
     for period, figures_kept, longer in METRICS:

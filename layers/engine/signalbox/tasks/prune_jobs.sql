@@ -60,6 +60,15 @@ WHERE id IN (
     FOR UPDATE OF g SKIP LOCKED
 );
 
+-- delete_signals: delete one batch of old signals that no job waits for
+DELETE FROM signalbox.signals
+WHERE key IN (
+    SELECT s.key FROM signalbox.signals AS s
+    WHERE coalesce(s.sent_at, s.created_at) < %(before)s
+        AND NOT EXISTS (SELECT FROM signalbox.job_waits AS w WHERE w.key = s.key AND w.ended_by IS NULL)
+    LIMIT %(batch)s
+);
+
 -- delete_notifications: delete a batch of old notifications
 DELETE FROM signalbox.notifications
 WHERE id IN (SELECT n.id FROM signalbox.notifications AS n WHERE n.created_at < %(before)s LIMIT %(batch)s);

@@ -62,7 +62,8 @@ class AttemptResult(NamedTuple):
 
     def record(self, memory_mb: int) -> EndRecord:
         job = self.attempt.job
-        return EndRecord(job.id, job.token, self.verdict, self.cost(memory_mb))
+        notes = self.attempt.progress.notes if self.verdict.error else None
+        return EndRecord(job.id, job.token, self.verdict, self.cost(memory_mb), notes or None)
 
 
 @dataclass(slots=True, eq=False)
@@ -193,7 +194,7 @@ class Attempt:
             self.started = True
             answer = self._call(known, context)
             check_pieces(known.type, self.job, answer, context.now)
-            return of_answer(answer)
+            return of_answer(known.type, answer)
         finally:
             timer.end()
 
@@ -216,7 +217,7 @@ class Attempt:
             self.started = True
             answer = await meter.drive(known.perform(context))
             check_pieces(known.type, self.job, answer, context.now)
-            return of_answer(answer)
+            return of_answer(known.type, answer)
         except asyncio.CancelledError:
             if timer.rang:
                 raise JobTimedOut from None

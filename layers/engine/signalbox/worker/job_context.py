@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
+
+from psycopg.types.json import Jsonb
 
 from signalbox.aws.clients import Clients
 from signalbox.budget import Budget
 from signalbox.jobs.job import ClaimedJob
-from signalbox.packs.outcome import JobCancelled
+from signalbox.packs.outcome import Deadline, JobCancelled, Permanent, Signal
 from signalbox.postgres.connection import Connection
-from signalbox.postgres.pg_text import clean
+from signalbox.postgres.pg_text import clean, fault_of_json
+from signalbox.postgres.queries import load_queries
 from signalbox.runtime.log import Logger
 from signalbox.submit.insert import submit
 from signalbox.submit.new_job import NewJob, Submitted
 from signalbox.worker.connections import AsyncLentConnection, LentConnection
+from signalbox.worker.lease import LeaseLost
 
 if TYPE_CHECKING:
     from signalbox.invocation import Resources
+
+SQL = load_queries(__file__)
+MOST_NOTES = 10_000  # bytes of JSON
 
 
 @dataclass(slots=True)
@@ -31,6 +39,7 @@ class JobProgress:
     percent: int | None = None
     message: str | None = None
     cancel_asked: bool = False
+    notes: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +94,55 @@ class JobContext:
         self.progress.percent = min(100, max(0, int(percent)))
         self.progress.message = None if message is None else clean(str(message))
 
+    def note(self, **facts: Any) -> None:
+        """Note where the job is: its step, ids, partial results. A failed attempt and its dead letter show it."""
+        notes = {**self.progress.notes, **facts}
+        if (fault := fault_of_json(notes)) or len(json.dumps(notes)) > MOST_NOTES:
+            raise Permanent(f"the facts {sorted(facts)} can't be noted: {fault or f'more than {MOST_NOTES:,} bytes'}")
+        self.progress.notes = notes
+
     def check_cancelled(self) -> None:
         """Raise where the job's cancellation was requested. Call it where stopping does no harm."""
         if self.progress.cancel_asked:
             raise JobCancelled("cancelled while it ran, as was asked for")
+
+    def received(self) -> Signal | Deadline | None:
+        """Return what a job that answered Wait has received, the same in each attempt; None: nothing yet."""
+        row = self.db.execute(SQL["read_wait"], self._lease).fetchone()
+        return _received(row)
+
+    def once(self, step: str, call: Callable[[], Any]) -> Any:
+        """Call and keep the answer, JSON, or return the one that an earlier attempt has kept under the step's name.
+
+        The answer is kept at once, whatever becomes of the job's transaction. An attempt that dies between the call and
+        its answer leaves none: give `context.key` to the other side, too.
+        """
+        if (known := self._step(step)) is not None:
+            return known[0]
+        return self._keep_step(step, call())
+
+    def _step(self, step: str) -> tuple[Any] | None:
+        with self.resources.pool.lend() as database:
+            row: tuple[Any] | None = (
+                database.connection().execute(SQL["find_step"], {"job": self.job.id, "name": step}).fetchone()
+            )
+        return row
+
+    def _keep_step(self, step: str, answer: Any) -> Any:
+        if fault := fault_of_json(answer):
+            raise Permanent(f"the answer of step '{step}' can't be kept as JSON: {fault}")
+        values = {**self._lease, "name": step, "answer": Jsonb(answer)}
+        with self.resources.pool.lend() as database:
+            row = database.connection().execute(SQL["keep_step"], values).fetchone()
+        if row is not None:
+            return row[0]
+        if (known := self._step(step)) is None:
+            raise LeaseLost
+        return known[0]
+
+    @property
+    def _lease(self) -> dict[str, Any]:
+        return {"job": self.job.id, "token": self.job.token}
 
     def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
         """Submit further jobs, by default as children of this one; those of a transactional job commit with its end."""
@@ -113,6 +167,14 @@ class AsyncJobContext(JobContext):
         """Return a connection that borrows one of the event loop's for each statement and each transaction."""
         return self.connect()  # type: ignore[return-value]
 
+    async def received(self) -> Signal | Deadline | None:  # type: ignore[override]
+        return _received(await (await self.db.execute(SQL["read_wait"], self._lease)).fetchone())
+
+    async def once(self, step: str, call: Callable[[], Awaitable[Any]]) -> Any:
+        if (known := await asyncio.to_thread(self._step, step)) is not None:
+            return known[0]
+        return await asyncio.to_thread(self._keep_step, step, await call())
+
     async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:  # type: ignore[override]
         """Submit further jobs, by default as children of this one, in a transaction of their own."""
         found = await asyncio.to_thread(self._submit_in_thread, self._children(jobs))
@@ -122,3 +184,9 @@ class AsyncJobContext(JobContext):
     def _submit_in_thread(self, children: Sequence[NewJob]) -> list[Submitted]:
         with self.resources.pool.lend() as database:
             return submit(database.connection(), self.resources.job_types, children, self.now)
+
+
+def _received(row: tuple[str, Any] | None) -> Signal | Deadline | None:
+    if row is None:
+        return None
+    return Signal(row[1]) if row[0] == "signal" else Deadline()

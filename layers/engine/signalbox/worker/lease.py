@@ -158,7 +158,9 @@ def renew(db: Connection, beats: Iterable[Mapping[str, Any]], life: timedelta = 
 
 def finish(db: Connection, ends: Iterable[EndRecord]) -> list[EndedJob]:
     """End attempts; return the new states of jobs that were still this worker's, and of their dependents."""
-    return list(map(EndedJob._make, db.execute(SQL["finish"], {"ends": to_array(ends)})))
+    records = list(ends)
+    query = "finish_waiting" if any(one.verdict.wait_key for one in records) else "finish"
+    return list(map(EndedJob._make, db.execute(SQL[query], {"ends": to_array(records)})))
 
 
 def complete(db: Connection, job: ClaimedJob, verdict: Verdict, cost: Cost) -> list[EndedJob]:

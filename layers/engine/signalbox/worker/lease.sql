@@ -52,6 +52,9 @@ RETURNING j.id::text, j.cancel_requested_at IS NOT NULL;
 -- finish: end attempts as their verdicts say, except those whose lease another worker has by now
 SELECT coalesce(id::text, ''), status, follows FROM signalbox.end_attempts(%(ends)s::jsonb);
 
+-- finish_waiting: do the same where some wait for signals
+SELECT coalesce(id::text, ''), status, follows FROM signalbox.end_waiting(%(ends)s::jsonb);
+
 -- complete: end one completed job, and commit the transaction at once; refuse if another worker has its lease
 SELECT coalesce(
     signalbox.complete_job(
