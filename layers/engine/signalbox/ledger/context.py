@@ -44,6 +44,7 @@ class Context:
     metrics: TaskMetrics
     worker_id: str
     resources: Resources
+    cursor: str | None = None  # in a continuation: where the run before ended, as it said in Done
 
     @property
     def settings(self) -> Settings:
@@ -105,6 +106,7 @@ class Done:
     more: bool = False  # work is left: a continuation of the slot does it
     reason: str | None = None
     detail: dict[str, Any] | None = None  # further facts for the answer; the ledger does not keep them
+    cursor: str | None = None  # with `more`: where the continuation begins
 
     def __post_init__(self) -> None:
         # A task's own code may not be type-checked, and its result goes into the ledger.

@@ -177,6 +177,7 @@ def _context(run: Run, params: BaseModel | None) -> Context:
         metrics=run.metrics,
         worker_id=invocation.worker_id,
         resources=resources,
+        cursor=run.payload.cursor,
     )
 
 
@@ -188,7 +189,7 @@ def _finish(run: Run, claim: RunClaim, outcome: Outcome) -> dict[str, Any]:
         _record_failure(run, claim, error)  # else the slot would wait for its lease to run out
         raise
     if ending.more and not ending.capped and run.continues:
-        _continue(run)
+        _continue(run, outcome.cursor if isinstance(outcome, Done) else None)
     detail = outcome.detail if isinstance(outcome, Done) else None
     return _answer(run, claim, ending) | ({"detail": detail} if detail is not None else {})
 
@@ -232,9 +233,8 @@ def _record_failure(run: Run, claim: RunClaim, error: Exception) -> None:
         run.resources.log.exception("run.abandoned", extra={"run_id": claim.run_id})
 
 
-def _continue(run: Run) -> None:
-    step = run.payload.step + 1
-    origin: dict[str, Any] = {"step": step}
+def _continue(run: Run, cursor: str | None) -> None:
+    origin: dict[str, Any] = {"step": run.payload.step + 1, "cursor": cursor}
     if run.payload.force and run.payload.force_since is None:
         origin["since"] = run.invocation.clock.isoformat()  # keeps a duplicate continuation from running twice
     run.resources.invoker.rerun(run.task, run.now, Trigger.CONTINUATION, run.payload.request, **origin)

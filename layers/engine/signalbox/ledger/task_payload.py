@@ -22,6 +22,7 @@ class Origin(Payload):
     step: int = Field(0, ge=0)
     backfill_id: str | None = Field(None, pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
     since: Instant | None = None  # when a forced run was first requested
+    cursor: str | None = None  # where the run before ended, whose work this one continues
 
 
 class TaskPayload(Payload):
@@ -52,6 +53,10 @@ class TaskPayload(Payload):
     @property
     def force_since(self) -> datetime | None:
         return self.origin.since if self.origin else None
+
+    @property
+    def cursor(self) -> str | None:
+        return self.origin.cursor if self.origin else None
 
     @property
     def request(self) -> dict[str, Any] | None:

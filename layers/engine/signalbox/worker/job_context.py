@@ -20,6 +20,7 @@ from signalbox.postgres.connection import Connection
 from signalbox.postgres.pg_text import clean, fault_of_json
 from signalbox.postgres.queries import load_queries
 from signalbox.runtime.log import Logger
+from signalbox.submit.groups import seal_group
 from signalbox.submit.insert import submit
 from signalbox.submit.new_job import NewJob, Submitted
 from signalbox.worker.connections import AsyncLentConnection, LentConnection
@@ -153,6 +154,35 @@ class JobContext:
         self.submitted.extend(found)
         return found
 
+    def fan_out(
+        self, children: Sequence[NewJob], then: NewJob | None = None, name: str = "children"
+    ) -> list[Submitted]:
+        """Submit jobs as a group, and one that begins once all of them have ended and finds their counts in its config.
+
+        It is safe to repeat: jobs without keys get such of this job, the name and their place.
+        """
+        db = self.db
+        lent: Any = db
+        with lent.connection() if isinstance(lent, LentConnection) else nullcontext(db) as connection:
+            found = self._submit_group(connection, children, then, name)
+        self.submitted.extend(found)
+        return found
+
+    def _submit_group(
+        self, db: Connection, children: Sequence[NewJob], then: NewJob | None, name: str
+    ) -> list[Submitted]:
+        group, job_types = f"{self.job.id}:{name}", self.resources.job_types
+        jobs = [
+            replace(one, group=group, idempotency_key=one.idempotency_key or f"{group}:{place}")
+            for place, one in enumerate(self._children(children))
+        ]
+        if then is not None:
+            [then] = self._children([replace(then, idempotency_key=then.idempotency_key or f"{group}:then")])
+        with db.transaction():
+            found = submit(db, job_types, jobs, self.now)
+            seal_group(db, job_types, group, self.now, then)
+        return found
+
     def _children(self, jobs: Sequence[NewJob]) -> list[NewJob]:
         return [replace(new, parent_id=new.parent_id or self.job.id) for new in jobs]
 
@@ -181,9 +211,20 @@ class AsyncJobContext(JobContext):
         self.submitted.extend(found)
         return found
 
+    async def fan_out(  # type: ignore[override]
+        self, children: Sequence[NewJob], then: NewJob | None = None, name: str = "children"
+    ) -> list[Submitted]:
+        found = await asyncio.to_thread(self._submit_group_in_thread, children, then, name)
+        self.submitted.extend(found)
+        return found
+
     def _submit_in_thread(self, children: Sequence[NewJob]) -> list[Submitted]:
         with self.resources.pool.lend() as database:
             return submit(database.connection(), self.resources.job_types, children, self.now)
+
+    def _submit_group_in_thread(self, children: Sequence[NewJob], then: NewJob | None, name: str) -> list[Submitted]:
+        with self.resources.pool.lend() as database:
+            return self._submit_group(database.connection(), children, then, name)
 
 
 def _received(row: tuple[str, Any] | None) -> Signal | Deadline | None:
