@@ -62,7 +62,7 @@ def assemble(
     """Deploy and serve. The parts register how they stop, and stop in reverse order."""
     front = _front(options.port, grounds.moto)
     parts.callback(front.stop)
-    outside = StandIns()
+    outside = StandIns(grounds.moto)
     parts.callback(outside.stop)
     outside.start()
     report(f"deploying {options.template.name}")

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from signalbox_laptop.home import StackState
 from signalbox_laptop.project import ROOT
+from signalbox_laptop.stand_ins.aws_services import AwsServices
 
 NAMES = sorted(path.parent.name for path in ROOT.glob("layers/*/*/pack.py"))
 _ON = "on"
@@ -31,28 +32,29 @@ class OutsideOfPack(Protocol):
 
 
 class StandIns:
-    """Own the stand-ins of all packs, and their servers."""
+    """Own the stand-ins of all packs, and those of AWS's services that packs share."""
 
-    def __init__(self) -> None:
+    def __init__(self, moto: str) -> None:
+        self._services = AwsServices(moto)
         self._packs: dict[str, OutsideOfPack] = {
             name: import_module(f"stand_ins.{name}").Outside() for name in NAMES if _brings("stand_ins", name)
         }
 
     def start(self) -> None:
-        for one in self._packs.values():
+        for one in self._all:
             one.start()
 
     def stop(self) -> None:
-        for one in self._packs.values():
+        for one in self._all:
             one.stop()
 
     @property
     def addresses(self) -> dict[str, str]:
-        return {name: address for one in self._packs.values() for name, address in one.addresses.items()}
+        return {name: address for one in self._all for name, address in one.addresses.items()}
 
     @property
     def environment(self) -> dict[str, str]:
-        return {name: value for one in self._packs.values() for name, value in one.environment.items()}
+        return {name: value for one in self._all for name, value in one.environment.items()}
 
     def furnish(self, stack: str, moto: str, declared: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, str]:
         """Return the parameters of the template's packs; each pack is on unless the person says otherwise."""
@@ -63,6 +65,10 @@ class StandIns:
                 furnished = self._packs[name].furnish(stack, moto) if name in self._packs else {}
                 parameters |= {switch: _ON, **furnished}
         return parameters
+
+    @property
+    def _all(self) -> list[AwsServices | OutsideOfPack]:
+        return [self._services, *self._packs.values()]
 
 
 def load_stories(state: StackState, at: datetime) -> None:

@@ -15,20 +15,24 @@ from signalbox.jobs.job_message import JobMessage
 from signalbox.jobs.retry_routing import LOST_AFTER
 from signalbox.packs.job_type import Lane
 from signalbox.submit.new_job import NewJob
-from signalbox_laptop.aws import client
+from signalbox_laptop.aws import ACCOUNT, REGION, client
 from signalbox_laptop.home import StackState
 from signalbox_laptop.up import StackOptions, down, up
 from tests.support.jobs_laptop import JobsLaptop, jobs_laptop
 from tests.support.laptop import control
+from tests.support.stand_ins import caller, calls_of, instruct
 from tests.support.webhook_receiver import WebhookReceiver, answer, say
 
 SECRET = "signalbox/webhooks/tests"
+SENDER = "box@signalbox.example"
 PARAMETERS = {
     "JobEvents": "all",
     "ForecastsPack": "off",
     "WebhookAllowHttp": "on",
     "WebhookPorts": "1024-65535",
     "WebhookAllowedNetworks": "127.0.0.0/8",
+    "SenderIdentityArn": f"arn:aws:ses:{REGION}:{ACCOUNT}:identity/signalbox.example",
+    "SenderAddress": SENDER,
 }
 
 EMPTY = {"visible": 0, "in_hand": 0, "delayed": 0}
@@ -122,6 +126,40 @@ def test_a_job_that_fails_for_good_has_a_dead_letter(laptop: JobsLaptop) -> None
     (letter,) = laptop.dead_letters(original_job_id=job.id)
     assert (letter["failure_reason"], letter["status"]) == ("permanent", "pending")
     assert laptop.hold("normal-dlq") == EMPTY
+
+
+def test_mail_and_text_messages_reach_the_stand_ins(laptop: JobsLaptop) -> None:
+    ses, sns = (laptop.state.stand_ins[name] for name in ("ses", "sns"))
+    instruct(ses, "faults", [{"matching": "b@x.example", "status": 400}])
+    recipients = {"email": ("a@x.example", "b@x.example"), "sms": ("+15550000001",)}
+    jobs = laptop.work_off(*[
+        NewJob(
+            job_type="deliver_notification",
+            payload={"channel": channel, "recipients": [one], "subject": "s", "body": "It is signed."},
+        )
+        for channel, named in recipients.items()
+        for one in named
+    ])  # fmt: skip
+    assert laptop.column("status", jobs) == ["completed", "failed", "completed"]
+    assert laptop.column("error_details", jobs)[1]["message"] == "SES: AWS refuses it, BadRequestException"
+    mails = [call["request"] for call in calls_of(ses) if call["name"] == "SendEmail"]
+    assert {mail["FromEmailAddress"] for mail in mails} == {SENDER}
+    assert sorted(mail["Destination"]["ToAddresses"] for mail in mails) == [["a@x.example"], ["b@x.example"]]
+    assert [call["request"]["PhoneNumber"] for call in calls_of(sns)] == ["+15550000001"]
+
+
+def test_a_message_to_a_topic_reaches_its_subscribers_through_the_stand_in(stack: StackState) -> None:
+    topic = client("sns", stack.endpoint).create_topic(Name="people")["TopicArn"]
+    queue = client("sqs", stack.endpoint).create_queue(QueueName="subscriber")["QueueUrl"]
+    arn = f"arn:aws:sqs:{REGION}:{ACCOUNT}:subscriber"
+    client("sns", stack.endpoint).subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn)
+    sns = caller("sns", stack.stand_ins["sns"])
+    sent = sns.publish(TopicArn=topic, Message="It is signed.")["MessageId"]
+    [message] = client("sqs", stack.endpoint).receive_message(QueueUrl=queue)["Messages"]
+    told = json.loads(message["Body"])
+    assert (told["MessageId"], told["Message"]) == (sent, "It is signed.")
+    assert sns.publish(TopicArn=f"{topic}-unknown", Message="m")["MessageId"]
+    assert topic in [one["TopicArn"] for one in sns.list_topics()["Topics"]]
 
 
 def test_a_message_that_comes_three_times_changes_nothing(laptop: JobsLaptop) -> None:

@@ -53,6 +53,7 @@ def test_stack_reports_its_progress_and_announces_when_it_is_ready(running: Runn
     assert sorted(running.state.announcement()) == [
         *("api", "database", "endpoint", "region", "stack", "stand_ins", "token"),
     ]
+    assert {"bedrock", "textract", "ses", "sns"} <= set(running.state.stand_ins)
 
 
 def test_what_is_announced_is_written_down(running: Running) -> None:

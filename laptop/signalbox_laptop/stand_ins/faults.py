@@ -5,9 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from signalbox_laptop.lambda_api.http_server import Request
+
+# The limits of what a stand-in is told.
+Seconds = Annotated[float, Field(ge=0, le=3600)]
+Count = Annotated[int, Field(ge=0)]
+Refusal = Annotated[int, Field(ge=400, le=599)]  # a status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,10 +22,10 @@ class Fault:
     """Say what happens to the requests it matches."""
 
     matching: str = ""  # part of "METHOD /path?query body"
-    times: int | None = None  # how often; None: until it is removed
-    status: int = 500
+    times: Count | None = None  # how often; None: until it is removed
+    status: Refusal = 500
     retry_after: str | None = None
-    hang_seconds: float = 0  # before anything else
+    hang_seconds: Seconds = 0  # before anything else
     lost: bool = False  # the work is done, and the client gets no answer
 
     @staticmethod
