@@ -145,7 +145,7 @@ def test_mail_and_text_messages_reach_the_stand_ins(laptop: JobsLaptop) -> None:
     mails = [call["request"] for call in calls_of(ses) if call["name"] == "SendEmail"]
     assert {mail["FromEmailAddress"] for mail in mails} == {SENDER}
     assert sorted(mail["Destination"]["ToAddresses"] for mail in mails) == [["a@x.example"], ["b@x.example"]]
-    assert [call["request"]["PhoneNumber"] for call in calls_of(sns)] == ["+15550000001"]
+    assert "+15550000001" in [call["request"].get("PhoneNumber") for call in calls_of(sns)]
 
 
 def test_a_message_to_a_topic_reaches_its_subscribers_through_the_stand_in(stack: StackState) -> None:
