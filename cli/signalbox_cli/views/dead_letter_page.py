@@ -42,15 +42,18 @@ def _facts(letter: _Facts, clock: datetime) -> Iterator[tuple[str, str]]:
     yield "regressed", show_instant(letter["regressed_at"]) if letter.get("regressed_at") else ""
     yield "redriven", f"{letter['redrives']} times" if letter["redrives"] else ""
     yield "decided", letter["resolution_notes"] or ""
+    yield "where", json.dumps(letter["metadata"], ensure_ascii=False)[:400] if letter.get("metadata") else ""
     yield "payload", json.dumps(letter["payload"], ensure_ascii=False)[:400]
 
 
 def _attempt(one: _Facts) -> Row:
-    """Return the row of an attempt, from the job's executions or the dead letter's copy of them."""
-    number, took = one.get("attempt_number") or one.get("attempt"), one.get("duration_ms")
-    error, message = one.get("error_code") or one.get("error"), one.get("error_message") or one.get("message")
-    cells = [str(number), show_instant(one["started_at"]), one["status"], "" if took is None else show_duration(took)]
-    return Row(cells, f"{error}: {message}" if error else "")
+    cells = [
+        str(one["attempt_number"]),
+        show_instant(one["started_at"]),
+        one["status"],
+        show_duration(one["duration_ms"]),
+    ]
+    return Row(cells, f"{one['error_code']}: {one['error_message']}" if one["error_code"] else "")
 
 
 def _decision(one: _Facts) -> str:

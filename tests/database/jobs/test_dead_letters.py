@@ -124,7 +124,7 @@ def test_the_history_outlives_its_job(stage: Stage) -> None:
     stage.db.execute("DELETE FROM signalbox.jobs WHERE id = %s", (job_id,))
     shown = show_letter(stage.db, letter_of(stage, job_id))
     assert shown["job_status"] is None
-    assert [one["attempt"] for one in shown["execution_history"]] == [1]
+    assert [one["attempt_number"] for one in shown["execution_history"]] == [1]
 
 
 @pytest.mark.parametrize("id_", ["nonsense", "'; DROP", "0198c0de-0000-7000-8000-000000000000"])

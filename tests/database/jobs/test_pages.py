@@ -66,6 +66,18 @@ def test_filter_that_is_wrong_is_refused_with_the_reason(visitor: Visitor, query
     assert "refused" in page.body
 
 
+def test_dead_letter_shows_where_its_job_was_and_the_copy_of_its_attempts_once_it_is_pruned(
+    stage: Stage, visitor: Visitor
+) -> None:
+    id_ = add_letter(stage)
+    stage.db.execute("""UPDATE signalbox.dead_letter_jobs SET metadata = '{"step": "<b>scan</b>", "page_number": 7}'""")
+    stage.db.execute("DELETE FROM signalbox.job_executions")
+    page = visitor.get(f"/dead-letters/{id_}")
+    assert page.status == 200
+    assert all(text in page.text for text in ("Step", "<b>scan</b>", "Page number", "7"))
+    assert page.text.count(letter(stage, id_)["final_error_message"]) == 2, "of the letter and of its attempt"
+
+
 def test_bulk_action_that_goes_on_is_shown_with_its_progress_and_cancelled(
     stage: Stage, visitor: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

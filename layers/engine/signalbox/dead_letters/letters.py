@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -79,9 +79,22 @@ def show_letter(db: Connection, id_: str) -> dict[str, Any]:
     executions = _rows(db, "list_executions", {"id": id_})
     audit = _rows(db, "list_audit", {"id": id_})
     shown = json_row(found[0])
-    if executions:  # else the job has been pruned, and only the copy in the dead letter is left
-        shown["execution_history"] = [json_row(row) for row in executions]
+    copies = [_execution(copy) for copy in shown["execution_history"] or ()]
+    # Once the job has been pruned, only the copy in the dead letter is left.
+    shown["execution_history"] = [json_row(row) for row in executions] or copies
     return shown | {"audit": [json_row(row) for row in audit]}
+
+
+def _execution(copy: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the copy of an execution with the names and the fields of an execution."""
+    started, completed = (datetime.fromisoformat(copy[name]) for name in ("started_at", "completed_at"))
+    names = {"attempt": "attempt_number", "error": "error_code", "message": "error_message"}
+    return {
+        **{names.get(name, name): value for name, value in copy.items()},
+        "duration_ms": round((completed - started) / timedelta(milliseconds=1)),
+        "error_stack": None,
+        "memory_used_mb": None,
+    }
 
 
 def triage(
