@@ -20,6 +20,7 @@ from signalbox_cli.terminal import console, print_json, print_lines, say, width_
 from signalbox_cli.views.job_page import job_page
 from signalbox_cli.views.times import read_span
 
+CATEGORIES = ("critical", "high_priority", "standard", "background", "maintenance")
 EXAMPLES = (
     Example("""submit run_task --payload '{"task": "sweep_runs"}'""", "submit one job, to run as soon as possible"),
     Example("""submit run_task --payload '{"task": "sweep_runs"}' --wait""", "submit it, and watch it until it ends"),
@@ -57,6 +58,8 @@ def configure(parser: CommandParser) -> None:
 def _configure_job(parser: CommandParser) -> None:
     group = parser.add_argument_group("the job")
     group.add_argument("--key", metavar="KEY", help="idempotency key: a second submit with it returns the first job")
+    group.add_argument("--replace-key", metavar="KEY", help="replace the job of the type with this key that waits")
+    group.add_argument("--category", choices=CATEGORIES, help="the category, instead of the type's")
     group.add_argument("--priority", type=positive, metavar="N", help="1 (first) to 10 (default: 5)")
     group.add_argument("--lane", choices=LANES, help="the lane (default: by type and priority)")
     when = group.add_mutually_exclusive_group()
@@ -82,7 +85,7 @@ def _configure_job(parser: CommandParser) -> None:
 
 
 _PLAIN = ("payload", "priority", "lane", "tenant", "group", "depends_on", "tags", "name", "correlation_id", "cap_key",
-          "max_attempts")  # fmt: skip
+          "max_attempts", "replace_key", "category")  # fmt: skip
 
 
 def _span(text: str) -> timedelta:

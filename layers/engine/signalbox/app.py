@@ -52,7 +52,7 @@ class App:
             AsyncDatabasePool(database, size),
             clients,
             make_logger(settings.stack, error_details=settings.database_error_details),
-            JobTypeRegistry((job_type for pack in packs for job_type in pack.job_types), registry),
+            JobTypeRegistry.of(packs, registry),
             packs,
             environ.get("AWS_LAMBDA_LOG_STREAM_NAME", ""),
             environ=environ,

@@ -60,4 +60,4 @@ class Client:
         """Return the job types that may be submitted."""
         names = [name.strip() for name in os.environ.get("SIGNALBOX_PACKS", "").split(",") if name.strip()]
         packs = load_packs(names) if self._packs is None else (ENGINE, *self._packs)
-        return JobTypeRegistry(job_type for pack in packs for job_type in pack.job_types)
+        return JobTypeRegistry.of(packs)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from signalbox.errors import MigrationRefused
+from signalbox.packs.job_type import Route
 from signalbox.packs.pack import Pack
 from signalbox.packs.payload_schema import has_validators, schema_of
 from signalbox.packs.registries import RegisteredJobType
@@ -17,7 +18,7 @@ from signalbox.postgres.queries import load_queries
 SQL = load_queries(__file__)
 
 
-def keep_job_types(db: Connection, packs: Iterable[Pack], newer: Collection[str]) -> None:
+def keep_job_types(db: Connection, packs: Sequence[Pack], newer: Collection[str]) -> None:
     """Store the types of these packs. Those of `newer` packs stay as their own code has stored them."""
     rows = [_row(pack, RegisteredJobType(job_type)) for pack in packs for job_type in pack.job_types]
     with db.transaction():
@@ -27,6 +28,9 @@ def keep_job_types(db: Connection, packs: Iterable[Pack], newer: Collection[str]
                 f"job type '{name}' names on_dead_letter='{hook}': there is no function "
                 f"{hook}(job uuid, payload jsonb, reason text, error jsonb); a migration of its pack makes it"
             )
+        names = {name: {"job_type": one} for pack in packs for name, one in pack.aliases.items()}
+        names |= {name: {"reason": why} for pack in packs for name, why in pack.reserved.items()}
+        db.execute(SQL["keep_names"], {"names": json.dumps(names)})
         db.execute(SQL["forget"], {"names": [row["name"] for row in rows], "newer": list(newer)})
 
 
@@ -48,4 +52,12 @@ def _row(pack: Pack, known: RegisteredJobType) -> dict[str, Any]:
         "payload_schema": schema_of(known.model),
         "has_validators": has_validators(known),
         "on_dead_letter": job_type.on_dead_letter,
+        "route": job_type.route and _route(job_type.route),
+        "tags": dict(job_type.tags) or None,
+        "job_name": job_type.job_name,
     }
+
+
+def _route(route: Route) -> dict[str, Any]:
+    timeouts = {value: round(one.total_seconds() * 1000) for value, one in route.timeouts.items()}
+    return {"by": route.by, "lanes": dict(route.lanes), "timeouts": timeouts}

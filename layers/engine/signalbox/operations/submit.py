@@ -44,6 +44,8 @@ class JobParams(Payload):
     payload: dict[str, Any] = Field(default_factory=dict)
     ref: str | None = Field(None, min_length=1, max_length=200)  # a name for it within this call
     idempotency_key: str | None = Field(None, min_length=1, max_length=500)
+    replace_key: str | None = Field(None, min_length=1, max_length=200)
+    category: str | None = None
     priority: int = 5
     lane: str | None = None
     delay_seconds: float | None = Field(None, ge=0, le=_YEAR)

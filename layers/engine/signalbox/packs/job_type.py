@@ -6,10 +6,11 @@ submitted.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, get_args
 
 from signalbox.packs.retry_policy import RetryPolicy
 
@@ -25,6 +26,7 @@ class Lane(StrEnum):
 
 LIGHT = frozenset({Lane.HIGH, Lane.NORMAL, Lane.LOW})
 Category = Literal["critical", "high_priority", "standard", "background", "maintenance"]
+CATEGORIES = get_args(Category)
 Severity = Literal["info", "warning", "critical"]
 
 
@@ -40,6 +42,15 @@ class TypeCap:
 
 
 @dataclass(frozen=True, slots=True)
+class Route:
+    """Choose a job's lane, and perhaps its time-out, by a field of its payload. A submit may not contradict it."""
+
+    by: str  # the field
+    lanes: Mapping[str, Lane]  # by the field's value
+    timeouts: Mapping[str, timedelta] = field(default_factory=dict)  # by the value; else the type's
+
+
+@dataclass(frozen=True, slots=True)
 class JobType:
     """Describe one kind of job."""
 
@@ -51,7 +62,8 @@ class JobType:
     version: int = 1  # of the payload's shape
     lane: Lane | None = None  # None: by priority
     lanes: frozenset[Lane] = LIGHT  # the lanes that a submit may choose
-    category: Category = "standard"
+    route: Route | None = None
+    category: Category = "standard"  # a submit may give another one
     timeout: timedelta = timedelta(minutes=5)
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     # How many a worker runs at once. None: 100 of `async def`, 10 of others; 1: it computes, and gets the main thread.
@@ -60,6 +72,10 @@ class JobType:
     transactional: bool = False  # it only writes to the database: its effects and its end are one transaction
     subject: str | None = None  # the payload's field that becomes subject_id
     correlation: str | None = None  # the payload's field that becomes correlation_id
+    tags: Mapping[str, str] = field(default_factory=dict)  # by a tag's first word, the payload's field that follows it
+    job_name: str | None = (
+        None  # of the payload's fields, such as "Page {page} of {file_id}"; a submit may give no other
+    )
     sensitive: frozenset[str] = frozenset()  # the payload's fields whose values operators do not see
     severity: Severity = "warning"  # of its dead letters
     # A function (job uuid, payload jsonb, reason text, error jsonb) of its migrations, such as "shop.order_failed".
@@ -76,7 +92,8 @@ class JobType:
 
     @property
     def allowed_lanes(self) -> frozenset[Lane]:
-        return self.lanes | {self.lane} if self.lane else self.lanes
+        routed = frozenset(self.route.lanes.values()) if self.route else frozenset()
+        return self.lanes | routed | ({self.lane} if self.lane else set())
 
 
 def lane_of(job_type: JobType, priority: int) -> Lane:

@@ -5,7 +5,8 @@ The engine names no pack. A stack's setting SIGNALBOX_PACKS does, and each pack'
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from signalbox.packs.job_type import JobType
@@ -34,3 +35,6 @@ class Pack:
     migrations: Path
     job_types: tuple[JobType, ...] = ()
     routes: tuple[PackRoute, ...] = ()
+    # Other names of job types, of any pack: a job is stored under the type's own, with the tag `as:<name>`.
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    reserved: Mapping[str, str] = field(default_factory=dict)  # names of no job type, each with the reason

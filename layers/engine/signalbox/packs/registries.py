@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from inspect import iscoroutinefunction
@@ -12,6 +12,7 @@ from typing import Any
 from signalbox.errors import JobTypeUnknown, TaskUnknown
 from signalbox.packs.job_payload import JobPayload
 from signalbox.packs.job_type import JobType
+from signalbox.packs.pack import Pack
 from signalbox.packs.suggest import nearest
 from signalbox.packs.task import Task
 
@@ -77,7 +78,22 @@ class RegisteredJobType:
 class JobTypeRegistry:
     """Hold the job types of the engine and the packs; with `tasks`, refuse jobs that would run an unknown task."""
 
+    @staticmethod
+    def of(packs: Sequence[Pack], tasks: TaskRegistry | None = None) -> JobTypeRegistry:
+        """Return the types of these packs, with their other names."""
+        registry = JobTypeRegistry((one for pack in packs for one in pack.job_types), tasks)
+        registry.aliases = {name: one for pack in packs for name, one in pack.aliases.items()}
+        registry.reserved = {name: why for pack in packs for name, why in pack.reserved.items()}
+        for name, target in registry.aliases.items():
+            if target not in registry.by_name or name in registry.by_name:
+                raise ValueError(
+                    f"'{name}' can't be another name of job type '{target}': a type has it, or none has that"
+                )
+        return registry
+
     def __init__(self, types: Iterable[JobType], tasks: TaskRegistry | None = None) -> None:
+        self.aliases: Mapping[str, str] = {}
+        self.reserved: Mapping[str, str] = {}
         by_name: dict[str, RegisteredJobType] = {}
         for job_type in types:
             if job_type.name in by_name:
@@ -89,9 +105,11 @@ class JobTypeRegistry:
         return (known.type for known in self.by_name.values())
 
     def find(self, name: str) -> RegisteredJobType:
-        """Return the type, or raise an error that names the nearest one."""
-        if known := self.by_name.get(name):
+        """Return the type, also by another name of it, or raise an error that names the nearest one."""
+        if known := self.by_name.get(name) or self.by_name.get(self.aliases.get(name, "")):
             return known
+        if why := self.reserved.get(name):
+            raise JobTypeUnknown(f"there is no job type '{name}': {why}")
         listed = "docs/job-types.md lists the engine's, and each pack's JOB_TYPES its own"
         raise JobTypeUnknown(f"job type '{name}' is not registered{nearest(name, self.by_name, listed)}")
 

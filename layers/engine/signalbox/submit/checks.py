@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 from signalbox.errors import JobRefused
-from signalbox.packs.job_payload import MOST_BYTES
-from signalbox.packs.job_type import JobType, Lane, lane_of
+from signalbox.packs.job_payload import MOST_BYTES, JobPayload
+from signalbox.packs.job_type import CATEGORIES, JobType, Lane, Route, lane_of
 from signalbox.postgres.pg_text import fault_of_json, holds_nul
 from signalbox.submit.new_job import NewJob
 
@@ -47,6 +49,8 @@ def check_shared_text(job: NewJob) -> str | None:
 def check_routing(job_type: JobType, job: NewJob) -> str | None:
     if not 1 <= job.priority <= 10:
         return f"priority {job.priority} is not between 1 (first) and 10"
+    if job.category is not None and job.category not in CATEGORIES:
+        return f"there is no category '{job.category[:50]}'; there are {', '.join(CATEGORIES)}"
     if job.lane is not None and job.lane not in job_type.allowed_lanes:
         return f"it may not run in lane '{job.lane}'; allowed are {', '.join(sorted(job_type.allowed_lanes))}"
     if job.at is not None and (job.delay is not None or job.at.tzinfo is None):
@@ -69,6 +73,42 @@ def check_limits(job_type: JobType, job: NewJob) -> str | None:
 
 def _seconds(length: timedelta) -> str:
     return f"{length.total_seconds():g} s"
+
+
+def check_replacing(job: NewJob) -> str | None:
+    if job.replace_key is None:
+        return None
+    if not 1 <= len(job.replace_key) <= 200 or "\0" in job.replace_key:
+        return "its replace_key is not a text of 1 to 200 characters without NUL"
+    if job.idempotency_key or job.id or job.depends_on or job.group:
+        return "a replace_key goes with no idempotency_key, id, depends_on or group: they would be another job's"
+    return None
+
+
+def by_payload(job_type: JobType, job: NewJob, payload: JobPayload) -> NewJob:
+    """Return the job with what its type makes of its name and payload: lane and time-out, name, tags."""
+    changes: dict[str, Any] = {}
+    if (route := job_type.route) is not None:
+        changes |= _routed(job_type, route, job, str(getattr(payload, route.by)))
+    if job_type.job_name is not None:
+        if job.name is not None:
+            refuse(job_type, "its type names it by the payload: give no name")
+        values = {name: "" if value is None else value for name, value in vars(payload).items()}
+        changes["name"] = job_type.job_name.format_map(values)
+    if job_type.tags or job.job_type != job_type.name:
+        found = [(tag, getattr(payload, name)) for tag, name in job_type.tags.items()]
+        found += [("as", job.job_type)] if job.job_type != job_type.name else []
+        changes["tags"] = (*job.tags, *(f"{tag}:{value}" for tag, value in found if value is not None))
+    return replace(job, **changes) if changes else job
+
+
+def _routed(job_type: JobType, route: Route, job: NewJob, value: str) -> dict[str, Any]:
+    lane = route.lanes.get(value)
+    if lane is None:
+        refuse(job_type, f"no lane is for the {route.by} '{value[:50]}'; there are {', '.join(route.lanes)}")
+    if job.lane not in (None, lane):
+        refuse(job_type, f"lane '{job.lane}' contradicts the {route.by} '{value}', which is for lane '{lane}'")
+    return {"lane": lane, "timeout": job.timeout or route.timeouts.get(value)}
 
 
 def check_dependencies(job: NewJob) -> str | None:

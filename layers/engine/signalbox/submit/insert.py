@@ -28,8 +28,10 @@ from signalbox.packs.registries import JobTypeRegistry, RegisteredJobType
 from signalbox.postgres.queries import load_queries
 from signalbox.postgres.uuid7 import new_ids
 from signalbox.submit.checks import (
+    by_payload,
     check_dependencies,
     check_limits,
+    check_replacing,
     check_routing,
     check_shared_text,
     check_text,
@@ -46,7 +48,7 @@ COPY_FROM = 200  # jobs; below that one INSERT is as fast
 # The fields that jobs may share, without tags, metadata and dependencies, which need not be hashable.
 _COMMON = attrgetter(
     "job_type", "priority", "lane", "delay", "at", "tenant", "cap_key", "group", "parent_id", "schedule_id",
-    "max_attempts", "timeout", "name", "created_by",
+    "max_attempts", "timeout", "name", "created_by", "category",
 )  # fmt: skip
 
 
@@ -72,16 +74,16 @@ def submit(
     if not jobs:
         return []
     cursor = db.cursor(row_factory=tuple_row)  # whatever rows the caller's own cursors make
-    many = len(jobs) >= COPY_FROM and all(job.idempotency_key is None for job in jobs)
+    many = len(jobs) >= COPY_FROM and all(job.idempotency_key is None and job.replace_key is None for job in jobs)
     shared = Shared({}, {}, lost_after)
     caps = shared.caps
     rows = [] if many else list(_rows(job_types, jobs, now, shared))
     if len(rows) == 1 and not jobs[0].depends_on and jobs[0].group is None and not _undeclared(cursor, caps):
-        return _insert(cursor, rows)
+        return _store(cursor, rows)
     try:
         with db.transaction():
             # The server stores part of many jobs while the next are checked; a refusal then rolls all of them back.
-            submitted = _copy(cursor, _rows(job_types, jobs, now, shared)) if many else _insert(cursor, rows)
+            submitted = _copy(cursor, _rows(job_types, jobs, now, shared)) if many else _store(cursor, rows)
             both = list(zip(submitted, jobs, strict=True))
             waits = [(one.id, on) for one, job in both for on in job.depends_on if one.created]
             edges = edges_of(waits, {job.id: one.id for one, job in both if job.id and not one.created})
@@ -128,8 +130,9 @@ def _row(known: RegisteredJobType, job: NewJob, id_: str, now: datetime, shared:
     text = payload.model_dump_json()
     if fault := check_text(job, text):
         refuse(job_type, fault)
+    job = by_payload(job_type, job, payload)
     cap_key = count_by_cap(known, job, payload, shared.caps)
-    single = job.id or job.depends_on or job.tags or job.metadata is not None
+    single = job.id or job.depends_on or job.tags or job.metadata is not None or job.replace_key
     kind = None if single else (_COMMON(job), cap_key)
     columns = shared.columns.get(kind)
     if columns is None:
@@ -137,6 +140,7 @@ def _row(known: RegisteredJobType, job: NewJob, id_: str, now: datetime, shared:
             check_shared_text(job),
             check_routing(job_type, job),
             check_limits(job_type, job),
+            check_replacing(job),
             check_dependencies(job),
         )
         refuse(job_type, *faults)
@@ -145,7 +149,7 @@ def _row(known: RegisteredJobType, job: NewJob, id_: str, now: datetime, shared:
             shared.columns[kind] = columns
     subject = _column(payload, job_type.subject)
     correlation = job.correlation_id or _column(payload, job_type.correlation)
-    return JobRow(id_, text, job.idempotency_key, subject, correlation, columns)
+    return JobRow(id_, text, job.idempotency_key, subject, correlation, columns, job.replace_key)
 
 
 def _columns(job_type: JobType, job: NewJob, now: datetime, lost_after: timedelta) -> dict[str, Any]:
@@ -156,7 +160,7 @@ def _columns(job_type: JobType, job: NewJob, now: datetime, lost_after: timedelt
     return {
         "job_type": job_type.name,
         "job_name": job.name,
-        "job_category": job_type.category,
+        "job_category": job.category or job_type.category,
         "lane": lane_for(job_type, job),
         "priority": job.priority,
         "status": "queued" if due else "pending",
@@ -221,6 +225,17 @@ def _leave_for_the_commit(
     if parents or groups or caps:
         values = {"parents": list(parents), "groups": json.dumps(groups), "caps": json.dumps(caps)}
         cursor.execute(SQL["leave"], values)
+
+
+def _store(cursor: TupleCursor, rows: Sequence[JobRow]) -> list[Submitted]:
+    plain = [row for row in rows if row.replace_key is None]
+    stored = dict(zip((row.id for row in plain), _insert(cursor, plain), strict=True))
+    # In one order: else two submits of the same keys could deadlock. Of two with one key, the last one wins.
+    for row in sorted(rows, key=lambda row: row.replace_key or ""):
+        if row.replace_key is not None:
+            [(id_, status, created)] = cursor.execute(SQL["replace"], {"rows": _as_json([row])}).fetchall()
+            stored[row.id] = _submitted(row)._replace(id=id_, status=status, created=created)
+    return [stored[row.id] for row in rows]
 
 
 def _insert(cursor: TupleCursor, rows: Sequence[JobRow]) -> list[Submitted]:

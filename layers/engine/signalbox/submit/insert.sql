@@ -18,6 +18,34 @@ FROM jsonb_to_recordset(%(rows)s::jsonb) AS given (
 ON CONFLICT (job_type, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
 RETURNING id::text;
 
+-- replace: store a job, or replace the one with its replace key that has not begun
+-- A job in a lane has no time of its own any more.
+INSERT INTO signalbox.jobs (
+    id, job_type, job_name, job_category, lane, priority, status, payload, payload_version, tenant, cap_key, subject_id,
+    correlation_id, idempotency_key, job_group, parent_job_id, schedule_id, unmet_dependencies, tags, metadata, created_by,
+    max_attempts, timeout_ms, scheduled_for, send_at, queued_at, replace_key
+)
+SELECT id, job_type, job_name, job_category, lane, priority, status, payload, payload_version, tenant, cap_key, subject_id,
+    correlation_id, idempotency_key, job_group, parent_job_id, schedule_id, unmet_dependencies, tags, metadata, created_by,
+    max_attempts, timeout_ms, scheduled_for, send_at, queued_at, replace_key
+FROM jsonb_to_recordset(%(rows)s::jsonb) AS given (
+    id uuid, job_type text, job_name text, job_category text, lane text, priority smallint, status text, payload jsonb,
+    payload_version smallint, tenant text, cap_key text, subject_id text, correlation_id text, idempotency_key text,
+    job_group text, parent_job_id uuid, schedule_id uuid, unmet_dependencies integer, tags text[], metadata jsonb,
+    created_by text, max_attempts smallint, timeout_ms integer, scheduled_for timestamptz, send_at timestamptz,
+    queued_at timestamptz, replace_key text
+)
+ON CONFLICT (job_type, replace_key)
+    WHERE replace_key IS NOT NULL AND executions = 0 AND status IN ('pending', 'queued', 'paused') DO UPDATE
+SET payload = excluded.payload, payload_version = excluded.payload_version, subject_id = excluded.subject_id,
+    correlation_id = excluded.correlation_id, job_name = excluded.job_name, tags = excluded.tags,
+    metadata = excluded.metadata, created_by = excluded.created_by, updated_at = clock_timestamp(),
+    scheduled_for = CASE WHEN jobs.status = 'queued' THEN jobs.scheduled_for
+        ELSE coalesce(excluded.scheduled_for, jobs.scheduled_for) END,
+    send_at = CASE WHEN jobs.status = 'pending' AND jobs.send_at IS NOT NULL AND excluded.scheduled_for IS NOT NULL
+        THEN excluded.send_at ELSE jobs.send_at END
+RETURNING id::text, status, xmax = 0;
+
 -- copy: store many jobs without idempotency keys
 COPY signalbox.jobs (
     id, payload, idempotency_key, subject_id, correlation_id,

@@ -23,6 +23,11 @@ class NewJob:
     """A UUID in lower case, for other jobs of the same submit to depend on. Without one the job gets a new UUID."""
     idempotency_key: str | None = None
     """A second submit of the same type with the same key stores nothing and returns the first job."""
+    replace_key: str | None = None
+    """Until the type's job with this key starts, a submit replaces its payload and stores no second job. With `delay`
+    its wait begins anew."""
+    category: str | None = None
+    """One of the five categories, in place of the type's."""
     priority: int = 5
     """From 1, which runs first, to 10. It chooses the lane: 1 to 3 is high, 4 to 7 normal, 8 to 10 low."""
     lane: str | None = None
@@ -73,4 +78,4 @@ class Submitted(NamedTuple):
     status: str
     """`queued`: it is sent after the commit. `pending`: it waits for its time or for other jobs, then it is sent."""
     created: bool = True
-    """False: a job with its idempotency key had been submitted before, and nothing was stored."""
+    """False: a job with its idempotency key had been submitted before, or one with its replace key was replaced."""

@@ -50,15 +50,16 @@ class JobRow(NamedTuple):
     subject_id: str | None
     correlation_id: str | None
     common: SharedColumns
+    replace_key: str | None = None  # a job with one does not go by COPY
 
     def as_json(self) -> str:
         """Return the row as JSON. The payload goes in as it is, not as a quoted text."""
         own = {"id": self.id, "idempotency_key": self.idempotency_key, "subject_id": self.subject_id,
-               "correlation_id": self.correlation_id}  # fmt: skip
+               "correlation_id": self.correlation_id, "replace_key": self.replace_key}  # fmt: skip
         return f'{json.dumps(own)[:-1]},"payload":{self.payload},{self.common.as_json}}}'
 
     def as_line(self) -> str:
-        id_, payload, key, subject, correlation, common = self
+        id_, payload, key, subject, correlation, common, _ = self
         if "\\" in payload:  # JSON has no other character that COPY would interpret
             payload = payload.replace("\\", "\\\\")
         if key is None and subject is None and correlation is None:
