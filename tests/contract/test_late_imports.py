@@ -48,6 +48,14 @@ ENGINE = {
     "client.sender": {"boto3.session", "botocore.config"},  # only who may send, and has AWS's library
     "worker.timeout": {"ctypes"},  # only a time-out in a thread
     "jobs.verdict": {"hashlib"},  # only a job that fails for good
+    # Building blocks: only what asks for them.
+    "calendars": {"holidays"},
+    "documents.pdf_text": {"pypdfium2"},
+    "documents.report": {
+        *("reportlab", "reportlab.lib.styles", "reportlab.pdfbase.pdfmetrics", "reportlab.pdfbase.ttfonts"),
+        "reportlab.platypus",
+    },
+    "documents.sheet_process": {"python_calamine"},
 }
 # What only some applications have, and no function.
 APPLICATIONS = {"client.session_commit": {"sqlalchemy"}}
@@ -96,7 +104,17 @@ def test_naming_a_pack_loads_none_of_its_tasks() -> None:
     ],
 )
 def test_start_loads_only_what_most_invocations_need(function: str, own: str, others: set[str]) -> None:
-    costly = {"boto3", "botocore.session", "cronsim", "difflib", "jwt", "cryptography", "signalbox.ledger.backfill"}
+    costly = {
+        "boto3",
+        "botocore.session",
+        "cronsim",
+        "difflib",
+        "jwt",
+        "holidays",
+        "reportlab",
+        "cryptography",
+        "signalbox.ledger.backfill",
+    }
     costly |= {"signalbox.operations"} if function != "api" else set()
     code = "import sys, handler; handler.App; print(*sys.modules)"
     loaded = subprocess.run(

@@ -45,6 +45,9 @@ def emitted() -> frozenset[Metric]:
         write_line(STACK, "plane.measured", gauges())
         write_line(STACK, "database.unreachable", {"DatabaseUnreachable": 1})
         write_line(STACK, "request.counted", {"RequestsFailed": 1})
+        write_line(
+            STACK, "model.asked", {f"Model{name}": 1 for name in ("InputTokens", "OutputTokens", "CostMicroUsd")}
+        )
         count_dead_letters(STACK, "critical", 1)
     return frozenset(metric for line in out.getvalue().splitlines() for metric in _metrics_of(json.loads(line)))
 

@@ -43,12 +43,18 @@ _THROTTLED = frozenset(
 )
 _REFUSED = frozenset(
     {
+        "BadDocumentException",
         "BadRequestException",
+        "DocumentTooLargeException",
         "EndpointDisabled",
+        "IdempotentParameterMismatchException",
+        "InvalidJobIdException",
+        "InvalidKMSKeyException",
         "InvalidParameter",
         "InvalidParameterException",
         "InvalidParameterValue",
         "InvalidRequestException",
+        "InvalidS3ObjectException",
         "MailFromDomainNotVerifiedException",
         "MessageRejected",
         "NotFound",
@@ -56,6 +62,7 @@ _REFUSED = frozenset(
         "ParameterValueInvalid",
         "PlatformApplicationDisabled",
         "ResourceNotFoundException",
+        "UnsupportedDocumentException",
         "ValidationError",
         "ValidationException",
     }
@@ -120,6 +127,17 @@ def classify(error: Exception, what: str) -> JobFailed:
     if code in _REFUSED:
         return Permanent(f"{what}: AWS refuses it, {code}")
     return Transient(f"{what}: AWS fails, {code}")
+
+
+@contextmanager
+def call_errors(what: str) -> Iterator[None]:
+    """Raise what a job raises in place of an error of a client of AWS."""
+    try:
+        yield
+    except Exception as error:
+        if not is_aws_error(error):
+            raise
+        raise classify(error, what) from None
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
+from signalbox import calendars
 from signalbox.errors import ScheduleRefused
 
 DAY = timedelta(days=1)  # no clock was ever changed by more
@@ -76,9 +77,4 @@ class Cron:
 
 def zone_of(timezone: str) -> ZoneInfo:
     """Return the time zone of that name, or raise ScheduleRefused where there is none."""
-    try:
-        return ZoneInfo(timezone)
-    except (KeyError, ValueError, OSError):
-        raise ScheduleRefused(
-            f"time zone '{timezone[:60]}' is not known; valid are names such as 'Europe/Berlin' or 'UTC'"
-        ) from None
+    return calendars.zone_of(timezone, ScheduleRefused)

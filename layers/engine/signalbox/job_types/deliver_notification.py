@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from signalbox.aws.errors import classify, is_aws_error
+from signalbox.aws.errors import call_errors
 from signalbox.packs.job_payload import JobPayload
 from signalbox.packs.outcome import Completed, More, Permanent
 from signalbox.postgres.queries import load_queries
@@ -168,12 +168,8 @@ def _in_the_application(context: JobContext) -> Completed:
 
 
 def _call(service: str, call: Callable[..., Any], **asked: Any) -> Any:
-    try:
+    with call_errors(service):
         return call(**asked)
-    except Exception as error:
-        if not is_aws_error(error):
-            raise
-        raise classify(error, service) from None
 
 
 def _text(text: str) -> dict[str, str]:

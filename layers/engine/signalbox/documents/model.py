@@ -1,0 +1,124 @@
+"""Ask a model of Bedrock one question, and have it answer by the input of one tool: an object of the tool's schema.
+
+One call is made, and none is made again: a model is dear, and a retry is the job's. Texts never reach the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from signalbox.aws.clients import CONNECT_SECONDS, converse_client
+from signalbox.aws.errors import call_errors
+from signalbox.budget import Budget
+from signalbox.packs.outcome import Permanent, Transient
+from signalbox.runtime.metrics import write_line
+
+if TYPE_CHECKING:
+    from mypy_boto3_bedrock_runtime import BedrockRuntimeClient
+    from mypy_boto3_bedrock_runtime.type_defs import (
+        ConverseRequestTypeDef,
+        ConverseResponseTypeDef,
+        ToolSpecificationTypeDef,
+    )
+
+_SHORTEST = 1.0  # seconds: no model answers sooner
+_CUT = ("max_tokens", "model_context_window_exceeded")
+_WITHHELD = ("content_filtered", "guardrail_intervened")
+
+
+class AnswerCut(Permanent):
+    """The answer has no room: ask about less text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Hold what a million tokens cost, in USD."""
+
+    input_usd: float
+    output_usd: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """Hold what a model is asked, and what it may take."""
+
+    model_id: str
+    system: str
+    text: str
+    tool_name: str
+    tool_description: str
+    schema: Mapping[str, Any]  # JSON schema of the tool's input
+    max_tokens: int
+    most_seconds: float  # to wait for the answer
+    prices: Prices | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Hold the tool's input as the model gave it: nothing of the schema has been checked."""
+
+    output: dict[str, Any]
+    input_tokens: int
+    output_tokens: int
+    stop_reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bedrock:
+    """Say whose tokens are counted, and how a client with a read time-out in seconds is made."""
+
+    stack: str
+    client: Callable[[float], BedrockRuntimeClient] = converse_client
+
+
+def ask(bedrock: Bedrock, question: Question, budget: Budget) -> Answer:
+    """Return the model's answer, within the time that the attempt has left."""
+    seconds = min(question.most_seconds, budget.seconds_left - CONNECT_SECONDS)
+    if seconds < _SHORTEST:
+        raise Transient("the model was not asked: the attempt has no time left for it")
+    with closing(bedrock.client(seconds)) as client, call_errors("Bedrock"):
+        said = client.converse(**_request(question))
+    input_tokens, output_tokens = said["usage"]["inputTokens"], said["usage"]["outputTokens"]
+    _count(bedrock.stack, question, input_tokens, output_tokens)
+    return Answer(_output(said, question.tool_name), input_tokens, output_tokens, said["stopReason"])
+
+
+def _request(question: Question) -> ConverseRequestTypeDef:
+    tool: ToolSpecificationTypeDef = {
+        "name": question.tool_name,
+        "description": question.tool_description,
+        "inputSchema": {"json": question.schema},
+    }
+    return {
+        "modelId": question.model_id,
+        "system": [{"text": question.system}],
+        "messages": [{"role": "user", "content": [{"text": question.text}]}],
+        "inferenceConfig": {"maxTokens": question.max_tokens},
+        "toolConfig": {"tools": [{"toolSpec": tool}], "toolChoice": {"tool": {"name": question.tool_name}}},
+    }
+
+
+def _count(stack: str, question: Question, input_tokens: int, output_tokens: int) -> None:
+    """Count also what an answer cost that is of no use."""
+    counts = {"ModelInputTokens": input_tokens, "ModelOutputTokens": output_tokens}
+    if question.prices is not None:  # a dollar for a million tokens is a millionth of one for each
+        cost = input_tokens * question.prices.input_usd + output_tokens * question.prices.output_usd
+        counts["ModelCostMicroUsd"] = round(cost)
+    write_line(stack, "model.asked", counts, model_id=question.model_id)
+
+
+def _output(said: ConverseResponseTypeDef, tool_name: str) -> dict[str, Any]:
+    reason = said["stopReason"]
+    if reason in _CUT:
+        raise AnswerCut(f"the model's answer was cut, {reason}: ask about less text")
+    if reason in _WITHHELD:
+        raise Permanent(f"the model's answer was withheld, {reason}")
+    blocks = said["output"].get("message", {}).get("content", [])
+    used = [block["toolUse"] for block in blocks if "toolUse" in block]
+    given = next((use["input"] for use in used if use["name"] == tool_name), None)
+    if not isinstance(given, dict):
+        raise Transient(f"the model did not answer by {tool_name}, {reason}")
+    return given

@@ -1,0 +1,78 @@
+"""Read scans by Textract's asynchronous text detection: start it once, and look until it is done.
+
+The token makes a second start the same one for Textract: give the job's key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from signalbox.aws.errors import call_errors
+from signalbox.packs.outcome import Permanent
+
+if TYPE_CHECKING:
+    from mypy_boto3_textract import TextractClient
+    from mypy_boto3_textract.type_defs import (
+        BlockTypeDef,
+        DocumentLocationTypeDef,
+        GetDocumentTextDetectionResponseTypeDef,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """Hold the lines of each page, and how sure Textract is of them, from 0 to 1."""
+
+    pages: Sequence[Sequence[str]]
+    confidence: float | None  # None where there is no line
+    is_partial: bool = False  # Textract could not read some of the pages
+
+
+def start(textract: TextractClient, bucket: str, key: str, token: str) -> str:
+    """Have Textract read an object of S3, and return the id of its job."""
+    location: DocumentLocationTypeDef = {"S3Object": {"Bucket": bucket, "Name": key}}
+    with call_errors("Textract"):
+        answer = textract.start_document_text_detection(DocumentLocation=location, ClientRequestToken=token)
+    return answer["JobId"]
+
+
+def look(textract: TextractClient, job_id: str) -> Scanned | None:
+    """Return what Textract has read, or None while it reads."""
+    with call_errors("Textract"):
+        first = textract.get_document_text_detection(JobId=job_id)
+        status = first["JobStatus"]
+        if status == "IN_PROGRESS":
+            return None
+        if status == "FAILED":
+            raise Permanent(f"Textract can't read it: {first.get('StatusMessage', 'it gives no reason')}")
+        answers = [first, *_further(textract, job_id, first)]
+    lines = [block for answer in answers for block in answer.get("Blocks", []) if block.get("BlockType") == "LINE"]
+    return Scanned(_by_page(lines, _count(first)), _confidence(lines), status == "PARTIAL_SUCCESS")
+
+
+def _further(
+    textract: TextractClient, job_id: str, answer: GetDocumentTextDetectionResponseTypeDef
+) -> Iterator[GetDocumentTextDetectionResponseTypeDef]:
+    while token := answer.get("NextToken"):
+        answer = textract.get_document_text_detection(JobId=job_id, NextToken=token)
+        yield answer
+
+
+def _count(answer: GetDocumentTextDetectionResponseTypeDef) -> int:
+    return answer.get("DocumentMetadata", {}).get("Pages", 0)
+
+
+def _by_page(lines: Iterable[BlockTypeDef], pages: int) -> list[list[str]]:
+    """Return the lines of each page in their order, [] for a page without any."""
+    found: dict[int, list[str]] = {page: [] for page in range(1, pages + 1)}
+    for line in lines:
+        found.setdefault(line.get("Page", 1), []).append(line.get("Text", ""))
+    return [found[page] for page in sorted(found)]
+
+
+def _confidence(lines: Iterable[BlockTypeDef]) -> float | None:
+    known = [line["Confidence"] for line in lines if "Confidence" in line]
+    return fmean(known) / 100 if known else None
