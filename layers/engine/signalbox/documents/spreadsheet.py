@@ -1,7 +1,7 @@
 """Read the rows of a spreadsheet's first sheet: xlsx, xls, ods, or CSV in UTF-8 with commas or semicolons.
 
 A file from outside may be made to fill the memory: five kilobytes can name a cell in the last row of the last column,
-and the library then asks for a table up to there. So workbooks are read in a process of their own, `sheet_process`, whose
+and the library then asks for a table up to there. Workbooks are read in a process of their own, `sheet_process`, whose
 bounds end only itself.
 """
 
