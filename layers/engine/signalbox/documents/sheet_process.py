@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from signalbox.documents.spreadsheet import Cell
 
-_MOST_MEMORY = 512 * 1024 * 1024
+_MOST_MEMORY = 256 * 1024 * 1024  # half of what a worker has
 _MOST_SECONDS = 60  # of a processor
 _Value = str | float | int | bool | date | time | timedelta
 
