@@ -104,17 +104,8 @@ def test_naming_a_pack_loads_none_of_its_tasks() -> None:
     ],
 )
 def test_start_loads_only_what_most_invocations_need(function: str, own: str, others: set[str]) -> None:
-    costly = {
-        "boto3",
-        "botocore.session",
-        "cronsim",
-        "difflib",
-        "jwt",
-        "holidays",
-        "reportlab",
-        "cryptography",
-        "signalbox.ledger.backfill",
-    }
+    costly = {"boto3", "botocore.session", "cronsim", "difflib", "jwt", "cryptography", "signalbox.ledger.backfill"}
+    costly |= {"holidays", "pypdfium2", "python_calamine", "reportlab"}
     costly |= {"signalbox.operations"} if function != "api" else set()
     code = "import sys, handler; handler.App; print(*sys.modules)"
     loaded = subprocess.run(
