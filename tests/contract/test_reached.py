@@ -24,8 +24,6 @@ CALLED_FROM_OUTSIDE = re.compile(
     r"__\w+__|handle_\w+|do_[A-Z]+|handler|log_message|shutdown_default_executor|readinto|makefile|commit|rollback"
     "|SignalboxBackend"
 )
-# What the engine offers to packs, and its own tasks and jobs do without.
-OFFERED = {"fan_out", "once", "received"}
 CHECKS = {"field_validator", "model_validator"}
 # Queries that a module names by the table, or gives to another.
 NAMED_BY_TABLE = {"drop_job_executions", "drop_job_history", "weigh"}
@@ -36,12 +34,7 @@ def test_each_function_and_class_is_named_by_something_else() -> None:
     named = Counter(word for path in CODE for word in _named(path))
     named.update(_WORD.findall((ROOT / "docs/building-blocks.md").read_text("utf-8")))
     own = [path for path in CODE if not {"stand_ins", "testing"} & set(path.parts)]  # what tests ask
-    alone = [
-        f"{path.relative_to(ROOT)}: {name}"
-        for path in own
-        for name in _defined(path)
-        if not named[name] and name not in OFFERED
-    ]
+    alone = [f"{path.relative_to(ROOT)}: {name}" for path in own for name in _defined(path) if not named[name]]
     assert alone == []
 
 
