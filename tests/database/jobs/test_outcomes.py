@@ -190,6 +190,15 @@ def test_next_piece_begins_after_its_delay(stage: Stage) -> None:
     assert job["scheduled_for"] - datetime.now(UTC) > timedelta(minutes=59)
 
 
+def test_duration_of_a_job_of_several_pieces_is_that_of_all_of_them(stage: Stage) -> None:
+    job_id = run(stage, lambda context: More({"piece": 1}, delay=HOUR) if context.cursor is None else None)
+    again(stage, job_id)
+    stage.db.execute("UPDATE signalbox.job_executions SET completed_at = started_at + attempt_number * interval '1 s'")
+    [listed] = stage.operate("list_jobs")["jobs"]
+    shown = stage.operate("show_job", id=job_id)["job"]
+    assert (listed["duration_ms"], shown["duration_ms"]) == (3000, 3000)
+
+
 # ---- once
 
 

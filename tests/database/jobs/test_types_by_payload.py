@@ -21,7 +21,7 @@ from signalbox.submit.insert import submit
 from signalbox.submit.new_job import NewJob
 from signalbox.testing.rows import count
 from signalbox.testing.stage import Stage
-from tests.support.attempts import claim
+from tests.support.attempts import attempt, claim
 from tests.support.lock_waits import wait_until_blocked
 
 MODULE, HOUR = "tests.support.jobs", timedelta(hours=1)
@@ -163,6 +163,17 @@ def test_job_that_waits_is_replaced_and_its_wait_begins_anew(add: Submit, stage:
     assert count(stage.db, "signalbox.jobs") == 2
 
 
+def test_job_that_waits_goes_to_the_lane_of_its_new_payload(add: Submit) -> None:
+    first = add("scan_file", {"file_id": "f-1"}, replace_key="k", delay_seconds=60)
+    second = add("scan_file", {"file_id": "f-1", "size": "large"}, replace_key="k")
+    assert (second["id"], second["lane"], second["timeout_ms"]) == (first["id"], "heavy", 840_000)
+
+
+def test_tenants_with_one_key_replace_their_own_jobs(add: Submit, stage: Stage) -> None:
+    ids = [add("do_nothing", {}, replace_key="k", tenant=tenant)["id"] for tenant in ("acme", "other", None, "acme")]
+    assert (ids[3], len(set(ids)), count(stage.db, "signalbox.jobs")) == (ids[0], 3, 3)
+
+
 def test_job_that_is_in_its_lane_is_replaced_and_one_that_has_begun_is_not(add: Submit, stage: Stage) -> None:
     first = add("do_nothing", {}, replace_key="k", metadata={"number": 1})
     stage.db.execute("UPDATE signalbox.jobs SET status = 'queued', queued_at = now() WHERE id = %s", (first["id"],))
@@ -207,3 +218,22 @@ def test_submit_waits_for_a_claim_and_then_replaces_or_stores(stage: Stage, othe
                 raise psycopg.Rollback(transaction)
         [found] = second.result()
     assert (found.created, found.id == first.id) == (begins, not begins)
+
+
+# ---- estimates
+
+
+def test_how_long_a_types_jobs_take_is_measured_and_kept_with_new_jobs(add: Submit, stage: Stage) -> None:
+    attempt(stage.db, str(add("do_nothing", {})["id"]))
+    stage.db.execute(
+        "UPDATE signalbox.job_executions SET started_at = started_at - interval '2 min', "
+        "completed_at = started_at - interval '2 min' + interval '1.2 s'"
+    )
+    assert add("do_nothing", {})["estimated_duration"] is None
+    stage.run("roll_up_metrics", datetime.now(UTC))
+    seconds = add("do_nothing", {})["estimated_duration"].total_seconds()
+    assert 1 <= seconds <= 1.5
+    many = submit(stage.db, REGISTRY, [NewJob("do_nothing")] * 300, datetime.now(UTC))
+    assert stage.job(many[7].id)["estimated_duration"].total_seconds() == seconds
+    keep_job_types(stage.db, [ENGINE, SHOP], ())
+    assert add("do_nothing", {})["estimated_duration"].total_seconds() == seconds, "a deploy keeps it"

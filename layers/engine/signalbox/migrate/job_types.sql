@@ -20,7 +20,7 @@ SET pack = excluded.pack, summary = excluded.summary, version = excluded.version
 WHERE (known.*) IS DISTINCT FROM (excluded.name, excluded.pack, excluded.summary, excluded.version, excluded.category,
     excluded.lane, excluded.lanes, excluded.max_attempts, excluded.timeout_ms, excluded.cap, excluded.subject,
     excluded.correlation, excluded.payload_schema, excluded.has_validators, known.updated_at, excluded.on_dead_letter,
-    excluded.route, excluded.tags, excluded.job_name);
+    excluded.route, excluded.tags, excluded.job_name, known.estimated_duration);
 
 -- forget: delete types that these packs no longer have; `newer` packs, which have newer code, keep theirs
 DELETE FROM signalbox.job_types WHERE name <> ALL (%(names)s) AND pack <> ALL (%(newer)s);

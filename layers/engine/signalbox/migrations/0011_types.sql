@@ -1,10 +1,13 @@
 -- serves: 1
 -- What a type makes of a payload, other names of types, and jobs that replace each other while they wait.
 
-ALTER TABLE signalbox.job_types ADD COLUMN route jsonb, ADD COLUMN tags jsonb, ADD COLUMN job_name text;
+ALTER TABLE signalbox.job_types ADD COLUMN route jsonb, ADD COLUMN tags jsonb, ADD COLUMN job_name text,
+    ADD COLUMN estimated_duration interval;
 COMMENT ON COLUMN signalbox.job_types.route IS 'The field of the payload that decides on the lane, and the lanes and time-outs by its value.';
 COMMENT ON COLUMN signalbox.job_types.tags IS 'By a tag''s first word, the field of the payload that follows it.';
 COMMENT ON COLUMN signalbox.job_types.job_name IS 'The name of its jobs, with fields of the payload in braces.';
+
+COMMENT ON COLUMN signalbox.job_types.estimated_duration IS 'The median of the last day''s attempts; roll_up_metrics measures it.';
 
 CREATE TABLE signalbox.job_type_names (
     name text PRIMARY KEY,
@@ -16,7 +19,7 @@ COMMENT ON TABLE signalbox.job_type_names IS 'Other names of job types, and name
 
 ALTER TABLE signalbox.jobs ADD COLUMN replace_key text;
 COMMENT ON COLUMN signalbox.jobs.replace_key IS 'Until the job begins, a submit with the same key replaces its payload.';
-CREATE UNIQUE INDEX job_replaced_while_waiting ON signalbox.jobs (job_type, replace_key)
+CREATE UNIQUE INDEX job_replaced_while_waiting ON signalbox.jobs (job_type, replace_key, coalesce(tenant, ''))
     WHERE replace_key IS NOT NULL AND executions = 0 AND status IN ('pending', 'queued', 'paused');
 
 -- Return a field of a payload as text, or the default that its type has for it.
@@ -112,7 +115,7 @@ BEGIN
         INSERT INTO signalbox.jobs (
             job_type, job_name, job_category, lane, priority, status, payload, payload_version, tenant, cap_key, subject_id,
             correlation_id, idempotency_key, job_group, parent_job_id, tags, metadata, created_by, max_attempts, timeout_ms,
-            scheduled_for, send_at, replace_key
+            scheduled_for, send_at, replace_key, estimated_duration
         )
         VALUES (
             known.name, own_name, coalesce(given.category, known.category), in_lane, given.priority, 'pending', payload, known.version, given.tenant,
@@ -121,7 +124,7 @@ BEGIN
             given.parent_id, nullif(given.tags, '{}'), given.metadata, given.created_by,
             coalesce(given.max_attempts, known.max_attempts),
             coalesce(round(given.timeout_seconds * 1000), (known.route -> 'timeouts' ->> routed)::integer, known.timeout_ms),
-            due, coalesce(due, clock_timestamp()), given.replace_key
+            due, coalesce(due, clock_timestamp()), given.replace_key, known.estimated_duration
         )
         ON CONFLICT DO NOTHING
         RETURNING id INTO job;
@@ -136,10 +139,16 @@ BEGIN
         UPDATE signalbox.jobs AS j
         SET payload = submit_job.payload, payload_version = known.version, subject_id = submit_job.payload ->> known.subject,
             correlation_id = coalesce(given.correlation_id, submit_job.payload ->> known.correlation), job_name = own_name,
+            job_category = coalesce(given.category, known.category),
+            lane = CASE WHEN j.status = 'queued' THEN j.lane ELSE in_lane END,
+            cap_key = CASE WHEN j.held_by IS NULL THEN coalesce(given.cap_key, own_cap) ELSE j.cap_key END,
+            timeout_ms = CASE WHEN j.status = 'queued' THEN j.timeout_ms ELSE coalesce(round(given.timeout_seconds * 1000),
+                (known.route -> 'timeouts' ->> routed)::integer, known.timeout_ms) END,
             tags = nullif(given.tags, '{}'), metadata = given.metadata, created_by = given.created_by, updated_at = clock_timestamp(),
             scheduled_for = CASE WHEN j.status = 'queued' THEN j.scheduled_for ELSE coalesce(due, j.scheduled_for) END,
             send_at = CASE WHEN j.status = 'pending' AND j.send_at IS NOT NULL THEN coalesce(due, j.send_at) ELSE j.send_at END
         WHERE j.job_type = known.name AND j.replace_key = given.replace_key AND j.executions = 0
+            AND coalesce(j.tenant, '') = coalesce(given.tenant, '')
             AND j.status IN ('pending', 'queued', 'paused')
         RETURNING j.id INTO job;
         IF job IS NOT NULL THEN

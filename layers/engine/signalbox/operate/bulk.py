@@ -119,7 +119,7 @@ class BulkPass:
             step = self.steps[self.step]
             for ids in batches(self.db, self.job_filter, step.statuses, self.context.budget, self.before):
                 self.before = ids[-1]
-                self.missed += len(ids) - self._batch(step, ids)
+                self._batch(step, ids)
             if self.context.budget.spent:
                 return False
             self.step, self.before = self.step + 1, None
@@ -130,21 +130,23 @@ class BulkPass:
     def _cursor(self) -> dict[str, Any]:
         return {"step": self.step, "before": self.before, "missed": self.missed}
 
-    def _batch(self, step: BulkStep, ids: Sequence[str]) -> int:
-        """Return to how many of these jobs the step was applied."""
+    def _batch(self, step: BulkStep, ids: Sequence[str]) -> None:
+        """Apply the step to these jobs; note how many it missed, which the record of the batch has, too."""
+        missed = self.missed + len(ids)
         try:
             with refusals_in_words(), self.db.transaction():
                 locked = self._lock(step, ids)
+                self.missed = missed - len(locked)
                 if not locked:
-                    return 0
+                    return
                 result = step.act(locked, LOST_AFTER if len(self.due) < SENT_AT_ONCE else timedelta(0))
                 self._record(result)
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
-            return 0
+            self.missed = missed
+            return
         self.context.announce([*result.changed, *result.followers])
         self.counts.update(result.counts)
         self.due += result.due[: SENT_AT_ONCE - len(self.due)]
-        return len(locked)
 
     def _lock(self, step: BulkStep, ids: Sequence[str]) -> list[str]:
         """Skip the jobs that other transactions hold, and wait only where they hold all of them."""

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import psycopg
@@ -61,6 +62,7 @@ class Shared(NamedTuple):
     columns: dict[object, SharedColumns]
     caps: Caps
     lost_after: timedelta
+    estimates: Mapping[str, str] = MappingProxyType({})  # how long a type's jobs take; an INSERT looks itself
 
 
 def submit(
@@ -75,7 +77,7 @@ def submit(
         return []
     cursor = db.cursor(row_factory=tuple_row)  # whatever rows the caller's own cursors make
     many = len(jobs) >= COPY_FROM and all(job.idempotency_key is None and job.replace_key is None for job in jobs)
-    shared = Shared({}, {}, lost_after)
+    shared = Shared({}, {}, lost_after, _estimates(cursor, jobs) if many else {})
     caps = shared.caps
     rows = [] if many else list(_rows(job_types, jobs, now, shared))
     if len(rows) == 1 and not jobs[0].depends_on and jobs[0].group is None and not _undeclared(cursor, caps):
@@ -144,7 +146,7 @@ def _row(known: RegisteredJobType, job: NewJob, id_: str, now: datetime, shared:
             check_dependencies(job),
         )
         refuse(job_type, *faults)
-        columns = SharedColumns(_columns(job_type, job, now, shared.lost_after) | {"cap_key": cap_key})
+        columns = SharedColumns(_columns(job_type, job, now, shared) | {"cap_key": cap_key})
         if kind is not None:
             shared.columns[kind] = columns
     subject = _column(payload, job_type.subject)
@@ -152,7 +154,7 @@ def _row(known: RegisteredJobType, job: NewJob, id_: str, now: datetime, shared:
     return JobRow(id_, text, job.idempotency_key, subject, correlation, columns, job.replace_key)
 
 
-def _columns(job_type: JobType, job: NewJob, now: datetime, lost_after: timedelta) -> dict[str, Any]:
+def _columns(job_type: JobType, job: NewJob, now: datetime, shared: Shared) -> dict[str, Any]:
     """Return the columns that it may share with other jobs, in COPY's order."""
     at = job.at if job.at else now + job.delay if job.delay else None
     waits = bool(job.depends_on)
@@ -177,9 +179,15 @@ def _columns(job_type: JobType, job: NewJob, now: datetime, lost_after: timedelt
         "max_attempts": job.max_attempts or job_type.retry.max_attempts,
         "timeout_ms": round((job.timeout or job_type.timeout).total_seconds() * 1000),
         "scheduled_for": at,
-        "send_at": None if waits else now + lost_after if due else at,
+        "send_at": None if waits else now + shared.lost_after if due else at,
         "queued_at": now if due else None,
+        "estimated_duration": shared.estimates.get(job_type.name),
     }
+
+
+def _estimates(cursor: TupleCursor, jobs: Sequence[NewJob]) -> dict[str, str]:
+    types = sorted({job.job_type for job in jobs})
+    return dict(cursor.execute(SQL["find_estimates"], {"types": types}).fetchall())
 
 
 def _column(payload: Any, field_name: str | None) -> str | None:

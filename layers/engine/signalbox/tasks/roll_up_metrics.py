@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
+from psycopg.types.json import Jsonb
 from pydantic import Field
 
 from signalbox.ledger.context import Context, Done
@@ -89,4 +90,6 @@ def _emit(context: Context) -> None:
     connections = Connections(*(db.execute(SQL["count_connections"]).fetchone() or (0, 1)))
     gauges = read_off(found, report, hour, lately, connections)
     by_lane = lanes(found.live, now)
+    medians = {name: figures.duration_ms(0.5) for name, figures in found.by_type.items()}
+    db.execute(SQL["keep_estimates"], {"ms": Jsonb({name: ms for name, ms in medians.items() if ms is not None})})
     write_line(context.invoker.stack, "plane.measured", gauges, health=str(report.status), lanes=by_lane)

@@ -56,3 +56,11 @@ FROM counted JOIN histograms USING (longer, job_type, lane);
 SELECT coalesce(sum(numbackends), 0)::integer,
     current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
 FROM pg_stat_database;
+
+-- keep_estimates: keep how long jobs of each type take, where that has changed by more than a fifth
+UPDATE signalbox.job_types AS t SET estimated_duration = e.value::float8 * interval '1 ms'
+FROM jsonb_each_text(%(ms)s) AS e
+WHERE t.name = e.key AND (
+    t.estimated_duration IS NULL
+    OR abs(extract(epoch FROM t.estimated_duration) * 1000 - e.value::float8) > e.value::float8 / 5
+);
