@@ -82,7 +82,8 @@ LETTER: dict[str, Any] = {
 
 
 def found(**more: Any) -> dict[str, Any]:
-    nothing: dict[str, Any] = {"executions": [], "depends_on": [], "dependents": [], "children": [], "orders": []}
+    lists = ("executions", "depends_on", "dependents", "children", "files", "orders")
+    nothing: dict[str, Any] = {name: [] for name in lists}
     return {"job": JOB, "group": None, "dead_letter": None, "schedule": None, "waits": None} | nothing | more
 
 

@@ -111,7 +111,14 @@ def _facts(found: _Facts, clock: datetime) -> Iterator[tuple[str, Any]]:
     yield "parent", job["parent_job_id"]
     yield "payload", _value(job["payload"])
     yield "result", _value(job["result"])
-    yield "files", ", ".join(job["output_files"] or [])
+    described = {one["key"]: one for one in found["files"]}
+    for name in job["output_files"] or []:
+        yield "file", name if name not in described else f"{name}, {_file(described[name])}"
+
+
+def _file(one: _Facts) -> str:
+    until = f", until {show_instant(one['kept_until'])}" if one["kept_until"] else ""
+    return f"{one['bytes']:,} bytes of {one['content_type']}{until}"
 
 
 def _waits(why: _Facts | None) -> str:

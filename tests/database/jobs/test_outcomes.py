@@ -15,13 +15,15 @@ from signalbox.errors import MigrationRefused
 from signalbox.jobs.dependency import Dependency
 from signalbox.migrate.job_types import keep_job_types
 from signalbox.packs.job_type import JobType
-from signalbox.packs.outcome import Completed, Failed, More, Permanent, Snooze, Transient
+from signalbox.packs.outcome import Completed, Failed, More, OutputFile, Permanent, Snooze, Transient
 from signalbox.packs.pack import Pack
 from signalbox.packs.retry_policy import RetryPolicy
 from signalbox.testing.rows import select
 from signalbox.testing.stage import Stage
+from signalbox_cli.views.job_page import job_page
 from tests.support.dead_letters import letter_of, redrive
 from tests.support.jobs.act import ACTS
+from tests.support.visitor import Visitor
 
 MODULE, HOUR = "tests.support.jobs.act", timedelta(hours=1)
 RETRY = RetryPolicy(max_attempts=2, base=timedelta(seconds=1))
@@ -197,6 +199,47 @@ def test_duration_of_a_job_of_several_pieces_is_that_of_all_of_them(stage: Stage
     [listed] = stage.operate("list_jobs")["jobs"]
     shown = stage.operate("show_job", id=job_id)["job"]
     assert (listed["duration_ms"], shown["duration_ms"]) == (3000, 3000)
+
+
+# ---- files
+
+SUM = "0" * 63 + "f"
+UNTIL = datetime(2027, 3, 10, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("job_type", ["act", "act_within"])
+def test_files_that_a_job_has_written_are_listed_with_what_is_known_of_them(stage: Stage, job_type: str) -> None:
+    report = OutputFile("s3://b/report.pdf", SUM, 1200, "application/pdf", UNTIL)
+    job_id = run(stage, lambda _: Completed(output_files=[report, "s3://b/plain"]), job_type)
+    shown = stage.operate("show_job", id=job_id)
+    assert shown["job"]["output_files"] == ["s3://b/report.pdf", "s3://b/plain"]
+    [known] = shown["files"]
+    assert (known["key"], known["sha256"], known["bytes"], known["content_type"]) == (
+        "s3://b/report.pdf",
+        SUM,
+        1200,
+        "application/pdf",
+    )
+    assert datetime.fromisoformat(known["kept_until"]) == UNTIL
+    assert "1,200 bytes of application/pdf, until 2027-03-10" in "\n".join(
+        line.plain for line in job_page(shown, 120, datetime.now(UTC))
+    )
+    page = Visitor(stage).log_in().get(f"/jobs/{job_id}").text
+    assert all(text in page for text in ("s3://b/report.pdf", "application/pdf", SUM[:16], "s3://b/plain"))
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        OutputFile("k", "short", 1, "text/plain"),
+        OutputFile("k", SUM, -1, "text/plain"),
+        OutputFile("k", SUM, 1, "nul\0"),
+        OutputFile("k", SUM, 1, "text/plain", datetime(2026, 3, 10)),  # noqa: DTZ001
+    ],
+)
+def test_file_that_is_described_wrongly_fails_the_job_with_its_name(stage: Stage, file: OutputFile) -> None:
+    job_id = run(stage, lambda _: Completed(output_files=[file]))
+    assert "a job returned the output file 'k'" in stage.dead_letter(job_id)["final_error_message"]
 
 
 # ---- once

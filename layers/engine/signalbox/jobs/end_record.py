@@ -11,7 +11,18 @@ from typing import Any, NamedTuple
 from signalbox.jobs.retry_routing import look_after
 from signalbox.jobs.verdict import COMPLETED, Verdict
 
-_FIELDS = ("charge", "result", "output_files", "cursor", "error", "percent", "message", "wait_key", "wait_until")
+_FIELDS = (
+    "charge",
+    "result",
+    "output_files",
+    "files",
+    "cursor",
+    "error",
+    "percent",
+    "message",
+    "wait_key",
+    "wait_until",
+)
 _COMPLETED = '"status":"completed","execution":"completed"}'  # by far the most
 _MILLISECOND = timedelta(milliseconds=1)
 

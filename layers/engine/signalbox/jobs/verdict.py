@@ -6,7 +6,7 @@ It distinguishes errors by their type, never by their words.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ from signalbox.packs.outcome import (
     JobCancelled,
     JobTimedOut,
     More,
+    OutputFile,
     Permanent,
     RateLimited,
     Snooze,
@@ -36,6 +37,7 @@ from signalbox.postgres.pg_text import clean, fault_of_json
 
 # What differs between two failures of one kind: ids, numbers, quoted values.
 _VARYING = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|0x[0-9a-fA-F]+|\d+|'[^']*'|\"[^\"]*\"")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 # The same job would meet these again.
 _PERMANENT = (Permanent, Refused, NotImplementedError, PermissionError, ValidationError, psycopg.DataError,
               psycopg.ProgrammingError)  # fmt: skip
@@ -62,6 +64,7 @@ class Verdict:
     delay: timedelta = timedelta(0)
     result: Any = None
     output_files: tuple[str, ...] | None = None
+    files: tuple[dict[str, Any], ...] | None = None  # what is known of those
     cursor: Any = None
     error: dict[str, Any] | None = None
     failure: Failure | None = None  # of a failed job
@@ -89,7 +92,7 @@ def of_answer(job_type: JobType, answer: Any) -> Verdict:
             return COMPLETED
         case Completed():
             return Verdict("completed", "completed", result=_json("result", answer.result),
-                           output_files=_files(answer.output_files))  # fmt: skip
+                           output_files=_names(answer.output_files), files=_files(answer.output_files))  # fmt: skip
         case Cancelled():
             return Verdict("cancelled", "cancelled", error={"type": "Cancelled", "message": _text(answer.reason)})
         case Failed():
@@ -137,10 +140,25 @@ def _json(what: str, value: Any) -> Any:
     return value
 
 
-def _files(names: Any) -> tuple[str, ...] | None:
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names or ()):
-        raise Permanent("a job returned output_files that are not a sequence of texts")
-    return tuple(map(clean, names or ())) or None
+def _names(files: Any) -> tuple[str, ...] | None:
+    names = None if isinstance(files, str) else [getattr(file, "key", file) for file in files or ()]
+    if names is None or not all(isinstance(name, str) for name in names):
+        raise Permanent("a job returned output_files that are not a sequence of texts or OutputFiles")
+    return tuple(map(clean, names)) or None
+
+
+def _files(files: Any) -> tuple[dict[str, Any], ...] | None:
+    """Return what is known of the files."""
+    return tuple(_described(file) for file in files or () if isinstance(file, OutputFile)) or None
+
+
+def _described(file: OutputFile) -> dict[str, Any]:
+    number, until, words = file.bytes, file.kept_until, f"{file.sha256}{file.content_type}"
+    if not _SHA256.fullmatch(str(file.sha256)) or type(number) is not int or number < 0 or words != clean(words):
+        raise Permanent(f"a job returned the output file '{file.key[:200]}' without its SHA-256 in hex, bytes and type")
+    if until is not None and until.utcoffset() is None:
+        raise Permanent(f"a job returned the output file '{file.key[:200]}' with a kept_until that has no zone")
+    return {**asdict(file), "key": clean(file.key), "kept_until": until and until.isoformat()}
 
 
 def _share(percent: Any) -> int | None:

@@ -29,6 +29,7 @@ def show_job(db: Connection, id_: str, tenant: str | None = None) -> dict[str, A
         "waits": explain_job(db, id_, tenant) if job["completed_at"] is None and job["status"] != "running" else None,
         "holds": _rows(db, "list_holds", id=id_) if is_held and tenant is None else [],
         "executions": _rows(db, "list_attempts", id=id_),
+        "files": _rows(db, "list_files", id=id_),
         "depends_on": _rows(db, "list_parents", id=id_, tenant=tenant),
         "dependents": _rows(db, "list_dependents", id=id_, tenant=tenant),
         "children": _rows(db, "list_children", id=id_, tenant=tenant),

@@ -19,6 +19,9 @@ SELECT attempt_number, status, lane, worker_id, execution_node, queued_at, start
     error_code, error_message, error_stack, memory_used_mb, cpu_time_ms, metadata
 FROM signalbox.attempts WHERE job_id = %(id)s ORDER BY attempt_number DESC LIMIT 100;
 
+-- list_files: return what is known of the files that it has written
+SELECT key, sha256, bytes, content_type, kept_until, written_at FROM signalbox.job_files WHERE job_id = %(id)s ORDER BY key LIMIT 1000;
+
 -- list_parents: return the jobs that it waits for, or waited for
 SELECT d.depends_on_job_id::text AS id, p.job_type, p.status, d.dependency_type, d.on_failure, d.satisfied
 FROM signalbox.job_dependencies AS d JOIN signalbox.jobs AS p ON p.id = d.depends_on_job_id

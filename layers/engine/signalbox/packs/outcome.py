@@ -14,11 +14,22 @@ from signalbox.errors import SignalboxError
 
 
 @dataclass(frozen=True, slots=True)
+class OutputFile:
+    """Describe a file that a job has written, for those who look for it or check it."""
+
+    key: str
+    sha256: str  # in hex
+    bytes: int
+    content_type: str
+    kept_until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Completed:
     """The job has done all of its work."""
 
     result: Any = None  # JSON
-    output_files: Sequence[str] = ()
+    output_files: Sequence[str | OutputFile] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,12 +55,12 @@ def show(visit: Visit) -> Shown:
     drawn = [_drawn(span, begins, whole) for span in spans]
     if drawn and not is_final:  # what goes on is drawn to the edge, and so is the same until the axis grows
         drawn[-1] |= {"ms": None, "width": WIDTH - drawn[-1]["x"]}
+    described = {one["key"]: one for one in found["files"]}
     values = {
         "found": found,
         "job": job,
-        "texts": {
-            name: _text(job[name]) for name in ("payload", "result", "error_details", "checkpoint") if job.get(name)
-        },
+        "texts": {name: _text(job[name]) for name in ("payload", "result", "error_details", "cursor") if job.get(name)},
+        "files": [(name, described.get(name)) for name in job["output_files"] or ()],
         "axis": drawn,
         "axis_ms": whole * 1000,
         "graph": _graph(found),

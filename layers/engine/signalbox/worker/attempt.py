@@ -175,7 +175,7 @@ class Attempt:
 
     def _end(self, db: Connection, outcome: AttemptResult) -> list[EndedJob]:
         memory_mb = peak_memory_mb()
-        if outcome.verdict.status == "completed":
+        if outcome.verdict.status == "completed" and outcome.verdict.files is None:
             return complete(db, self.job, outcome.verdict, outcome.cost(memory_mb))
         changed = finish(db, [outcome.record(memory_mb)])
         if not changed:

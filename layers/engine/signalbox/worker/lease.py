@@ -159,8 +159,14 @@ def renew(db: Connection, beats: Iterable[Mapping[str, Any]], life: timedelta = 
 def finish(db: Connection, ends: Iterable[EndRecord]) -> list[EndedJob]:
     """End attempts; return the new states of jobs that were still this worker's, and of their dependents."""
     records = list(ends)
+    values = {"ends": to_array(records)}
     query = "finish_waiting" if any(one.verdict.wait_key for one in records) else "finish"
-    return list(map(EndedJob._make, db.execute(SQL[query], {"ends": to_array(records)})))
+    if not any(one.verdict.files for one in records):
+        return list(map(EndedJob._make, db.execute(SQL[query], values)))
+    with db.transaction():
+        ended = list(map(EndedJob._make, db.execute(SQL[query], values)))
+        db.execute(SQL["keep_files"], values | {"ids": [one.id for one in ended if one.id and not one.follows]})
+    return ended
 
 
 def complete(db: Connection, job: ClaimedJob, verdict: Verdict, cost: Cost) -> list[EndedJob]:

@@ -55,6 +55,18 @@ SELECT coalesce(id::text, ''), status, follows FROM signalbox.end_attempts(%(end
 -- finish_waiting: do the same where some wait for signals
 SELECT coalesce(id::text, ''), status, follows FROM signalbox.end_waiting(%(ends)s::jsonb);
 
+-- keep_files: keep what is known of the files that these jobs have written
+INSERT INTO signalbox.job_files AS known (job_id, key, sha256, bytes, content_type, kept_until)
+SELECT DISTINCT ON (e.id, f.key) e.id, f.key, f.sha256, f.bytes, f.content_type, f.kept_until
+FROM jsonb_to_recordset(%(ends)s::jsonb) AS e (id uuid, files jsonb)
+CROSS JOIN LATERAL jsonb_to_recordset(e.files) AS f (
+    key text, sha256 text, bytes bigint, content_type text, kept_until timestamptz
+)
+WHERE e.id = ANY (%(ids)s::uuid[])
+ON CONFLICT (job_id, key) DO UPDATE
+SET sha256 = excluded.sha256, bytes = excluded.bytes, content_type = excluded.content_type, kept_until = excluded.kept_until,
+    written_at = clock_timestamp();
+
 -- complete: end one completed job, and commit the transaction at once; refuse if another worker has its lease
 SELECT coalesce(
     signalbox.complete_job(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from hashlib import sha256
 from typing import Annotated, Any, Literal, Self
 
 from psycopg import sql
@@ -20,7 +21,7 @@ from signalbox.job_types.tables.allowed_bucket import find_bucket
 from signalbox.job_types.tables.allowed_table import ColumnName, Table, TableName, find_table, prepare
 from signalbox.job_types.tables.multipart_upload import Upload, UploadedFile
 from signalbox.packs.job_payload import JobPayload
-from signalbox.packs.outcome import Completed, More, Outcome, Permanent
+from signalbox.packs.outcome import Completed, More, Outcome, OutputFile, Permanent
 from signalbox.postgres.queries import load_queries
 from signalbox.worker.job_context import JobContext
 
@@ -28,6 +29,7 @@ SQL = load_queries(__file__)
 LOOK_EVERY = 10_000  # rows
 # Types whose values are never formulas, whatever their first character: -1 is a number.
 _NO_FORMULAS = ("smallint", "integer", "bigint", "numeric", "real", "double precision", "boolean", "uuid", "date")
+_TYPES = {"csv": "text/csv", "jsonl": "application/jsonl"}
 Scalar = StrictBool | StrictInt | StrictFloat | StrictStr | None
 
 
@@ -115,6 +117,10 @@ class Export:
             self.context.check_cancelled()
             self.context.report(0, f"{number} rows")
 
+    def described(self, key: str, sha256: str, size: int) -> OutputFile:
+        kind = "application/gzip" if self.payload.gzip else _TYPES[self.payload.format]
+        return OutputFile(f"s3://{self.bucket}/{key}", sha256, size, kind)
+
     def conditions(self) -> list[sql.Composable]:
         return [
             sql.SQL("{} IS NULL").format(sql.Identifier(name))
@@ -161,7 +167,7 @@ def export_table(context: JobContext) -> Outcome:
             return _write_next(export, ExportCursor(**(context.cursor or {})))
         key = export.payload.key or f"{export.folder}{export.payload.ending}"
         file = export.write(key, _where(export.conditions()))
-    return Completed(asdict(file) | {"bucket": export.bucket}, [f"s3://{export.bucket}/{key}"])
+    return Completed(asdict(file) | {"bucket": export.bucket}, [export.described(file.key, file.sha256, file.bytes)])
 
 
 def _begin(context: JobContext) -> Export:
@@ -212,16 +218,12 @@ def _last_key(export: Export, after: list[str] | None) -> list[str] | None:
 def _complete(export: Export, progress: ExportCursor) -> Completed:
     totals = {name: sum(file[name] for file in progress.files) for name in ("rows", "bytes", "parts")}
     manifest = {"table": export.payload.table, "bucket": export.bucket, **totals, "files": progress.files}
-    key = f"{export.folder}/manifest.json"
+    key, body = f"{export.folder}/manifest.json", json.dumps(manifest).encode()
     with s3_errors(f"s3://{export.bucket}/{key} can't be written"):
-        export.context.clients.s3.put_object(
-            Bucket=export.bucket, Key=key, Body=json.dumps(manifest).encode(), ContentType="application/json"
-        )
-    written = [*(file["key"] for file in progress.files), key]
-    return Completed(
-        totals | {"bucket": export.bucket, "key": key, "files": len(progress.files)},
-        [f"s3://{export.bucket}/{name}" for name in written],
-    )
+        export.context.clients.s3.put_object(Bucket=export.bucket, Key=key, Body=body, ContentType="application/json")
+    parts = [export.described(file["key"], file["sha256"], file["bytes"]) for file in progress.files]
+    last = OutputFile(f"s3://{export.bucket}/{key}", sha256(body).hexdigest(), len(body), "application/json")
+    return Completed(totals | {"bucket": export.bucket, "key": key, "files": len(progress.files)}, [*parts, last])
 
 
 def _listed(names: Iterable[str]) -> sql.Composed:
