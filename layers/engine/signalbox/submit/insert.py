@@ -76,7 +76,7 @@ def submit(
     if not jobs:
         return []
     cursor = db.cursor(row_factory=tuple_row)  # whatever rows the caller's own cursors make
-    many = len(jobs) >= COPY_FROM and all(job.idempotency_key is None and job.replace_key is None for job in jobs)
+    many = len(jobs) >= COPY_FROM and all(job.replace_key is None for job in jobs)
     shared = Shared({}, {}, lost_after, _estimates(cursor, jobs) if many else {})
     caps = shared.caps
     rows = [] if many else list(_rows(job_types, jobs, now, shared))
@@ -85,7 +85,7 @@ def submit(
     try:
         with db.transaction():
             # The server stores part of many jobs while the next are checked; a refusal then rolls all of them back.
-            submitted = _copy(cursor, _rows(job_types, jobs, now, shared)) if many else _store(cursor, rows)
+            submitted = _copy_many(cursor, jobs, _rows(job_types, jobs, now, shared)) if many else _store(cursor, rows)
             both = list(zip(submitted, jobs, strict=True))
             waits = [(one.id, on) for one, job in both for on in job.depends_on if one.created]
             edges = edges_of(waits, {job.id: one.id for one, job in both if job.id and not one.created})
@@ -254,9 +254,17 @@ def _insert(cursor: TupleCursor, rows: Sequence[JobRow]) -> list[Submitted]:
         # Insert in the order of the keys: else two submits of the same keys could deadlock.
         text = {"rows": _as_json(sorted(missing, key=lambda row: (row.idempotency_key or "", row.common.answer[0])))}
         stored |= {id_ for (id_,) in cursor.execute(SQL["insert"], text).fetchall()}
-        if any(row.id not in stored for row in missing):
-            first |= {asked: (id_, status) for asked, id_, status in cursor.execute(SQL["find_first"], text).fetchall()}
+        first |= _find_first(cursor, [row for row in missing if row.id not in stored])
     return [_submitted(row) if row.id in stored else _found(row, *first[row.id]) for row in rows]
+
+
+def _find_first(cursor: TupleCursor, rows: Sequence[JobRow]) -> dict[str, tuple[str, str]]:
+    """Return the first job with the key of each of these, by the id that the row would have had."""
+    if not rows:
+        return {}
+    keys = [{"id": row.id, "job_type": row.common.answer[0], "idempotency_key": row.idempotency_key} for row in rows]
+    found = cursor.execute(SQL["find_first"], {"rows": json.dumps(keys)}).fetchall()
+    return {asked: (id_, status) for asked, id_, status in found}
 
 
 def _as_json(rows: Sequence[JobRow]) -> str:
@@ -271,10 +279,21 @@ def _found(row: JobRow, id_: str, status: str) -> Submitted:
     return _submitted(row)._replace(id=id_, status=status, created=False)
 
 
-def _copy(cursor: TupleCursor, rows: Iterator[JobRow]) -> list[Submitted]:
-    submitted: list[Submitted] = []
-    with cursor.copy(SQL["copy"]) as copy:
+def _copy_many(cursor: TupleCursor, jobs: Sequence[NewJob], rows: Iterator[JobRow]) -> list[Submitted]:
+    if all(job.idempotency_key is None for job in jobs):
+        return [_submitted(row) for row in _copy(cursor, "copy", rows)]
+    copied = list(_copy(cursor, "copy_aside", rows))
+    stored = {id_ for (id_,) in cursor.execute(SQL["take_aside"]).fetchall()}
+    cursor.execute(SQL["clear_aside"])
+    missing = [row for row in copied if row.id not in stored]
+    first = _find_first(cursor, missing)
+    freed = [row for row in missing if row.id not in first]  # the first job has just been pruned
+    late = dict(zip((row.id for row in freed), _insert(cursor, freed), strict=True))
+    return [_submitted(row) if row.id in stored else late.get(row.id) or _found(row, *first[row.id]) for row in copied]
+
+
+def _copy(cursor: TupleCursor, query: str, rows: Iterator[JobRow]) -> Iterator[JobRow]:
+    with cursor.copy(SQL[query]) as copy:
         while block := list(islice(rows, 1000)):
             copy.write("".join([row.as_line() for row in block]))
-            submitted += map(_submitted, block)
-    return submitted
+            yield from block

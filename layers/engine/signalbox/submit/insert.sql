@@ -59,6 +59,33 @@ COPY signalbox.jobs (
     estimated_duration
 ) FROM STDIN;
 
+-- copy_aside: put many jobs with idempotency keys where this transaction alone sees them
+COPY signalbox.job_rows (
+    id, payload, idempotency_key, subject_id, correlation_id,
+    job_type, job_name, job_category, lane, priority, status, payload_version, tenant, cap_key, job_group, parent_job_id,
+    schedule_id, unmet_dependencies, tags, metadata, created_by, max_attempts, timeout_ms, scheduled_for, send_at, queued_at,
+    estimated_duration
+) FROM STDIN;
+
+-- take_aside: store them, and only the first of each key, in the order of the keys, as insert does
+INSERT INTO signalbox.jobs (
+    id, payload, idempotency_key, subject_id, correlation_id,
+    job_type, job_name, job_category, lane, priority, status, payload_version, tenant, cap_key, job_group, parent_job_id,
+    schedule_id, unmet_dependencies, tags, metadata, created_by, max_attempts, timeout_ms, scheduled_for, send_at, queued_at,
+    estimated_duration
+)
+SELECT
+    id, payload, idempotency_key, subject_id, correlation_id,
+    job_type, job_name, job_category, lane, priority, status, payload_version, tenant, cap_key, job_group, parent_job_id,
+    schedule_id, unmet_dependencies, tags, metadata, created_by, max_attempts, timeout_ms, scheduled_for, send_at, queued_at,
+    estimated_duration
+FROM signalbox.job_rows ORDER BY coalesce(idempotency_key, '') COLLATE "C", job_type COLLATE "C", id
+ON CONFLICT (job_type, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
+RETURNING id::text;
+
+-- clear_aside: remove them
+DELETE FROM signalbox.job_rows;
+
 -- find_estimates: return how long jobs of these types take
 SELECT name, estimated_duration::text FROM signalbox.job_types WHERE name = ANY (%(types)s) AND estimated_duration IS NOT NULL;
 
