@@ -1,7 +1,7 @@
 """Submit 100,000 jobs at once, each checked, against a bare COPY of the same rows into the same table.
 
-Both have the table's indexes, and a table without other rows, vacuumed before. The sending to SQS after the commit is
-left out.
+Submit 10,000 jobs of a fan-out, each with its tenant and its key, against one statement that stores as many. All have
+the table's indexes, and a table without other rows, vacuumed before. The sending to SQS after the commit is left out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,17 @@ from bench.stage.round_trips import count_round_trips
 from signalbox.submit.insert import SQL, submit
 from signalbox.submit.new_job import NewJob
 
-JOBS, ROUNDS = 100_000, 5
+JOBS, TENANTS, ROUNDS = 100_000, 10_000, 5
+STATEMENT = """
+    INSERT INTO signalbox.jobs (
+        job_type, lane, status, payload, tenant, idempotency_key, created_by, max_attempts, timeout_ms, send_at,
+        queued_at
+    )
+    SELECT 'do_nothing', 'normal', 'queued', jsonb_build_object('number', n), 'tenant-' || n,
+        'do_nothing:tenant-' || n || ':slot', 'bench', 5, 300000, now() + interval '1 min', now()
+    FROM generate_series(1, %s) AS n
+    ON CONFLICT (job_type, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
+"""
 
 
 def measure(dsn: str) -> list[Ratio]:
@@ -28,9 +38,27 @@ def measure(dsn: str) -> list[Ratio]:
             _in_empty_table(plant, lambda: _submit(plant, jobs)),
             _in_empty_table(plant, lambda: _copy(plant, rows)),
         )
+        fan_out = [
+            NewJob(
+                job_type="do_nothing",
+                payload={"number": number},
+                tenant=f"tenant-{number}",
+                idempotency_key=f"do_nothing:tenant-{number}:slot",
+                created_by="bench",
+            )
+            for number in range(TENANTS)
+        ]
+        keyed, statement = alternate(
+            ROUNDS,
+            _in_empty_table(plant, lambda: _submit(plant, fan_out)),
+            _in_empty_table(plant, lambda: plant.db.execute(STATEMENT, (TENANTS,))),
+        )
     rates = JOBS / ours * 1000, JOBS / bare * 1000
     print(f"bulk submit: {rates[0]:,.0f} jobs/s, {trips} round trips; bare COPY {rates[1]:,.0f} rows/s")
-    return [Ratio(f"a submit of {JOBS:,} jobs", "a bare COPY of the same rows", ours, bare, 2.0)]
+    return [
+        Ratio(f"a submit of {JOBS:,} jobs", "a bare COPY of the same rows", ours, bare, 2.0),
+        Ratio(f"a fan-out of {TENANTS:,} jobs with keys", "one statement that stores as many", keyed, statement, 2.0),
+    ]
 
 
 def _submit(plant: JobPlant, jobs: list[NewJob]) -> None:

@@ -18,6 +18,7 @@ from signalbox.api.response import HttpResponse
 from signalbox.errors import TokenRefused
 from signalbox.invocation import Invocation, Resources
 from signalbox.packs.pack import Pack, PackRoute
+from signalbox.testing.rows import select
 from signalbox.testing.stage import Stage
 from tests.support.http_api import HttpClient, client_of, request_event
 
@@ -37,6 +38,19 @@ def test_job_is_submitted_listed_and_shown(stage: Stage, http: HttpClient) -> No
     progress = http("GET", f"/v1/jobs/{made.body['id']}/progress").body["progress"]
     assert (progress["status"], progress["progress_percent"], progress["attempts"]) == ("queued", 0, 0)
     assert shown.headers["x-request-id"] == "request-7"
+
+
+def test_each_submit_over_http_is_in_the_audit_log_once(stage: Stage, http: HttpClient) -> None:
+    made = http("POST", "/v1/jobs", {"job_type": "do_nothing"}).body["id"]
+    jobs = [{"job_type": "do_nothing", "idempotency_key": str(number)} for number in (1, 2, 2)]
+    http("POST", "/v1/jobs/batch", {"jobs": jobs})
+    http("POST", "/v1/jobs/batch", {"jobs": jobs, "dry_run": True})
+    noted = select(stage.db, "SELECT * FROM signalbox.audit_log WHERE action = 'job.submit' ORDER BY id")
+    assert [(row["actor"], row["entity_type"], row["entity_id"]) for row in noted] == [
+        ("tests", "job", made),
+        ("tests", "jobs", ""),
+    ]
+    assert noted[1]["detail"] == {"jobs": 3, "created": 2, "job_types": ["do_nothing"]}
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ from pydantic import BeforeValidator, Field
 from signalbox.errors import JobRefused, JobUnknown
 from signalbox.invocation import Invocation, Resources
 from signalbox.jobs.dependency import Dependency
+from signalbox.operate import audit
+from signalbox.operate.audit import Actor
 from signalbox.operate.short_ids import whole_ids
 from signalbox.packs.payload import Instant, Payload
 from signalbox.postgres.connection import Connection
@@ -82,6 +84,8 @@ def submit_jobs(resources: Resources, params: SubmitJobs, invocation: Invocation
         submitted = submit(db, resources.job_types, jobs, invocation.clock)
         if invocation.tenant is not None:
             _require_own(db, jobs, submitted, invocation.tenant)
+        if invocation.caller is not None:
+            _note(db, invocation.caller.name, submitted)
         if params.dry_run:
             raise Rollback(transaction)
     if params.dry_run:
@@ -91,6 +95,17 @@ def submit_jobs(resources: Resources, params: SubmitJobs, invocation: Invocation
         "created": _created(submitted),
         "sent": resources.publisher.publish_submitted(submitted),
     }
+
+
+def _note(db: Connection, by: str, submitted: Sequence[Submitted]) -> None:
+    """Note who has submitted over HTTP: one row for a request, since each job has `created_by`."""
+    single = submitted[0].id if len(submitted) == 1 else ""
+    detail = {
+        "jobs": len(submitted),
+        "created": _created(submitted),
+        "job_types": sorted({one.job_type for one in submitted}),
+    }
+    audit.note(db, Actor(by), "job.submit", kind="job" if single else "jobs", id_=single, detail=detail)
 
 
 def _new_jobs(params: SubmitJobs) -> list[NewJob]:

@@ -56,6 +56,11 @@ class RegisteredJobType:
         """Return the function that upgrades a payload of an older version."""
         return getattr(self._module, "upgrade", None)
 
+    @cached_property
+    def shapes_jobs(self) -> bool:
+        """Say whether the type makes lane, name or tags of the payload."""
+        return bool(self.type.route or self.type.job_name or self.type.tags)
+
     @property
     def has_check(self) -> bool:
         """Say whether the type's module refuses payloads by what this stack can run."""

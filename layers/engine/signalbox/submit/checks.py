@@ -33,13 +33,13 @@ def refuse(job_type: JobType, *faults: str | None) -> None:
 def check_text(job: NewJob, text: str) -> str | None:
     if len(text) > MOST_BYTES // 4 and len(text.encode()) > MOST_BYTES:  # a character has four bytes at most
         return f"its payload has more than {MOST_BYTES // 1000} kB; put the data into S3 and their key into the payload"
-    if holds_nul(text) or "\0" in f"{job.idempotency_key}{job.correlation_id}":
+    if holds_nul(text) or "\0" in f"{job.idempotency_key}{job.correlation_id}{job.tenant}":
         return NUL
     return None
 
 
 def check_shared_text(job: NewJob) -> str | None:
-    if "\0" in "".join(filter(None, (job.tenant, job.cap_key, job.group, job.name, *job.tags))):
+    if "\0" in "".join(filter(None, (job.cap_key, job.group, job.name, *job.tags))):
         return NUL
     if job.metadata is not None and (fault := fault_of_json(job.metadata)):
         return f"PostgreSQL can't store its metadata as JSON: {fault}"

@@ -48,7 +48,7 @@ COPY_FROM = 200  # jobs; below that one INSERT is as fast
 
 # The fields that jobs may share, without tags, metadata and dependencies, which need not be hashable.
 _COMMON = attrgetter(
-    "job_type", "priority", "lane", "delay", "at", "tenant", "cap_key", "group", "parent_id", "schedule_id",
+    "job_type", "priority", "lane", "delay", "at", "cap_key", "group", "parent_id", "schedule_id",
     "max_attempts", "timeout", "name", "created_by", "category",
 )  # fmt: skip
 
@@ -99,7 +99,7 @@ def submit(
         raise JobRefused(f"{error.diag.message_primary}; nothing was stored") from None
     if older and db.info.transaction_status == TransactionStatus.IDLE:
         states |= resolved_states(cursor, edges, lost_after)
-    return [one._replace(status=states.get(one.id, one.status)) for one in submitted]
+    return [one._replace(status=states.get(one.id, one.status)) for one in submitted] if states else submitted
 
 
 def check_job(job_types: JobTypeRegistry, job: NewJob, now: datetime) -> None:
@@ -132,7 +132,8 @@ def _row(known: RegisteredJobType, job: NewJob, id_: str, now: datetime, shared:
     text = payload.model_dump_json()
     if fault := check_text(job, text):
         refuse(job_type, fault)
-    job = by_payload(job_type, job, payload)
+    if known.shapes_jobs or job.job_type != job_type.name:
+        job = by_payload(job_type, job, payload)
     cap_key = count_by_cap(known, job, payload, shared.caps)
     single = job.id or job.depends_on or job.tags or job.metadata is not None or job.replace_key
     kind = None if single else (_COMMON(job), cap_key)
@@ -151,7 +152,7 @@ def _row(known: RegisteredJobType, job: NewJob, id_: str, now: datetime, shared:
             shared.columns[kind] = columns
     subject = _column(payload, job_type.subject)
     correlation = job.correlation_id or _column(payload, job_type.correlation)
-    return JobRow(id_, text, job.idempotency_key, subject, correlation, columns, job.replace_key)
+    return JobRow(id_, text, job.idempotency_key, subject, correlation, job.tenant, columns, job.replace_key)
 
 
 def _columns(job_type: JobType, job: NewJob, now: datetime, shared: Shared) -> dict[str, Any]:
@@ -167,7 +168,6 @@ def _columns(job_type: JobType, job: NewJob, now: datetime, shared: Shared) -> d
         "priority": job.priority,
         "status": "queued" if due else "pending",
         "payload_version": job_type.version,
-        "tenant": job.tenant,
         "cap_key": job.cap_key,
         "job_group": job.group,
         "parent_job_id": job.parent_id,
@@ -272,7 +272,8 @@ def _as_json(rows: Sequence[JobRow]) -> str:
 
 
 def _submitted(row: JobRow) -> Submitted:
-    return Submitted(row.id, *row.common.answer)
+    job_type, lane, status = row.common.answer
+    return Submitted(row.id, job_type, lane, row.tenant, status)
 
 
 def _found(row: JobRow, id_: str, status: str) -> Submitted:

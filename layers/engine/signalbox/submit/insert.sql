@@ -53,16 +53,16 @@ RETURNING id::text, status, xmax = 0;
 
 -- copy: store many jobs without idempotency keys
 COPY signalbox.jobs (
-    id, payload, idempotency_key, subject_id, correlation_id,
-    job_type, job_name, job_category, lane, priority, status, payload_version, tenant, cap_key, job_group, parent_job_id,
+    id, payload, idempotency_key, subject_id, correlation_id, tenant,
+    job_type, job_name, job_category, lane, priority, status, payload_version, cap_key, job_group, parent_job_id,
     schedule_id, unmet_dependencies, tags, metadata, created_by, max_attempts, timeout_ms, scheduled_for, send_at, queued_at,
     estimated_duration
 ) FROM STDIN;
 
 -- copy_aside: put many jobs with idempotency keys where this transaction alone sees them
 COPY signalbox.job_rows (
-    id, payload, idempotency_key, subject_id, correlation_id,
-    job_type, job_name, job_category, lane, priority, status, payload_version, tenant, cap_key, job_group, parent_job_id,
+    id, payload, idempotency_key, subject_id, correlation_id, tenant,
+    job_type, job_name, job_category, lane, priority, status, payload_version, cap_key, job_group, parent_job_id,
     schedule_id, unmet_dependencies, tags, metadata, created_by, max_attempts, timeout_ms, scheduled_for, send_at, queued_at,
     estimated_duration
 ) FROM STDIN;

@@ -31,10 +31,10 @@ class SharedColumns:
         return json.dumps(plain)[1:-1] + (f',"metadata":{metadata}' if metadata else "")
 
     @cached_property
-    def answer(self) -> tuple[str, str, str | None, str]:
-        """Return what a submit returns about the job, after its id."""
+    def answer(self) -> tuple[str, str, str]:
+        """Return its type, lane and status, as a submit does."""
         columns = self.columns
-        return columns["job_type"], columns["lane"], columns["tenant"], columns["status"]
+        return columns["job_type"], columns["lane"], columns["status"]
 
     @cached_property
     def as_line(self) -> str:
@@ -49,22 +49,23 @@ class JobRow(NamedTuple):
     idempotency_key: str | None
     subject_id: str | None
     correlation_id: str | None
+    tenant: str | None
     common: SharedColumns
     replace_key: str | None = None  # a job with one does not go by COPY
 
     def as_json(self) -> str:
         """Return the row as JSON. The payload goes in as it is, not as a quoted text."""
-        own = {"id": self.id, "idempotency_key": self.idempotency_key, "subject_id": self.subject_id,
-               "correlation_id": self.correlation_id, "replace_key": self.replace_key}  # fmt: skip
+        names = ("id", "idempotency_key", "subject_id", "correlation_id", "tenant", "replace_key")
+        own = {name: getattr(self, name) for name in names}
         return f'{json.dumps(own)[:-1]},"payload":{self.payload},{self.common.as_json}}}'
 
     def as_line(self) -> str:
-        id_, payload, key, subject, correlation, common, _ = self
+        id_, payload, key, subject, correlation, tenant, common, _ = self
         if "\\" in payload:  # JSON has no other character that COPY would interpret
             payload = payload.replace("\\", "\\\\")
-        if key is None and subject is None and correlation is None:
-            return f"{id_}\t{payload}\t\\N\t\\N\t\\N\t{common.as_line}"
-        own = "\t".join(map(_copy_field, (key, subject, correlation)))
+        if key is None and subject is None and correlation is None and tenant is None:
+            return f"{id_}\t{payload}\t\\N\t\\N\t\\N\t\\N\t{common.as_line}"
+        own = "\t".join([_copy_field(one) if one is not None else "\\N" for one in (key, subject, correlation, tenant)])
         return f"{id_}\t{payload}\t{own}\t{common.as_line}"
 
 
