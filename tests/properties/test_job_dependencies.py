@@ -143,8 +143,7 @@ def test_every_job_ends_none_before_its_parents_and_as_the_policies_say(
     jobs_stage: Stage, graph: Graph, steps: int
 ) -> None:
     jobs_stage.db.execute(
-        "TRUNCATE signalbox.jobs, signalbox.job_executions, signalbox.job_dependencies, signalbox.job_groups, "
-        "signalbox.dead_letter_jobs"
+        "TRUNCATE signalbox.jobs, signalbox.job_executions, signalbox.job_groups, signalbox.dead_letter_jobs CASCADE"
     )
     play = Play(jobs_stage, graph)
     for number in graph.submits:

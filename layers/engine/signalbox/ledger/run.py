@@ -234,7 +234,9 @@ def _record_failure(run: Run, claim: RunClaim, error: Exception) -> None:
 
 
 def _continue(run: Run, cursor: str | None) -> None:
-    origin: dict[str, Any] = {"step": run.payload.step + 1, "cursor": cursor}
+    origin: dict[str, Any] = {"step": run.payload.step + 1}
+    if cursor or run.payload.cursor:
+        origin["cursor"] = cursor
     if run.payload.force and run.payload.force_since is None:
         origin["since"] = run.invocation.clock.isoformat()  # keeps a duplicate continuation from running twice
     run.resources.invoker.rerun(run.task, run.now, Trigger.CONTINUATION, run.payload.request, **origin)

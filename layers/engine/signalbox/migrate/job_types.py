@@ -23,14 +23,14 @@ def keep_job_types(db: Connection, packs: Sequence[Pack], newer: Collection[str]
     rows = [_row(pack, RegisteredJobType(job_type)) for pack in packs for job_type in pack.job_types]
     with db.transaction():
         db.execute(SQL["keep"], {"types": json.dumps(rows)})
+        db.execute(SQL["keep_options"], {"types": json.dumps(rows)})
         for name, hook in db.execute(SQL["find_hooks_amiss"]).fetchall():
             raise MigrationRefused(
                 f"job type '{name}' names on_dead_letter='{hook}': there is no function "
                 f"{hook}(job uuid, payload jsonb, reason text, error jsonb); a migration of its pack makes it"
             )
-        names = {name: {"job_type": one} for pack in packs for name, one in pack.aliases.items()}
-        names |= {name: {"reason": why} for pack in packs for name, why in pack.reserved.items()}
-        db.execute(SQL["keep_names"], {"names": json.dumps(names)})
+        names = [name for pack in packs for name in _names(pack)]
+        db.execute(SQL["keep_names"], {"given": json.dumps(names), "newer": list(newer)})
         db.execute(SQL["forget"], {"names": [row["name"] for row in rows], "newer": list(newer)})
 
 
@@ -56,6 +56,11 @@ def _row(pack: Pack, known: RegisteredJobType) -> dict[str, Any]:
         "tags": dict(job_type.tags) or None,
         "job_name": job_type.job_name,
     }
+
+
+def _names(pack: Pack) -> list[dict[str, Any]]:
+    aliases = [{"name": name, "pack": pack.name, "job_type": job_type} for name, job_type in pack.aliases.items()]
+    return aliases + [{"name": name, "pack": pack.name, "reason": why} for name, why in pack.reserved.items()]
 
 
 def _route(route: Route) -> dict[str, Any]:

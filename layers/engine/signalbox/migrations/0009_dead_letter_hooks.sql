@@ -1,8 +1,13 @@
 -- serves: 1
 -- A function of a job type that is called where a job of it is dead-lettered, and what jobs note of where they were.
 
-ALTER TABLE signalbox.job_types ADD COLUMN on_dead_letter text;
-COMMENT ON COLUMN signalbox.job_types.on_dead_letter IS
+-- Not columns of job_types: the migrator of the last release compares its rows as a whole.
+CREATE TABLE signalbox.job_type_options (
+    name text PRIMARY KEY REFERENCES signalbox.job_types ON DELETE CASCADE,
+    on_dead_letter text
+);
+COMMENT ON TABLE signalbox.job_type_options IS 'What else is known of the job types that this stack runs.';
+COMMENT ON COLUMN signalbox.job_type_options.on_dead_letter IS
     'The function (job uuid, payload jsonb, reason text, error jsonb) that is called in the transaction that dead-letters a job.';
 
 -- Call the functions of the types whose jobs have failed. An error of one is undone and noted in the dead letter: else
@@ -15,7 +20,7 @@ BEGIN
         SELECT j.id, j.payload, e.reason, e.error, t.on_dead_letter AS hook
         FROM jsonb_to_recordset(ends) AS e (id uuid, status text, reason text, error jsonb)
         JOIN signalbox.jobs AS j ON j.id = e.id
-        JOIN signalbox.job_types AS t ON t.name = j.job_type AND t.on_dead_letter IS NOT NULL
+        JOIN signalbox.job_type_options AS t ON t.name = j.job_type AND t.on_dead_letter IS NOT NULL
         WHERE e.status = 'failed' AND e.id = ANY (ended) AND j.status = 'failed'
         ORDER BY j.id
     LOOP

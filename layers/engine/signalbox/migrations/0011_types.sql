@@ -1,16 +1,17 @@
 -- serves: 1
 -- What a type makes of a payload, other names of types, and jobs that replace each other while they wait.
 
-ALTER TABLE signalbox.job_types ADD COLUMN route jsonb, ADD COLUMN tags jsonb, ADD COLUMN job_name text,
+ALTER TABLE signalbox.job_type_options ADD COLUMN route jsonb, ADD COLUMN tags jsonb, ADD COLUMN job_name text,
     ADD COLUMN estimated_duration interval;
-COMMENT ON COLUMN signalbox.job_types.route IS 'The field of the payload that decides on the lane, and the lanes and time-outs by its value.';
-COMMENT ON COLUMN signalbox.job_types.tags IS 'By a tag''s first word, the field of the payload that follows it.';
-COMMENT ON COLUMN signalbox.job_types.job_name IS 'The name of its jobs, with fields of the payload in braces.';
+COMMENT ON COLUMN signalbox.job_type_options.route IS 'The field of the payload that decides on the lane, and the lanes and time-outs by its value.';
+COMMENT ON COLUMN signalbox.job_type_options.tags IS 'By a tag''s first word, the field of the payload that follows it.';
+COMMENT ON COLUMN signalbox.job_type_options.job_name IS 'The name of its jobs, with fields of the payload in braces.';
 
-COMMENT ON COLUMN signalbox.job_types.estimated_duration IS 'The median of the last day''s attempts; roll_up_metrics measures it.';
+COMMENT ON COLUMN signalbox.job_type_options.estimated_duration IS 'The median of the last day''s attempts; roll_up_metrics measures it.';
 
 CREATE TABLE signalbox.job_type_names (
     name text PRIMARY KEY,
+    pack text NOT NULL,
     job_type text,
     reason text,
     CONSTRAINT name_of_type_or_none CHECK ((job_type IS NULL) <> (reason IS NULL))
@@ -39,6 +40,7 @@ DECLARE
     own_cap text;
     job uuid;
     names signalbox.job_type_names;
+    own signalbox.job_type_options;
     routed text;
     part text;
     own_name text;
@@ -63,8 +65,9 @@ BEGIN
         tags text[], metadata jsonb, created_by text, category text, replace_key text
     );
     given.priority := coalesce(given.priority, 5);
-    routed := signalbox.payload_field(known, payload, known.route ->> 'by');
-    in_lane := coalesce(given.lane, known.route -> 'lanes' ->> routed, known.lane,
+    SELECT * INTO own FROM signalbox.job_type_options AS o WHERE o.name = known.name;
+    routed := signalbox.payload_field(known, payload, own.route ->> 'by');
+    in_lane := coalesce(given.lane, own.route -> 'lanes' ->> routed, known.lane,
         CASE WHEN given.priority <= 3 THEN 'high' WHEN given.priority <= 7 THEN 'normal' ELSE 'low' END);
     due := coalesce(given.at, clock_timestamp() + given.delay_seconds * interval '1 s');
     fault := CASE
@@ -73,15 +76,15 @@ BEGIN
         WHEN given.priority NOT BETWEEN 1 AND 10 THEN format('priority %s is not between 1 (first) and 10', given.priority)
         WHEN given.category NOT IN ('critical', 'high_priority', 'standard', 'background', 'maintenance') THEN
             format('there is no category ''%s''', left(given.category, 50))
-        WHEN known.job_name IS NOT NULL AND given.name IS NOT NULL THEN 'its type names it by the payload: give no name'
+        WHEN own.job_name IS NOT NULL AND given.name IS NOT NULL THEN 'its type names it by the payload: give no name'
         WHEN given.replace_key IS NOT NULL AND num_nonnulls(given.idempotency_key, given."group") > 0 THEN
             'a replace_key goes with no idempotency_key or group: they would be another job''s'
         WHEN length(given.replace_key) NOT BETWEEN 1 AND 200 THEN 'its replace_key is not a text of 1 to 200 characters'
-        WHEN known.route IS NOT NULL AND NOT known.route -> 'lanes' ? coalesce(routed, '') THEN
-            format('no lane is for the %s ''%s''', known.route ->> 'by', left(routed, 50))
-        WHEN in_lane <> coalesce(known.route -> 'lanes' ->> routed, in_lane) THEN
-            format('lane ''%s'' contradicts the %s ''%s'', which is for lane ''%s''', in_lane, known.route ->> 'by', routed,
-                known.route -> 'lanes' ->> routed)
+        WHEN own.route IS NOT NULL AND NOT own.route -> 'lanes' ? coalesce(routed, '') THEN
+            format('no lane is for the %s ''%s''', own.route ->> 'by', left(routed, 50))
+        WHEN in_lane <> coalesce(own.route -> 'lanes' ->> routed, in_lane) THEN
+            format('lane ''%s'' contradicts the %s ''%s'', which is for lane ''%s''', in_lane, own.route ->> 'by', routed,
+                own.route -> 'lanes' ->> routed)
         WHEN in_lane <> ALL (known.lanes) THEN
             format('it may not run in lane ''%s''; allowed are %s', in_lane, array_to_string(known.lanes, ', '))
         WHEN given.at IS NOT NULL AND given.delay_seconds IS NOT NULL THEN 'give delay_seconds or at, and not both'
@@ -103,12 +106,12 @@ BEGIN
     -- before it sends the job.
     own_cap := CASE WHEN given.cap_key IS NULL AND known.cap ->> 'per' = 'tenant'
         THEN left(known.name || ' ' || coalesce(given.tenant, '-'), 200) END;
-    own_name := coalesce(given.name, known.job_name);
-    FOR part IN SELECT DISTINCT m[1] FROM regexp_matches(known.job_name, '\{(\w+)\}', 'g') AS m LOOP
+    own_name := coalesce(given.name, own.job_name);
+    FOR part IN SELECT DISTINCT m[1] FROM regexp_matches(own.job_name, '\{(\w+)\}', 'g') AS m LOOP
         own_name := replace(own_name, '{' || part || '}', coalesce(signalbox.payload_field(known, payload, part), ''));
     END LOOP;
     given.tags := given.tags || ARRAY(
-        SELECT t.key || ':' || signalbox.payload_field(known, payload, t.value) FROM jsonb_each_text(known.tags) AS t
+        SELECT t.key || ':' || signalbox.payload_field(known, payload, t.value) FROM jsonb_each_text(own.tags) AS t
         WHERE signalbox.payload_field(known, payload, t.value) IS NOT NULL
     ) || CASE WHEN names.name IS NOT NULL THEN ARRAY['as:' || names.name] END;
     LOOP
@@ -123,8 +126,8 @@ BEGIN
             coalesce(given.correlation_id, payload ->> known.correlation), given.idempotency_key, given."group",
             given.parent_id, nullif(given.tags, '{}'), given.metadata, given.created_by,
             coalesce(given.max_attempts, known.max_attempts),
-            coalesce(round(given.timeout_seconds * 1000), (known.route -> 'timeouts' ->> routed)::integer, known.timeout_ms),
-            due, coalesce(due, clock_timestamp()), given.replace_key, known.estimated_duration
+            coalesce(round(given.timeout_seconds * 1000), (own.route -> 'timeouts' ->> routed)::integer, known.timeout_ms),
+            due, coalesce(due, clock_timestamp()), given.replace_key, own.estimated_duration
         )
         ON CONFLICT DO NOTHING
         RETURNING id INTO job;
@@ -143,7 +146,7 @@ BEGIN
             lane = CASE WHEN j.status = 'queued' THEN j.lane ELSE in_lane END,
             cap_key = CASE WHEN j.held_by IS NULL THEN coalesce(given.cap_key, own_cap) ELSE j.cap_key END,
             timeout_ms = CASE WHEN j.status = 'queued' THEN j.timeout_ms ELSE coalesce(round(given.timeout_seconds * 1000),
-                (known.route -> 'timeouts' ->> routed)::integer, known.timeout_ms) END,
+                (own.route -> 'timeouts' ->> routed)::integer, known.timeout_ms) END,
             tags = nullif(given.tags, '{}'), metadata = given.metadata, created_by = given.created_by, updated_at = clock_timestamp(),
             scheduled_for = CASE WHEN j.status = 'queued' THEN j.scheduled_for ELSE coalesce(due, j.scheduled_for) END,
             send_at = CASE WHEN j.status = 'pending' AND j.send_at IS NOT NULL THEN coalesce(due, j.send_at) ELSE j.send_at END

@@ -8,7 +8,7 @@ INSERT INTO signalbox.jobs (
 SELECT id, job_type, job_name, job_category, lane, priority, status, payload, payload_version, tenant, cap_key, subject_id,
     correlation_id, idempotency_key, job_group, parent_job_id, schedule_id, unmet_dependencies, tags, metadata, created_by,
     max_attempts, timeout_ms, scheduled_for, send_at, queued_at,
-    (SELECT t.estimated_duration FROM signalbox.job_types AS t WHERE t.name = given.job_type)
+    (SELECT t.estimated_duration FROM signalbox.job_type_options AS t WHERE t.name = given.job_type)
 FROM jsonb_to_recordset(%(rows)s::jsonb) AS given (
     id uuid, job_type text, job_name text, job_category text, lane text, priority smallint, status text, payload jsonb,
     payload_version smallint, tenant text, cap_key text, subject_id text, correlation_id text, idempotency_key text,
@@ -29,7 +29,7 @@ INSERT INTO signalbox.jobs (
 SELECT id, job_type, job_name, job_category, lane, priority, status, payload, payload_version, tenant, cap_key, subject_id,
     correlation_id, idempotency_key, job_group, parent_job_id, schedule_id, unmet_dependencies, tags, metadata, created_by,
     max_attempts, timeout_ms, scheduled_for, send_at, queued_at, replace_key,
-    (SELECT t.estimated_duration FROM signalbox.job_types AS t WHERE t.name = given.job_type)
+    (SELECT t.estimated_duration FROM signalbox.job_type_options AS t WHERE t.name = given.job_type)
 FROM jsonb_to_recordset(%(rows)s::jsonb) AS given (
     id uuid, job_type text, job_name text, job_category text, lane text, priority smallint, status text, payload jsonb,
     payload_version smallint, tenant text, cap_key text, subject_id text, correlation_id text, idempotency_key text,
@@ -87,7 +87,7 @@ RETURNING id::text;
 DELETE FROM signalbox.job_rows;
 
 -- find_estimates: return how long jobs of these types take
-SELECT name, estimated_duration::text FROM signalbox.job_types WHERE name = ANY (%(types)s) AND estimated_duration IS NOT NULL;
+SELECT name, estimated_duration::text FROM signalbox.job_type_options WHERE name = ANY (%(types)s) AND estimated_duration IS NOT NULL;
 
 -- find_first: return the jobs that were submitted with these keys before
 SELECT given.id, first.id::text, first.status

@@ -58,7 +58,7 @@ SELECT coalesce(sum(numbackends), 0)::integer,
 FROM pg_stat_database;
 
 -- keep_estimates: keep how long jobs of each type take, where that has changed by more than a fifth
-UPDATE signalbox.job_types AS t SET estimated_duration = e.value::float8 * interval '1 ms'
+UPDATE signalbox.job_type_options AS t SET estimated_duration = e.value::float8 * interval '1 ms'
 FROM jsonb_each_text(%(ms)s) AS e
 WHERE t.name = e.key AND (
     t.estimated_duration IS NULL
