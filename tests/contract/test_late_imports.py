@@ -38,6 +38,7 @@ ENGINE = {
     "invocation": {"signalbox.publish.publisher"},
     "migrate.migrations": {"hashlib"},  # only the migrator compares checksums
     "submit.dependencies": {"graphlib"},  # only jobs that wait for others of their own submit
+    "worker.job_context": {"signalbox.submit.groups"},  # only jobs that fan out
     "packs.suggest": {"difflib"},  # only a misspelt name
     "ledger.run": {"signalbox.ledger.backfill"},  # only a backfill's run
     "packs.schedule": {"cronsim"},  # only a schedule that is not even

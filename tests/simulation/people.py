@@ -21,6 +21,7 @@ from signalbox.operate.cancel import cancel
 from signalbox.operate.caps import Cap, CapTarget
 from signalbox.operate.filters import DeadLetterFilter, JobFilter
 from signalbox.operate.pause import pause, resume
+from signalbox.publish.held_jobs import next_held
 from signalbox.submit.groups import seal_group
 from signalbox.submit.insert import submit
 from signalbox.submit.new_job import NewJob
@@ -181,7 +182,7 @@ class Operator:
         world = self.world
         what = what or world.chance.choice(CAP_TARGETS)
         done = caps.resume_target(world.session, world.job_types, what, self._context)
-        world.resources.publisher.send(caps.next_held(world.session, [what.name]))
+        world.resources.publisher.send(next_held(world.session, [what.name]))
         world.resources.publisher.send_due(world.session, done.due)
 
     def _redrive(self) -> None:

@@ -5,7 +5,6 @@ They take effect at the next claim, which holds the cap's row while it counts: s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -24,11 +23,11 @@ from signalbox.packs.registries import LONGEST_KEY, JobTypeRegistry
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.json_rows import json_row
 from signalbox.postgres.queries import load_queries
+from signalbox.publish.held_jobs import next_held, release_held
 from signalbox.publish.publisher import read_due_messages
 
 SQL = load_queries(__file__)
 Kind = Literal["type", "lane", "tenant", "key"]
-MOST_SENT = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,22 +118,6 @@ def set_cap(db: Connection, job_types: JobTypeRegistry, what: CapTarget, cap: Ca
         audit.note(db, by, f"{what.kind}.cap", kind=what.kind, id_=what.key, detail=values)
     released = release_held(db, what.name)
     return read_due_messages(db, released) if released else next_held(db, [what.name])
-
-
-def next_held(db: Connection, caps: Sequence[str], most: int = MOST_SENT) -> list[JobMessage]:
-    """Return the messages of the jobs that these caps and rates hold and that may begin."""
-    rows = db.execute(SQL["next_held"], {"caps": list(caps), "most": most}).fetchall()
-    return [JobMessage(*row) for row in rows]
-
-
-def list_holding(db: Connection) -> list[str]:
-    """Return the caps and rates that hold jobs."""
-    return [name for (name,) in db.execute(SQL["list_holding"])]
-
-
-def release_held(db: Connection, cap: str, batch: int = MOST_SENT) -> list[str]:
-    """Return a batch of jobs that are held no longer, because their cap and rate are gone. dispatch_jobs sends them."""
-    return [id_ for (id_,) in db.execute(SQL["release"], {"cap": cap, "batch": batch})]
 
 
 def _values(what: CapTarget, by: Actor) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from signalbox.operate.caps import Cap, CapTarget, Kind
 from signalbox.operate.listing import list_jobs
 from signalbox.operations.bulk import BulkJobParams, answer_of, bulk_context, preview_of, run_bulk_action
 from signalbox.packs.payload import Payload
+from signalbox.publish.held_jobs import next_held
 from signalbox.stats.statistics import list_tenants
 
 
@@ -85,7 +86,7 @@ def resume(resources: Resources, params: Resume, invocation: Invocation) -> dict
         what.require_known(db, job_types)
         return {"dry_run": preview_of(resources, what.job_filter)}
     done = caps.resume_target(db, job_types, what, bulk_context(resources, params.actor, invocation))
-    resources.publisher.send(caps.next_held(db, [what.name]))
+    resources.publisher.send(next_held(db, [what.name]))
     return {**_shown(resources, what), **answer_of(resources, done)}
 
 

@@ -16,9 +16,9 @@ from signalbox.errors import Refused, Unavailable
 from signalbox.jobs.job_message import JobMessage
 from signalbox.jobs.retry_routing import LOST_AFTER
 from signalbox.ledger.context import Context, Done
-from signalbox.operate import caps
 from signalbox.packs.job_payload import upgrade_payload
 from signalbox.postgres.queries import load_queries
+from signalbox.publish import held_jobs
 from signalbox.publish.lanes import Lanes
 from signalbox.submit.insert import Caps, count_by_cap, declare_caps
 from signalbox.submit.new_job import NewJob
@@ -76,10 +76,10 @@ class Dispatch:
     def send_held(self) -> None:
         """Send held jobs that may begin but were begun by no worker, as when one died, and all whose cap is gone."""
         db = self.context.db
-        for cap in caps.list_holding(db):
-            while not self.context.budget.spent and caps.release_held(db, cap, BATCH):
+        for cap in held_jobs.list_holding(db):
+            while not self.context.budget.spent and held_jobs.release_held(db, cap, BATCH):
                 pass
-            self._send(caps.next_held(db, [cap]))
+            self._send(held_jobs.next_held(db, [cap]))
 
     def wake_quiet_lanes(self) -> None:
         """Send some messages to lanes where jobs wait and no message is available.

@@ -20,10 +20,10 @@ from signalbox.jobs.end_record import EndRecord, to_array
 from signalbox.jobs.job_message import JobMessage
 from signalbox.jobs.verdict import Failure, Verdict, fingerprint
 from signalbox.ledger.context import Context, Done
-from signalbox.operate import caps
 from signalbox.packs.job_type import JobType
 from signalbox.packs.registries import JobTypeRegistry
 from signalbox.postgres.queries import load_queries
+from signalbox.publish import held_jobs
 
 SQL = load_queries(__file__)
 BATCH = 500
@@ -108,8 +108,8 @@ class Rescue:
             time.sleep(min(seconds, self.context.budget.seconds_left))
             more = self._sweep() or more
         if self.rescued:  # the lost ones have left room under their caps
-            holding = caps.list_holding(self.context.db)
-            self.context.publisher.send(caps.next_held(self.context.db, holding))
+            holding = held_jobs.list_holding(self.context.db)
+            self.context.publisher.send(held_jobs.next_held(self.context.db, holding))
         return more
 
     def _sweep(self) -> bool:

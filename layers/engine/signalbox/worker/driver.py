@@ -24,9 +24,9 @@ import psycopg
 from signalbox.jobs.end_record import EndRecord
 from signalbox.jobs.job import ClaimedJob
 from signalbox.jobs.verdict import BROKEN_OFF
-from signalbox.operate.caps import next_held
 from signalbox.postgres.connection import Connection
 from signalbox.postgres.retry import through_restart
+from signalbox.publish.held_jobs import next_held
 from signalbox.publish.publisher import read_due_messages
 from signalbox.runtime.job_metrics import write_metrics
 from signalbox.worker import lease

@@ -20,7 +20,6 @@ from signalbox.postgres.connection import Connection
 from signalbox.postgres.pg_text import clean, fault_of_json
 from signalbox.postgres.queries import load_queries
 from signalbox.runtime.log import Logger
-from signalbox.submit.groups import seal_group
 from signalbox.submit.insert import submit
 from signalbox.submit.new_job import NewJob, Submitted
 from signalbox.worker.connections import AsyncLentConnection, LentConnection
@@ -171,6 +170,8 @@ class JobContext:
     def _submit_group(
         self, db: Connection, children: Sequence[NewJob], then: NewJob | None, name: str
     ) -> list[Submitted]:
+        from signalbox.submit.groups import seal_group  # few jobs fan out
+
         group, job_types = f"{self.job.id}:{name}", self.resources.job_types
         jobs = [
             replace(one, group=group, idempotency_key=one.idempotency_key or f"{group}:{place}")
