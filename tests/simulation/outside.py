@@ -25,7 +25,7 @@ from tests.simulation.scheduler import Actor, Scheduler, Violation
 TABLES = (
     "signalbox.jobs", "signalbox.job_executions", "signalbox.job_dependencies", "signalbox.job_groups",
     "signalbox.job_caps", "signalbox.dead_letter_jobs", "signalbox.audit_log", "signalbox.bulk_actions",
-    "signalbox.signals", "signalbox.job_waits", "signalbox.job_steps", "sim.effects",
+    "signalbox.signals", "sim.effects",
 )  # fmt: skip
 NEVER = 1e9
 _ID = re.compile(r"0{8}-0000-7000-8000-0{4}(\d{8})")
@@ -142,7 +142,7 @@ def open_session(dsn: str) -> Session:
 def enter(session: Session, world: Scheduler) -> None:
     """Give the session to the next seed."""
     session.world = None
-    session.execute("TRUNCATE " + ", ".join(TABLES) + " RESTART IDENTITY")
+    session.execute("TRUNCATE " + ", ".join(TABLES) + " RESTART IDENTITY CASCADE")
     session.world, session.told_time = world, None
     session.tell_time()
 
