@@ -20,6 +20,7 @@ from signalbox.packs.registries import JobTypeRegistry
 from signalbox.submit.insert import SQL, submit
 from signalbox.submit.new_job import NewJob, Submitted
 from signalbox.testing.rows import count
+from tests.support.at_once import at_once
 from tests.support.jobs import REGISTRY
 from tests.support.lock_waits import wait_until_blocked
 
@@ -142,6 +143,36 @@ def test_submits_of_the_same_keys_in_another_order_never_deadlock(dsn: str, db: 
         second = one(open_one, idempotency_key="b")
         open_one.commit()
         assert [job.id for job in found.result()] == [second.id, first.id]
+
+
+def keyed(*keys: Any) -> list[NewJob]:
+    return [NewJob(job_type="do_nothing", tenant="a\\b\tc", idempotency_key=f"k-{key}") for key in keys]
+
+
+def test_many_jobs_with_keys_are_each_stored_once_in_the_order_given(db: psycopg.Connection) -> None:
+    old = submit(db, REGISTRY, keyed(*range(100)), NOW)
+    found = submit(db, REGISTRY, keyed(*range(1499, -1, -1), 7, 1400), NOW)
+    assert [job.created for job in found] == [True] * 1400 + [False] * 102
+    assert [job.id for job in found[1400:1500]] == [job.id for job in reversed(old)]
+    assert (found[1500].id, found[1501].id, found[0].tenant) == (old[7].id, found[99].id, "a\\b\tc")
+    assert column(db, found[0].id, "idempotency_key") == "k-1499"
+    assert column(db, found[0].id, "tenant") == "a\\b\tc"
+    assert (count(db, JOBS), count(db, "signalbox.job_rows")) == (1500, 0)
+
+
+def test_many_jobs_with_keys_of_which_one_is_refused_leave_nothing(db: psycopg.Connection) -> None:
+    jobs = [*keyed(*range(1200)), NewJob(job_type="do_nothing", tenant="nul\0", idempotency_key="k")]
+    with pytest.raises(JobRefused, match="job 1201 of 1201"):
+        submit(db, REGISTRY, jobs, NOW)
+    assert (count(db, JOBS), count(db, "signalbox.job_rows")) == (0, 0)
+
+
+def test_many_submits_of_the_same_keys_at_once_make_each_job_once(dsn: str, db: psycopg.Connection) -> None:
+    keys = list(range(1200))
+    orders = keyed(*keys), keyed(*reversed(keys)), keyed(*keys[600:], *keys[:600])
+    found = at_once(*[lambda on, jobs=jobs: submit(on, REGISTRY, jobs, NOW) for jobs in orders], dsn=dsn)
+    assert sum(job.created for submitted in found for job in submitted) == 1200
+    assert count(db, JOBS) == 1200
 
 
 def test_a_key_whose_job_is_pruned_at_that_very_moment_is_free(dsn: str, others: psycopg.Connection) -> None:

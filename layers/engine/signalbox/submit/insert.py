@@ -45,6 +45,8 @@ from signalbox.submit.rows import JobRow, SharedColumns
 
 SQL = load_queries(__file__)
 COPY_FROM = 200  # jobs; below that one INSERT is as fast
+# With keys they go by a table of their own, where each submit leaves dead rows to a vacuum: that is for few large ones.
+COPY_WITH_KEYS_FROM = 1000
 
 # The fields that jobs may share, without tags, metadata and dependencies, which need not be hashable.
 _COMMON = attrgetter(
@@ -76,7 +78,9 @@ def submit(
     if not jobs:
         return []
     cursor = db.cursor(row_factory=tuple_row)  # whatever rows the caller's own cursors make
-    many = len(jobs) >= COPY_FROM and all(job.replace_key is None for job in jobs)
+    with_keys = any(job.idempotency_key is not None for job in jobs)
+    enough = len(jobs) >= (COPY_WITH_KEYS_FROM if with_keys else COPY_FROM)
+    many = enough and all(job.replace_key is None for job in jobs)
     shared = Shared({}, {}, lost_after, _estimates(cursor, jobs) if many else {})
     caps = shared.caps
     rows = [] if many else list(_rows(job_types, jobs, now, shared))
