@@ -172,9 +172,11 @@ def test_keys_lead_to_pages_and_are_listed(stack: dict[str, Any], page: Browser)
 def paths(api: HttpClient) -> list[str]:
     job_id = failed_job(api, "axe")
     letter = api.ask("GET", f"/v1/jobs/{job_id}")["dead_letter"]
+    action = api.ask("POST", "/v1/jobs/pause", {"tag": "axe"})["bulk_action"]
     cell = f"{datetime.now(UTC) - timedelta(hours=1):%Y-%m-%dT%H:00}"
     return [
-        *("/", "/timetable", "/jobs", f"/jobs/{job_id}", "/dead-letters", "/backfills", "/schedules", "/caps"),
+        *("/", "/timetable", "/jobs", f"/jobs/{job_id}", "/dead-letters", "/bulk-actions", "/backfills"),
+        *("/schedules", "/caps", f"/bulk-actions/{action}"),
         f"/timetable?task=requeue_deferred&cell=requeue_deferred+{cell}",
         *(f"/dead-letters/{letter['id']}", f"/dead-letters/kinds/{letter['fingerprint']}", "/login", "/nothing"),
     ]

@@ -80,12 +80,19 @@ def _counts(one: Mapping[str, Any]) -> str:
 
 
 def _selection(one: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in one["selection"].items() if name not in ("until", "status"))
+    given = one["selection"].items()
+    return ", ".join(f"{name} {_shown(name, value)}" for name, value in given if name not in ("until", "status"))
+
+
+def _shown(name: str, value: Any) -> str:
+    if name in ("since", "until"):
+        return show_instant(value)
+    return " or ".join(value) if isinstance(value, list) else str(value)
 
 
 def _lines(one: Mapping[str, Any]) -> list[str]:
     facts = {
-        "filter": ", ".join(f"{name} {value}" for name, value in one["selection"].items()),
+        "filter": ", ".join(f"{name} {_shown(name, value)}" for name, value in one["selection"].items()),
         "done": _counts(one),
         "left": at_least(one["left"], more=one["more"]) if one.get("left") else None,
         "rate": one["rate_per_minute"] and f"{one['rate_per_minute']:,} a minute",

@@ -40,7 +40,8 @@ def run(args: Namespace) -> int:
     if args.json:
         print_json(found)
     elif found["signal"]["is_first"]:
-        print(f"sent {args.key}: {counted(len(found['signal']['woken']), 'job')} woken")
+        woken = found["signal"]["woken"]
+        print(f"sent {args.key}: {counted(len(woken), 'job') + ' woken' if woken else 'no job waits for it yet'}")
     else:
         print(f"{args.key} was sent before: the first signal with a key counts")
     return 0
