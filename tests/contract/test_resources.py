@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from signalbox.engine_pack import registry_of
+from signalbox.job_types.tables.export_table import KEEP_TAG, ExportTable
 from tests.support.template import (
     BUCKET,
     FUNCTION,
@@ -328,3 +329,12 @@ def test_an_event_that_the_migrator_failed_at_is_kept_nowhere(template: Template
     """It holds a signed address."""
     configs = template.of("AWS::Lambda::EventInvokeConfig").values()
     assert "MigratorFunction" not in {referred(one["FunctionName"]) for one in configs}
+
+
+def test_jobs_bucket_has_a_rule_for_each_time_that_files_may_be_kept() -> None:
+    rules = deployed().of(BUCKET)["JobsBucket"]["LifecycleConfiguration"]["Rules"]
+    kept = {rule["TagFilters"][0]["Value"]: rule for rule in rules if "TagFilters" in rule}
+    [days, _] = get_args(ExportTable.model_fields["keep_days"].annotation)
+    assert sorted(kept) == sorted(map(str, get_args(days)))
+    assert all(rule["ExpirationInDays"] == int(value) for value, rule in kept.items())
+    assert {rule["TagFilters"][0]["Key"] for rule in kept.values()} == {KEEP_TAG}

@@ -22,7 +22,7 @@ DIFFERENT: Mapping[str, tuple[str, ...]] = {
     "s3:GetObject": ("s3:GetObject",),
     "s3:ListObjectVersions": ("s3:ListBucketVersions",),
     "s3:DeleteObjects": ("s3:DeleteObject", "s3:DeleteObjectVersion"),
-    "s3:CreateMultipartUpload": ("s3:PutObject",),
+    "s3:CreateMultipartUpload": ("s3:PutObject", "s3:PutObjectTagging"),  # export_table, which may tag
     "s3:UploadPart": ("s3:PutObject",),
     "s3:CompleteMultipartUpload": ("s3:PutObject",),
 }

@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import io
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -42,11 +43,17 @@ def stage(transfers: Stage) -> Stage:
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Use S3's smallest parts: 5 MiB."""
     monkeypatch.setattr(multipart_upload, "PART", 5 << 20)
-    monkeypatch.setattr(multipart_upload.Upload.__init__, "__kwdefaults__", {"gzip": False, "part": 5 << 20})
+    monkeypatch.setattr(
+        multipart_upload.Upload.__init__, "__kwdefaults__", {"gzip": False, "part": 5 << 20, "tags": ""}
+    )
 
 
 def export(stage: Stage, **payload: Any) -> dict[str, Any]:
     return stage.finish(stage.submit("export_table", payload={"table": "public.people"} | payload))
+
+
+def tags_of(bucket: Bucket, key: str) -> dict[str, str]:
+    return {tag["Key"]: tag["Value"] for tag in bucket.s3.get_object_tagging(Bucket=bucket.name, Key=key)["TagSet"]}
 
 
 def fill(db: psycopg.Connection, rows: int, width: int = 1000) -> None:
@@ -148,11 +155,25 @@ def test_a_view_and_a_table_without_rows_are_exported_too(stage: Stage, bucket: 
     assert bucket.get("nothing.csv") == b""
 
 
+@pytest.mark.parametrize("files", [{}, {"rows_per_file": 4}])
+def test_files_are_tagged_for_the_buckets_rule_and_say_until_when_they_are_kept(
+    stage: Stage, bucket: Bucket, files: dict[str, Any]
+) -> None:
+    job = export(stage, keep_days=30, **files)
+    keys = bucket.keys()
+    assert [tags_of(bucket, key) for key in keys] == [{"signalbox-keep-days": "30"}] * len(job["output_files"])
+    found = stage.operate("show_job", id=str(job["id"]))["files"]
+    assert [one["key"] for one in found] == sorted(job["output_files"])
+    left = datetime.fromisoformat(found[0]["kept_until"]) - datetime.now(UTC)
+    assert timedelta(days=29) < left <= timedelta(days=30)
+
+
 @pytest.mark.usefixtures("small_parts")
 def test_what_is_larger_than_a_part_comes_in_parts_and_whole(stage: Stage, bucket: Bucket) -> None:
     fill(stage.db, 12_000)
-    job = export(stage, columns=["id", "name"], key="out/large.csv")
+    job = export(stage, columns=["id", "name"], key="out/large.csv", keep_days=7)
     content = bucket.get("out/large.csv")
+    assert tags_of(bucket, "out/large.csv") == {"signalbox-keep-days": "7"}
     assert (job["result"]["parts"], job["result"]["rows"]) == (3, 12_000)
     assert hashlib.sha256(content).hexdigest() == job["result"]["sha256"]
     assert len(content.splitlines()) == 12_001
@@ -244,6 +265,8 @@ def test_files_hold_every_row_once_and_the_manifest_lists_them(
         ({"format": "jsonl", "escape_formulas": True}, "escape_formulas is for CSV"),
         ({"columns": ["id", "id"]}, "columns"),
         ({"where": {"id": [1]}}, "where"),
+        ({"keep_days": 31}, "keep_days"),
+        ({"keep_days": 30, "bucket": "another"}, "keep_days is for the stack's own bucket"),
         ({"query": "SELECT 1"}, "'query' is not known"),
     ],
 )

@@ -12,4 +12,4 @@ CREATE TABLE signalbox.job_files (
     PRIMARY KEY (job_id, key)
 );
 COMMENT ON TABLE signalbox.job_files IS 'What jobs said of the files that they have written; jobs.output_files has the names of all.';
-COMMENT ON COLUMN signalbox.job_files.kept_until IS 'When a rule of the bucket deletes it, as the job said; null: never.';
+COMMENT ON COLUMN signalbox.job_files.kept_until IS 'When the job said that a rule of its bucket deletes it; null: never.';

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Annotated, Any, Literal, Self
 
@@ -29,6 +30,7 @@ SQL = load_queries(__file__)
 LOOK_EVERY = 10_000  # rows
 # Types whose values are never formulas, whatever their first character: -1 is a number.
 _NO_FORMULAS = ("smallint", "integer", "bigint", "numeric", "real", "double precision", "boolean", "uuid", "date")
+KEEP_TAG = "signalbox-keep-days"
 _TYPES = {"csv": "text/csv", "jsonl": "application/jsonl"}
 Scalar = StrictBool | StrictInt | StrictFloat | StrictStr | None
 
@@ -48,11 +50,14 @@ class ExportTable(JobPayload):
     key: str | None = Field(None, min_length=1, max_length=1000)  # else made from prefix, table and job
     prefix: str = Field("exports/", max_length=800)
     rows_per_file: int | None = Field(None, ge=1)
+    keep_days: Literal[7, 30, 90, 365] | None = None  # then a rule of the bucket deletes the files
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if self.key is not None and self.rows_per_file is not None:
             raise ValueError("key names one file: with rows_per_file, give a prefix")
+        if self.keep_days is not None and self.bucket is not None:
+            raise ValueError("keep_days is for the stack's own bucket, whose rules delete: leave out bucket")
         if self.escape_formulas and self.format != "csv":
             raise ValueError("escape_formulas is for CSV")
         if self.columns is not None and len(set(self.columns)) < max(1, len(self.columns)):
@@ -103,7 +108,8 @@ class Export:
     def write(self, key: str, rows: sql.Composable) -> File:
         """Write the file whole, or raise and leave nothing."""
         context, gzip = self.context, self.payload.gzip
-        with Upload(context.clients.s3, self.bucket, key, gzip=gzip) as upload, context.reading.cursor() as cursor:
+        upload = Upload(context.clients.s3, self.bucket, key, gzip=gzip, tags=self.tags)
+        with upload, context.reading.cursor() as cursor:
             with cursor.copy(self._statement(rows)) as copy:
                 for number, row in enumerate(copy, 1):
                     upload.write(bytes(row))
@@ -119,7 +125,16 @@ class Export:
 
     def described(self, key: str, sha256: str, size: int) -> OutputFile:
         kind = "application/gzip" if self.payload.gzip else _TYPES[self.payload.format]
-        return OutputFile(f"s3://{self.bucket}/{key}", sha256, size, kind)
+        return OutputFile(f"s3://{self.bucket}/{key}", sha256, size, kind, self.kept_until)
+
+    @property
+    def tags(self) -> str:
+        """Return the tag that a rule of the bucket looks for."""
+        return f"{KEEP_TAG}={self.payload.keep_days}" if self.payload.keep_days else ""
+
+    @property
+    def kept_until(self) -> datetime | None:
+        return self.context.now + timedelta(days=self.payload.keep_days) if self.payload.keep_days else None
 
     def conditions(self) -> list[sql.Composable]:
         return [
@@ -219,10 +234,15 @@ def _complete(export: Export, progress: ExportCursor) -> Completed:
     totals = {name: sum(file[name] for file in progress.files) for name in ("rows", "bytes", "parts")}
     manifest = {"table": export.payload.table, "bucket": export.bucket, **totals, "files": progress.files}
     key, body = f"{export.folder}/manifest.json", json.dumps(manifest).encode()
+    tags: dict[str, Any] = {"Tagging": export.tags} if export.tags else {}
     with s3_errors(f"s3://{export.bucket}/{key} can't be written"):
-        export.context.clients.s3.put_object(Bucket=export.bucket, Key=key, Body=body, ContentType="application/json")
+        export.context.clients.s3.put_object(
+            Bucket=export.bucket, Key=key, Body=body, ContentType="application/json", **tags
+        )
     parts = [export.described(file["key"], file["sha256"], file["bytes"]) for file in progress.files]
-    last = OutputFile(f"s3://{export.bucket}/{key}", sha256(body).hexdigest(), len(body), "application/json")
+    last = OutputFile(
+        f"s3://{export.bucket}/{key}", sha256(body).hexdigest(), len(body), "application/json", export.kept_until
+    )
     return Completed(totals | {"bucket": export.bucket, "key": key, "files": len(progress.files)}, [*parts, last])
 
 

@@ -34,9 +34,12 @@ class Upload:
 
     stored: UploadedFile
 
-    def __init__(self, s3: S3Client, bucket: str, key: str, *, gzip: bool = False, part: int = PART) -> None:
+    def __init__(
+        self, s3: S3Client, bucket: str, key: str, *, gzip: bool = False, part: int = PART, tags: str = ""
+    ) -> None:
         self._s3, self._part = s3, part
         self._where: dict[str, Any] = {"Bucket": bucket, "Key": key}
+        self._tags: dict[str, Any] = {"Tagging": tags} if tags else {}
         self._what = f"s3://{bucket}/{key} can't be written"
         # Omit the time from its header, so that the same rows make the same object.
         self._packer = zlib.compressobj(wbits=_GZIP) if gzip else None
@@ -79,7 +82,7 @@ class Upload:
     def _send_part(self) -> None:
         with s3_errors(self._what):
             if self._id is None:
-                self._id = self._s3.create_multipart_upload(**self._where)["UploadId"]
+                self._id = self._s3.create_multipart_upload(**self._where, **self._tags)["UploadId"]
             number = len(self._parts) + 1
             answer = self._s3.upload_part(**self._where, UploadId=self._id, PartNumber=number, Body=self._take())
         self._parts.append({"PartNumber": number, "ETag": answer["ETag"]})
@@ -90,7 +93,7 @@ class Upload:
             self._ready += self._packer.flush()
         if self._id is None:
             with s3_errors(self._what):
-                self._s3.put_object(**self._where, Body=self._take())
+                self._s3.put_object(**self._where, **self._tags, Body=self._take())
             return UploadedFile(self._bytes, 1, self._hash.hexdigest())
         if self._ready:
             self._send_part()
