@@ -56,10 +56,10 @@ def business_days_between(region: Region, first: date, last: date) -> int:
 
 def add_months(day: date, n: int) -> date:
     """Return the same day n months later, or the last of that month where it is shorter."""
-    years, month = divmod(day.year * 12 + day.month - 1 + n, 12)
-    if not date.min.year <= years <= date.max.year:
+    year, month = divmod(day.year * 12 + day.month - 1 + n, 12)
+    if not date.min.year <= year <= date.max.year:
         raise Refused(f"{day} and {n} months: the date is out of range")
-    return day.replace(years, month + 1, min(day.day, monthrange(years, month + 1)[1]))
+    return day.replace(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))
 
 
 def today(zone: str, now: datetime) -> date:
@@ -82,15 +82,16 @@ def zone_of(name: str, kind: type[Refused] = Refused) -> ZoneInfo:
 def _calendar(region: Region, year: int) -> HolidayBase:
     from holidays import country_holidays
 
+    unknown = Refused(
+        f"region '{region[:60]}' is not known; valid are countries such as 'DE', and subdivisions such as 'GB-ENG'"
+    )
     parts = _REGION.fullmatch(region)
+    if parts is None:
+        raise unknown
     try:
-        if parts is None:
-            raise NotImplementedError
         calendar = country_holidays(parts[1], subdiv=parts[2], years=year, expand=False)
-    except NotImplementedError:
-        raise Refused(
-            f"region '{region[:60]}' is not known; valid are countries such as 'DE', and subdivisions such as 'GB-ENG'"
-        ) from None
+    except NotImplementedError:  # how the library says so
+        raise unknown from None
     if not calendar.start_year <= year <= calendar.end_year:
         known = f"{calendar.start_year} to {calendar.end_year}"
         raise Refused(f"the calendar of {region} is known for the years {known}, not for {year}")

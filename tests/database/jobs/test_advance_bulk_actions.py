@@ -137,6 +137,8 @@ def test_action_that_is_cancelled_stops_before_its_next_batch(stage: Stage, othe
     done = begin(stage, cancel, Budget.of(60), stop)
     assert (done.counts["cancelled"], done.more) == (2, False)
     assert (shown(stage, done.id)["status"], shown(stage, done.id)["counts"]["cancelled"]) == ("cancelled", 2)
+    [noted] = select(stage.db, "SELECT * FROM signalbox.audit_log WHERE entity_id = %s AND actor = 'ada'", done.id)
+    assert (noted["action"], noted["detail"]["reason"]) == ("bulk_action.cancel", "too many")
     assert (stage.run(TASK)["items"], count(stage.db, "signalbox.jobs WHERE status = 'cancelled'")) == (0, 2)
     with pytest.raises(TransitionRefused, match="is cancelled: there is nothing left to cancel"):
         stage.operate("cancel_bulk_action", id=done.id)

@@ -235,6 +235,7 @@ def test_files_that_a_job_has_written_are_listed_with_what_is_known_of_them(stag
         OutputFile("k", SUM, -1, "text/plain"),
         OutputFile("k", SUM, 1, "nul\0"),
         OutputFile("k", SUM, 1, "text/plain", datetime(2026, 3, 10)),  # noqa: DTZ001
+        OutputFile("k", SUM, 1, "text/plain", "2027-03-10"),  # type: ignore[arg-type]
     ],
 )
 def test_file_that_is_described_wrongly_fails_the_job_with_its_name(stage: Stage, file: OutputFile) -> None:

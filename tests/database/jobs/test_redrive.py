@@ -8,8 +8,11 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from signalbox.aws.invoke_async import FunctionInvoker
 from signalbox.dead_letters import redrive as redriving
+from signalbox.dead_letters import restart
 from signalbox.dead_letters.letters import triage
+from signalbox.dead_letters.redrive_checks import Candidate
 from signalbox.errors import DeadLetterUnknown, JobRefused, PayloadRefused, TransitionRefused, Unavailable
 from signalbox.jobs.dependency import Dependency
 from signalbox.operate.filters import DeadLetterFilter
@@ -393,6 +396,25 @@ def test_invocations_are_made_only_so_many_a_minute(stage: Stage, invokes: AwsSt
         consume(stage, failed_invocation())
     answer = redrive_all(stage, DeadLetterFilter(source="invocation"), rate_per_minute=2)
     assert (answer["redriven"], answer["left"], len(invokes.payloads)) == (2, 1, 2)
+
+
+def test_an_invocation_that_somebody_redrives_meanwhile_is_recorded_as_refused(
+    stage: Stage, other: Stage, invokes: AwsStandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = {consume(stage, failed_invocation()) for _ in range(2)}
+    invoke = restart._invoke
+
+    def redrive_the_other(invoker: FunctionInvoker, one: Candidate) -> None:
+        monkeypatch.setattr(restart, "_invoke", invoke)
+        redrive(other, *(ids - {one.id}))
+        invoke(invoker, one)
+
+    monkeypatch.setattr(restart, "_invoke", redrive_the_other)
+    answer = redrive_all(stage, DeadLetterFilter(source="invocation"))
+    found = stage.operate("show_bulk_action", id=answer["bulk_action"])["bulk_action"]
+    assert (answer["redriven"], answer["refused"]["count"], len(invokes.payloads)) == (1, 1, 2)
+    assert found["counts"] == {"redriven": 1, "refused": 1}
+    assert "redriven already" in found["refused"][0]["reason"]
 
 
 @pytest.mark.parametrize("_", range(3))

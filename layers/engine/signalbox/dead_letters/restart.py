@@ -145,6 +145,7 @@ def _invoke_again(db: Connection, invoker: FunctionInvoker, id_: str, redrive: R
         [one] = _lock(db, [id_])
         if why := refusals([one], invoker.stack).get(id_):
             redrive.refused[id_] = why
+            _record(db, redrive, 0, {id_: why})
             return
         _invoke(invoker, one)
         _mark_redriven(db, [one], {id_: redrive.now}, redrive)

@@ -60,7 +60,7 @@ WHERE j.id = r.id;
 WITH steps AS (DELETE FROM signalbox.job_steps WHERE job_id = ANY (%(jobs)s::uuid[]))
 DELETE FROM signalbox.job_waits WHERE job_id = ANY (%(jobs)s::uuid[]);
 
--- lock_groups: lock the groups of the jobs and those that completion jobs await; after the jobs, in settling's order
+-- lock_groups: lock the groups of the jobs and those that completion jobs await; after the jobs, in the order of resolve_dependents
 SELECT FROM signalbox.job_groups
 WHERE id = ANY (%(groups)s::text[]) OR completion_job_id = ANY (%(jobs)s::uuid[])
 ORDER BY id

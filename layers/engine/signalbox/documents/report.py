@@ -29,7 +29,7 @@ _PADDING = 6  # that reportlab leaves within it
 _MOST_COLUMNS = 40
 _MOST_WEIGHT = 60  # characters of a column's longest cell
 _LABEL_SHARE = 0.3
-_MOST_HEADS = 200  # points
+_TALLEST_HEADER = 200  # points: a taller one would leave the rows no room
 _REPORTLAB = Lock()  # it keeps fonts for the process, and what a document uses of them
 _BLANK = re.compile(r"\s+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -104,7 +104,7 @@ def _flowables(part: Part, width: float) -> list[Flowable]:
 
 def _facts(pairs: Sequence[tuple[str, str]], width: float) -> Flowable:
     cells = [[_text(label, _BOLD), _text(value)] for label, value in pairs]
-    return _grid(cells, [width * _LABEL_SHARE, width * (1 - _LABEL_SHARE)], heads=0)
+    return _grid(cells, [width * _LABEL_SHARE, width * (1 - _LABEL_SHARE)], header_rows=0)
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], width: float) -> Flowable:
@@ -115,7 +115,7 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], width: float) 
     names = [_text(name, _BOLD) for name in columns]
     tallest = max(name.wrap(space, 0)[1] for name, space in zip(names, widths, strict=True))
     cells = [names, *([_text(cell) for cell in row] for row in rows)]
-    return _grid(cells, widths, heads=1 if tallest < _MOST_HEADS else 0)
+    return _grid(cells, widths, header_rows=1 if tallest < _TALLEST_HEADER else 0)
 
 
 def _widths(rows: Sequence[Sequence[str]], width: float) -> list[float]:
@@ -124,7 +124,7 @@ def _widths(rows: Sequence[Sequence[str]], width: float) -> list[float]:
     return [width / 2 * (1 / len(longest) + length / sum(longest)) for length in longest]
 
 
-def _grid(cells: list[list[Flowable]], widths: list[float], heads: int) -> Flowable:
+def _grid(cells: list[list[Flowable]], widths: list[float], header_rows: int) -> Flowable:
     from reportlab.platypus import LongTable
 
     line = (0, 0), (-1, -1), 0.5, _GREY
@@ -132,7 +132,7 @@ def _grid(cells: list[list[Flowable]], widths: list[float], heads: int) -> Flowa
     sides = {"LEFT": 0, "RIGHT": 4, "TOP": 2, "BOTTOM": 2}
     style += [(f"{side}PADDING", (0, 0), (-1, -1), points) for side, points in sides.items()]
     # A row that is taller than a page goes on overleaf.
-    return LongTable(cells, colWidths=widths, repeatRows=heads, splitInRow=1, style=style, spaceAfter=_LEADING)
+    return LongTable(cells, colWidths=widths, repeatRows=header_rows, splitInRow=1, style=style, spaceAfter=_LEADING)
 
 
 def _text(text: str, font: str = _PLAIN, size: int = _SIZE) -> Flowable:
@@ -162,6 +162,6 @@ def _glyphs(font: str) -> frozenset[int]:
 
 
 def _number_page(canvas: Canvas, document: SimpleDocTemplate) -> None:
-    _glyphs(_PLAIN)
+    _glyphs(_PLAIN)  # registers the font, which a report without plain text has not used yet
     canvas.setFont(_PLAIN, _SIZE)
     canvas.drawRightString(document.leftMargin + document.width - _PADDING, _MARGIN / 2, f"page {document.page}")

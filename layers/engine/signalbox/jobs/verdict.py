@@ -121,16 +121,15 @@ def _not_yet(answer: More | Snooze | Wait) -> Verdict:
 def _waiting(wait: Wait, cursor: Any) -> Verdict:
     """Return the verdict for a wait, whose time `end_waiting` sets."""
     key: Any = wait.key
-    until: Any = wait.until
     if not (isinstance(key, str) and 1 <= len(key) <= LONGEST_KEY and key == clean(key)):
         raise Permanent(
             f"a job returned Wait with a key that is not a text of 1 to {LONGEST_KEY} characters without NUL"
         )
-    if not isinstance(until, datetime) or until.utcoffset() is None:
+    if not _has_zone(wait.until):
         raise Permanent("a job returned Wait with an `until` that is not a datetime with a zone")
     return Verdict(
         "pending", "snoozed", charge="refund", delay=LONGEST_WAIT, cursor=cursor,
-        message=f"waits for the signal {key}", wait_key=key, wait_until=until.isoformat(),
+        message=f"waits for the signal {key}", wait_key=key, wait_until=wait.until.isoformat(),
     )  # fmt: skip
 
 
@@ -156,9 +155,15 @@ def _described(file: OutputFile) -> dict[str, Any]:
     number, until, words = file.bytes, file.kept_until, f"{file.sha256}{file.content_type}"
     if not _SHA256.fullmatch(str(file.sha256)) or type(number) is not int or number < 0 or words != clean(words):
         raise Permanent(f"a job returned the output file '{file.key[:200]}' without its SHA-256 in hex, bytes and type")
-    if until is not None and until.utcoffset() is None:
-        raise Permanent(f"a job returned the output file '{file.key[:200]}' with a kept_until that has no zone")
+    if until is not None and not _has_zone(until):
+        raise Permanent(
+            f"a job returned the output file '{file.key[:200]}' with a kept_until that is no datetime with a zone"
+        )
     return {**asdict(file), "key": clean(file.key), "kept_until": until and until.isoformat()}
+
+
+def _has_zone(instant: Any) -> bool:
+    return isinstance(instant, datetime) and instant.utcoffset() is not None
 
 
 def _share(percent: Any) -> int | None:

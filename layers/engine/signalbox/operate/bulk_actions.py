@@ -146,7 +146,7 @@ def cancel(db: Connection, id_: str, by: Actor) -> BulkAction:
         found = find(db, id_)
         if stopped is None:
             raise TransitionRefused(f"bulk action {id_} is {found.status}: there is nothing left to cancel")
-        audit.note(db, by, "bulk.stop", kind="bulk_action", id_=id_)
+        audit.note(db, by, "bulk_action.cancel", kind="bulk_action", id_=id_)
     return found
 
 

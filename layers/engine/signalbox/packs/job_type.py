@@ -73,9 +73,8 @@ class JobType:
     subject: str | None = None  # the payload's field that becomes subject_id
     correlation: str | None = None  # the payload's field that becomes correlation_id
     tags: Mapping[str, str] = field(default_factory=dict)  # by a tag's first word, the payload's field that follows it
-    job_name: str | None = (
-        None  # of the payload's fields, such as "Page {page} of {file_id}"; a submit may give no other
-    )
+    # Made of the payload's fields, such as "Page {page} of {file_id}". A submit may then give no name.
+    job_name: str | None = None
     sensitive: frozenset[str] = frozenset()  # the payload's fields whose values operators do not see
     severity: Severity = "warning"  # of its dead letters
     # A function (job uuid, payload jsonb, reason text, error jsonb) of its migrations, such as "shop.order_failed".
