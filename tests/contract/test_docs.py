@@ -93,6 +93,8 @@ def _refusal(parser: CommandLine, words: list[str]) -> str:
         parser.parse_args(words)
     except UsageRefused as refusal:
         return str(refusal)
+    except SystemExit as ended:  # once its help was printed
+        return "" if ended.code == 0 else f"exit {ended.code}"
     return ""
 
 
