@@ -161,7 +161,7 @@ def open_jobs(dsn: str, at_work: list[str]) -> int | None:
 
 def unstarted(rows: list[Any], starts: set[tuple[str, str]], hurt: set[str]) -> list[Any]:
     """Return charged attempts whose code did not begin. Leave out those that one claim of each type held when its
-    worker was killed or frozen."""
+    worker was killed or frozen, or failed: it may have lost the claim's answer with the database, and then its time."""
     charged = [row for row in rows if row[:2] not in starts]
     gap = Counter((request_id, job_type) for _, _, job_type, request_id, status in charged if status == "lost")
     return [row for row in charged if row[3] not in hurt or row[4] != "lost" or gap[row[3], row[2]] > AT_ONCE[row[2]]]
@@ -215,6 +215,6 @@ def test_nothing_is_lost_doubled_or_charged_unstarted(
     assert letter_counts == (states["failed"], states["failed"])
     assert wrong_notes == []
     assert len(set(starts)) == len(starts)
-    assert unstarted(charged, set(starts), crowd.killed | crowd.frozen) == []
+    assert unstarted(charged, set(starts), crowd.killed | crowd.frozen | crowd.failed) == []
     assert not trouble.is_on
     assert states["completed"] > states["failed"]

@@ -52,6 +52,7 @@ class JobCrowd:
         self._workers = [_Worker(dsn, lanes_url, str(starts), job_types) for _ in range(size)]
         self.killed: set[str] = set()  # invocations, by their request ids
         self.frozen: set[str] = set()
+        self.failed: set[str] = set()  # that ended by an error, such as a database that was away for too long
 
     def put(self, job_ids: Sequence[str]) -> None:
         """Put each up to `most_copies` times, the later ones anywhere behind."""
@@ -77,6 +78,7 @@ class JobCrowd:
         """Give each free worker a batch; bring back what failed or was with a lost worker."""
         for worker in self._workers:
             if worker.ended():
+                self.failed.add(worker.request_id)
                 self._lane.extend(worker.take_back())
             if not worker.batch and self._lane:
                 worker.give([self._lane.popleft() for _ in range(min(size, len(self._lane)))])
