@@ -27,6 +27,7 @@ def lost(**fields: object) -> Lost:
         "worker_id": "request/ab12",
         "token": str(uuid.UUID(int=1)),
         "unwanted": False,
+        "notes": None,
     }
     return Lost(**{**values, **fields})  # type: ignore[arg-type]
 

@@ -15,7 +15,7 @@ from signalbox.tasks import rescue_jobs
 from signalbox.testing.aws import AwsStandIn
 from signalbox.testing.rows import attempts, blocked_job, job, running_job, statuses
 from signalbox.testing.stage import Stage
-from signalbox.worker.lease import finish
+from signalbox.worker.lease import finish, renew
 from tests.support.at_once import at_once
 from tests.support.attempts import claim
 from tests.support.dead_letters import letters
@@ -85,6 +85,19 @@ def test_lost_job_without_attempts_left_is_dead_lettered(stage: Stage, db: psyco
     assert (letter["failure_reason"], letter["error_type"], letter["total_attempts"]) == ("lost", "WorkerLost", 3)
     assert (str(letter["original_job_id"]), letter["tenant"]) == (lost, "t1")
     assert [entry["status"] for entry in letter["execution_history"]] == ["lost"]
+
+
+@pytest.mark.parametrize("is_of_this_attempt", [True, False])
+def test_dead_letter_of_a_lost_worker_has_the_notes_of_its_attempt(
+    stage: Stage, db: psycopg.Connection, is_of_this_attempt: bool
+) -> None:
+    lost = running_job(db, lease=MINUTE, attempt=3)
+    renew(db, [{"id": lost, "token": str(job(db, lost)["lease_token"]), "notes": {"step": "upload"}}])
+    if not is_of_this_attempt:
+        db.execute("UPDATE signalbox.job_notes SET lease_token = gen_random_uuid()")
+    db.execute("UPDATE signalbox.jobs SET lease_expires_at = now() - interval '1 s'")
+    assert rescue(stage) == 1
+    assert [letter["metadata"] for letter in letters(db)] == [{"step": "upload"} if is_of_this_attempt else None]
 
 
 def test_room_that_a_lost_job_leaves_under_its_cap_is_filled(

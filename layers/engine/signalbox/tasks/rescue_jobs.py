@@ -47,6 +47,7 @@ class Lost:
     worker_id: str
     token: str
     unwanted: bool
+    notes: dict[str, Any] | None  # as of its last heartbeat
 
     @property
     def message(self) -> JobMessage:
@@ -150,7 +151,7 @@ class Rescue:
 
     def _end(self, jobs: Sequence[Lost]) -> None:
         verdicts = {job.id: judge(self.context.job_types, job) for job in jobs}
-        ends = to_array(EndRecord(job.id, job.token, verdicts[job.id]) for job in jobs)
+        ends = to_array(EndRecord(job.id, job.token, verdicts[job.id], notes=job.notes) for job in jobs)
         rows = self.context.db.execute(SQL["end"], {"ends": ends}).fetchall()
         became = {id_: status for id_, status, follows in rows if not follows}
         followers = [id_ for id_, _, follows in rows if follows]

@@ -1,8 +1,9 @@
 -- list_lost: return a batch of running jobs whose lease has run out, by the database's clock, which gave it
 -- A locked job is being worked on.
 SELECT id::text, job_type, lane, tenant, attempts, max_attempts, worker_id, lease_token::text,
-    cancel_requested_at IS NOT NULL AS unwanted
-FROM signalbox.jobs
+    cancel_requested_at IS NOT NULL AS unwanted,
+    (SELECT n.notes FROM signalbox.job_notes AS n WHERE n.job_id = j.id AND n.lease_token = j.lease_token)
+FROM signalbox.jobs AS j
 WHERE status = 'running' AND lease_expires_at <= clock_timestamp() AND id > %(after)s::uuid
 ORDER BY id
 LIMIT %(batch)s

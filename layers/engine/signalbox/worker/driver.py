@@ -269,6 +269,7 @@ class Driver:
                 "token": attempt.job.token,
                 "percent": attempt.progress.percent,
                 "message": attempt.progress.message,
+                "notes": attempt.progress.notes or None,
             }
             for attempt in self.at_work.values()
         ]

@@ -37,10 +37,15 @@ SELECT cap, seconds, fits FROM signalbox.find_held(%(caps)s, %(lanes)s, %(longes
 -- renew: renew leases and heartbeats; return the jobs that are still this worker's, and whether to cancel them
 -- A locked row is left for the next time: waiting for it would let the other leases run out.
 WITH mine AS MATERIALIZED (
-    SELECT j.id, b.percent, b.message
-    FROM jsonb_to_recordset(%(beats)s::jsonb) AS b (id uuid, token uuid, percent smallint, message text)
+    SELECT j.id, b.token, b.percent, b.message, b.notes
+    FROM jsonb_to_recordset(%(beats)s::jsonb) AS b (id uuid, token uuid, percent smallint, message text, notes jsonb)
     JOIN signalbox.jobs AS j ON j.id = b.id AND j.lease_token = b.token
     FOR NO KEY UPDATE OF j SKIP LOCKED
+), noted AS (
+    INSERT INTO signalbox.job_notes AS known (job_id, lease_token, notes)
+    SELECT id, token, notes FROM mine WHERE notes IS NOT NULL
+    ON CONFLICT (job_id) DO UPDATE SET lease_token = excluded.lease_token, notes = excluded.notes
+    WHERE (known.lease_token, known.notes) IS DISTINCT FROM (excluded.lease_token, excluded.notes)
 )
 UPDATE signalbox.jobs AS j
 SET lease_expires_at = clock_timestamp() + %(lease)s, heartbeat_at = clock_timestamp(), health_status = 'HEALTHY',
