@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from signalbox.batches import fan_out
 from signalbox.budget import Budget
 from signalbox.packs.job_type import JobType
 from signalbox.packs.outcome import Completed, Transient
@@ -64,6 +65,7 @@ def test_fan_out_goes_on_after_its_last_page_in_the_next_run(stage: Stage, monke
     with monkeypatch.context() as within:
         looks = iter([False])
         within.setattr(Budget, "spent", property(lambda _: next(looks, True)))
+        within.setattr(fan_out, "LEAST", 100)
         first = stage.run("greet_companies")
     assert (first["items"], first["more"]) == (100, True)
     ASKED.clear()
