@@ -20,7 +20,7 @@ from psycopg.rows import class_row
 from signalbox.aws.invoke_async import FunctionInvoker
 from signalbox.budget import Budget
 from signalbox.dead_letters.letters import OPEN, require_found
-from signalbox.dead_letters.redrive_checks import refusals
+from signalbox.dead_letters.redrive_checks import Candidate, refusals
 from signalbox.dead_letters.restart import BATCH, Redrive, read, restart
 from signalbox.errors import JobRefused, PayloadRefused
 from signalbox.operate import bulk_actions
@@ -80,19 +80,22 @@ def preview(
     """Say what a redrive would do, and change nothing."""
     selection = _checked(selection, payload, rate_per_minute)
     if selection.ids is None:
-        ids = [one.id for one in _pick(db, selection, None, MOST_COUNTED + 1)]
+        values = {**selection.values, "limit": MOST_COUNTED + 1}
+        candidates = [Candidate(*row) for row in db.execute(SQL["preview"], values).fetchall()]
     else:
         ids = _named(db, selection)
-    if payload is not None:
-        _edited(db, job_types, ids[0], payload)
-    candidates = read(db, ids[:MOST_COUNTED])
+        if payload is not None:
+            _edited(db, job_types, ids[0], payload)
+        candidates = read(db, ids)
+    more = len(candidates) > MOST_COUNTED
+    del candidates[MOST_COUNTED:]
     refused = refusals(candidates, invoker.stack)
     going = [one for one in candidates if one.id not in refused]
     pace = Redrive(Actor(""), now, rate_per_minute)
     return {
         "dry_run": True,
         "count": len(going),
-        "more": len(ids) > MOST_COUNTED,
+        "more": more,
         "last_at": _text(pace.at(len(going) - 1)) if going else None,
         "sample": [one.shown for one in going[:SAMPLE]],
         "refused": _sample(refused),
