@@ -9,20 +9,10 @@ import pytest
 
 from signalbox.testing.aws import AwsStandIn
 from signalbox.testing.stage import Stage, as_url
-from signalbox_laptop.moto.process import MotoProcess
 from tests.support.bucket import Bucket
 from tests.support.jobs import TEST_JOB_TYPES
 from tests.support.moto_lanes import MotoLanes
 from tests.support.s3_front import S3Front
-
-
-@pytest.fixture(scope="session")
-def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    process = MotoProcess(tmp_path_factory.mktemp("moto"))
-    try:
-        yield process.start()
-    finally:
-        process.stop()
 
 
 @pytest.fixture

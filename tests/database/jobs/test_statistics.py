@@ -73,7 +73,7 @@ def test_the_figures_of_a_window(stage: Stage, db: psycopg.Connection) -> None:
 
 
 @pytest.mark.parametrize("last", [20 * HOUR, 7 * MINUTE + 20 * SECOND, 10 * SECOND])
-@pytest.mark.parametrize("window", [2 * HOUR, DAY, 30 * DAY])
+@pytest.mark.parametrize("window", [HOUR / 2, 2 * HOUR, DAY, 30 * DAY])
 def test_figures_are_as_of_now_whenever_they_were_rolled_up(
     stage: Stage, db: psycopg.Connection, window: timedelta, last: timedelta
 ) -> None:
@@ -86,7 +86,9 @@ def test_figures_are_as_of_now_whenever_they_were_rolled_up(
         if ago <= last:
             execution(db, AT - ago)
     live = show_statistics(db, window, now=AT).as_json()
+    assert statistics.health_beside(db, show_statistics(db, window, now=AT)) == show_health(db, now=AT)
     roll_up(stage)
+    assert statistics.health_beside(db, show_statistics(db, window, now=AT)) == show_health(db, now=AT)
     assert live == show_statistics(db, window, now=AT).as_json()
     assert live["completed"] == sum(AT - ago >= show_statistics(db, window, now=AT).since for ago in times)
 

@@ -80,6 +80,14 @@ class Silence:
 
 
 @dataclass(frozen=True, slots=True)
+class HourFigures:
+    """Hold the figures of hours and shorter periods, and since which full hour they are complete."""
+
+    since: datetime
+    rows: Sequence[tuple[datetime, Figures]]
+
+
+@dataclass(frozen=True, slots=True)
 class Statistics:
     """Describe all jobs, one type's, or one tenant's. A tenant's ended jobs were submitted in the window."""
 
@@ -95,6 +103,7 @@ class Statistics:
     dead_letters: Mapping[str, DeadLetters] = field(default_factory=dict)  # by type
     cancelled: int = 0
     silence: Silence = field(default_factory=Silence)
+    hours: HourFigures | None = field(default=None, repr=False)
 
     @property
     def by_status(self) -> dict[str, int]:
@@ -229,10 +238,14 @@ def _read_statistics(db: Connection, period: Period, values: Mapping[str, Any]) 
     since, now, job_type, tenant = (values[name] for name in ("since", "until", "job_type", "tenant"))
     by_type: dict[str, list[Figures]] = {}
     by_window: dict[datetime, list[Figures]] = {}
-    for starts_at, name, *numbers in _list_figures(db, period, values):
+    hours_since, rows = _list_figures(db, period, values)
+    hours = []
+    for starts_at, name, *numbers in rows:
         figures = _figures(numbers)
         by_type.setdefault(name, []).append(figures)
         by_window.setdefault(floor(starts_at, period), []).append(figures)
+        if starts_at >= hours_since:
+            hours.append((starts_at, figures))
     totals = {name: add_up(found) for name, found in by_type.items()}
     [silence] = db.execute(SQL["count_silent"], values).fetchall()
     [(cancelled,)] = db.execute(SQL["count_cancelled"], values).fetchall()
@@ -249,6 +262,7 @@ def _read_statistics(db: Connection, period: Period, values: Mapping[str, Any]) 
         dead_letters=count_dead_letters(db, since, now, job_type, tenant),
         cancelled=cancelled,
         silence=Silence(*silence),
+        hours=HourFigures(hours_since, hours),
     )
 
 
@@ -258,23 +272,31 @@ def list_tenants(db: Connection, *, now: datetime) -> list[dict[str, Any]]:
         return [json_row(row) for row in cursor.execute(SQL["list_tenants"], {"now": now}).fetchall()]
 
 
-def _list_figures(db: Connection, period: Period, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    """Return rows of whole periods, then of shorter ones, then of the attempts not yet rolled up."""
+def _list_figures(db: Connection, period: Period, values: Mapping[str, Any]) -> tuple[datetime, list[tuple[Any, ...]]]:
+    """Return since which full hour no row is of more than an hour, and the rows.
+
+    They are of whole periods, then of shorter ones, then of the attempts not yet rolled up.
+    """
     since, now = values["since"], values["until"]
     live = {**values, "bounds": list(BOUNDS), "longest": LONGEST}
     # In binary, since each row has 128 numbers of histograms.
     cursor = db.cursor(binary=True)
+    hours_since = since if since == floor(since, "hour") else floor(since, "hour") + timedelta(hours=1)
     if values["tenant"] is not None:
-        return cursor.execute(SQL["count_attempts"], live).fetchall()
+        return hours_since, cursor.execute(SQL["count_attempts"], live).fetchall()
     [(newest,)] = db.execute(SQL["find_counted"], {"until": now}).fetchall()
     counted = max(since, floor(now - LIVE_AT_MOST, "minute"), newest or since)
+    if newest is None or hours_since > floor(newest, "hour"):  # the hours before may not have been rolled up
+        hours_since = now + LONGEST
     rolled_up: list[tuple[Any, ...]] = []
     start = since
     for shorter in PERIODS[PERIODS.index(period) :]:
         part = {"period": shorter, "since": start, "until": max(start, floor(counted, shorter))}
         rolled_up += cursor.execute(SQL["list_figures"], {**values, **part}).fetchall()
         start = part["until"]
-    return rolled_up + cursor.execute(SQL["count_attempts"], live | {"since": counted}).fetchall()
+        if shorter == "day":
+            hours_since = start
+    return hours_since, rolled_up + cursor.execute(SQL["count_attempts"], live | {"since": counted}).fetchall()
 
 
 def show_health(db: Connection, *, now: datetime) -> PlaneReport:
@@ -283,10 +305,14 @@ def show_health(db: Connection, *, now: datetime) -> PlaneReport:
 
 
 def health_beside(db: Connection, found: Statistics) -> PlaneReport:
-    """Judge the plane where the statistics of another window are known: only what has ended is read for the day."""
-    period = period_of(DAY)
-    values = {"since": floor(found.until - DAY, period), "until": found.until, "job_type": None, "tenant": None}
-    total = add_up(_figures(numbers) for _, _, *numbers in _list_figures(db, period, values))
+    """Judge the plane where the statistics of another window are known: only the day's other hours are read."""
+    since, known = floor(found.until - DAY, "hour"), found.hours
+    if known is None or known.since > floor(found.until, "hour"):
+        return show_health(db, now=found.until)
+    values = {"period": "hour", "since": since, "until": max(since, known.since), "job_type": None}
+    rows = db.cursor(binary=True).execute(SQL["list_figures"], values).fetchall()
+    hours = [_figures(numbers) for _, _, *numbers in rows]
+    total = add_up([*hours, *(figures for starts_at, figures in known.rows if starts_at >= since)])
     return judge(db, replace(found, total=total))
 
 
