@@ -47,6 +47,11 @@ def test_the_same_content_gives_the_same_bytes_in_another_process() -> None:
     assert report("T", [Paragraph("Grüße")]) == other
 
 
+def test_each_page_has_the_footer() -> None:
+    pages = read_pages(report("T", [PageBreak(), Paragraph("x")], footer="Made on <b>Monday</b>"), 2)
+    assert [page.splitlines()[0] for page in pages] == [f"Made on <b>Monday</b> page {n}" for n in (1, 2)]
+
+
 def test_text_is_never_markup() -> None:
     text = "<b>bold</b> <img src='http://127.0.0.1/x'/> &amp; <para>"
     assert text in shown(Paragraph(text))

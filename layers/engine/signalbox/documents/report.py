@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from html import escape
 from io import BytesIO
 from threading import Lock
@@ -69,8 +69,8 @@ class PageBreak:
 Part = Heading | Paragraph | Facts | Table | PageBreak
 
 
-def report(title: str, parts: Sequence[Part], *, subject: str = "") -> bytes:
-    """Return the report as a PDF on A4."""
+def report(title: str, parts: Sequence[Part], *, subject: str = "", footer: str = "") -> bytes:
+    """Return the report as a PDF on A4. The footer stands beside the number of each page."""
     from reportlab.platypus import SimpleDocTemplate
 
     file = BytesIO()
@@ -81,7 +81,8 @@ def report(title: str, parts: Sequence[Part], *, subject: str = "") -> bytes:
     with _REPORTLAB:
         width = document.width - 2 * _PADDING
         flowables = [_text(title, _BOLD, 16), *(one for part in parts for one in _flowables(part, width))]
-        document.build(flowables, onFirstPage=_number_page, onLaterPages=_number_page)
+        end_page = partial(_end_page, footer=footer)
+        document.build(flowables, onFirstPage=end_page, onLaterPages=end_page)
     return file.getvalue()
 
 
@@ -140,9 +141,13 @@ def _text(text: str, font: str = _PLAIN, size: int = _SIZE) -> Flowable:
     from reportlab.lib.styles import ParagraphStyle
 
     style = ParagraphStyle(font, fontName=font, fontSize=size, leading=size * _LEADING / _SIZE)
-    known = _glyphs(font)
-    lines = ("".join(one if ord(one) in known else "?" for one in _plain(line)) for line in text.splitlines())
+    lines = (_shown(line, font) for line in text.splitlines())
     return platypus.Paragraph("<br/>".join(map(escape, lines)), style)
+
+
+def _shown(line: str, font: str) -> str:
+    known = _glyphs(font)
+    return "".join(one if ord(one) in known else "?" for one in _plain(line))
 
 
 def _plain(text: str) -> str:
@@ -161,7 +166,8 @@ def _glyphs(font: str) -> frozenset[int]:
     return frozenset(loaded.face.charToGlyph)
 
 
-def _number_page(canvas: Canvas, document: SimpleDocTemplate) -> None:
-    _glyphs(_PLAIN)  # registers the font, which a report without plain text has not used yet
+def _end_page(canvas: Canvas, document: SimpleDocTemplate, footer: str) -> None:
+    words = _shown(footer, _PLAIN)  # registers the font, which a report without plain text has not used yet
     canvas.setFont(_PLAIN, _SIZE)
+    canvas.drawString(document.leftMargin + _PADDING, _MARGIN / 2, words)
     canvas.drawRightString(document.leftMargin + document.width - _PADDING, _MARGIN / 2, f"page {document.page}")
