@@ -13,6 +13,8 @@ import pytest
 from signalbox.testing.aws import AwsStandIn
 from signalbox.testing.databases import log_in, new_database
 from signalbox.testing.stage import Stage
+from signalbox_laptop.moto.process import MotoProcess
+from signalbox_laptop.stand_ins.aws_services import AwsServices
 from tests.rights.plugin import (  # noqa: F401 - hooks, and a fixture for all tests
     only_listed_calls,
     pytest_configure,
@@ -42,6 +44,27 @@ def signalbox_server_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 def server(signalbox_server: str) -> str:
     """Return the DSN of the server that this process tests against."""
     return signalbox_server
+
+
+@pytest.fixture(scope="session")
+def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Start AWS's stand-in for this process; return its address."""
+    process = MotoProcess(tmp_path_factory.mktemp("moto"))
+    try:
+        yield process.start()
+    finally:
+        process.stop()
+
+
+@pytest.fixture
+def services(moto: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsServices]:
+    """Start the stand-ins for Textract, Bedrock, SES and SNS; `addresses` says where each takes instructions."""
+    services = AwsServices(moto)
+    services.start()
+    for name, url in services.environment.items():
+        monkeypatch.setenv(name, url)
+    yield services
+    services.stop()
 
 
 @pytest.fixture

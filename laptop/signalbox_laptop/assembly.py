@@ -69,8 +69,12 @@ def assemble(
     log_ins = make_log_ins(grounds.database)
     secrets = _store_log_ins(options, grounds, log_ins)
     to_make = _deploy(options, grounds, outside, secrets)
-    service = _service(grounds, front.endpoint, outside, log_ins, secrets)
+    addresses: dict[str, str] = {}
+    service = _service(grounds, front.endpoint, outside, addresses, log_ins, secrets)
     parts.callback(service.stop)
+    if http_api := _http_api(front, grounds, service):
+        parts.callback(http_api.stop)
+        addresses["SIGNALBOX_HTTP_API"] = http_api.address  # before a function starts
     service.start()
     deliveries = Deliveries(Destinations.at(grounds.moto, service.enqueue))
     parts.callback(deliveries.stop)
@@ -80,7 +84,8 @@ def assemble(
     # Before the clock runs and the address is announced: nothing takes traffic until these have been made.
     for resource in to_make:
         create(service, resource, report)
-    api = _http_api(front, grounds, service, parts)
+    if http_api:
+        http_api.start()
     if options.clock:
         firing.start_clock()
     return StackState(
@@ -88,23 +93,20 @@ def assemble(
         endpoint=front.endpoint,
         database=grounds.database,
         region=REGION,
-        api=api,
-        token=api and _token(grounds.database),
+        api=http_api.address if http_api else None,
+        token=_token(grounds.database) if http_api else None,
         pid=os.getpid(),
         started_at=datetime.now(UTC).isoformat(timespec="seconds"),
         stand_ins=outside.addresses,
     )
 
 
-def _http_api(front: Front, grounds: Endpoints, service: LambdaService, parts: ExitStack) -> str | None:
-    """Serve the HTTP API that was deployed, if one was, beside the endpoint: on the next port if that is free."""
+def _http_api(front: Front, grounds: Endpoints, service: LambdaService) -> HttpApi | None:
+    """Make the HTTP API that was deployed, if one was, beside the endpoint: on the next port if that is free."""
     gateway: ApiGatewayV2Client = client("apigatewayv2", grounds.moto)
     for api in gateway.get_apis()["Items"]:
         [integration] = gateway.get_integrations(ApiId=api["ApiId"])["Items"]
-        http_api = HttpApi(front.port + 1, integration["IntegrationUri"], service)
-        parts.callback(http_api.stop)
-        http_api.start()
-        return http_api.address
+        return HttpApi(front.port + 1, integration["IntegrationUri"], service)
     return None
 
 
@@ -154,8 +156,13 @@ def _parameters(
     return {**secrets, **furnished, **options.parameters}
 
 
-def _service(
-    grounds: Endpoints, endpoint: str, outside: StandIns, log_ins: LogIns, secrets: Mapping[str, str]
+def _service(  # noqa: PLR0917
+    grounds: Endpoints,
+    endpoint: str,
+    outside: StandIns,
+    addresses: Mapping[str, str],
+    log_ins: LogIns,
+    secrets: Mapping[str, str],
 ) -> LambdaService:
     known = {arn: getattr(log_ins, _SECRETS[parameter]) for parameter, arn in secrets.items()}
     return LambdaService(
@@ -164,6 +171,7 @@ def _service(
             public_endpoint=endpoint,
             home=grounds.home,
             extra_environment={"SIGNALBOX_DATABASE_URL": grounds.database, **outside.environment},
+            addresses=addresses,
             known_secrets={
                 (f"SIGNALBOX_{name}_SECRET_ARN", arn): (f"SIGNALBOX_{name}_URL", dsn)
                 for name in ("DATABASE", "READER")

@@ -7,11 +7,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from importlib import import_module
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from signalbox_laptop.aws import client
 from signalbox_laptop.home import StackState
 from signalbox_laptop.project import ROOT
 from signalbox_laptop.stand_ins.aws_services import AwsServices
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudformation import CloudFormationClient
 
 NAMES = sorted(path.parent.name for path in ROOT.glob("layers/*/*/pack.py"))
 _ON = "on"
@@ -76,6 +80,13 @@ def load_stories(state: StackState, at: datetime) -> None:
     for name in NAMES:
         if _brings("samples", name):
             import_module(f"samples.{name}").load_story(state, at)
+
+
+def outputs_of(stack: StackState) -> dict[str, str]:
+    """Return the outputs of a stack that is up, for sample data to find its buckets."""
+    cloudformation: CloudFormationClient = client("cloudformation", stack.endpoint)
+    [described] = cloudformation.describe_stacks(StackName=stack.stack)["Stacks"]
+    return {output["OutputKey"]: output["OutputValue"] for output in described.get("Outputs", [])}
 
 
 def _brings(kind: str, pack: str) -> bool:

@@ -17,8 +17,9 @@ class ServiceSettings:
     public_endpoint: str
     # The stack's own folder; code, layers and each environment's temporary files live below it.
     home: Path
-    # Added to every function's environment, over its own variables.
+    # Added to every function's environment, below its own variables.
     extra_environment: Mapping[str, str] = field(default_factory=dict)
+    addresses: Mapping[str, str] = field(default_factory=dict)  # variables with what only this machine knows
     # Secrets that a function need not look up: (variable, secret's ARN) to (variable, value) given instead.
     known_secrets: Mapping[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
     # Waits before the first and the second retry of an asynchronous event: one and two minutes in AWS.

@@ -72,6 +72,7 @@ def variables_of(function: Function, sandbox: Sandbox, settings: ServiceSettings
         **settings.extra_environment,
         **_known_secrets(function, settings),
         **function.variables,
+        **settings.addresses,
         "PYTHONPATH": _python_path(function, sandbox.artefact),
         "AWS_ENDPOINT_URL": settings.public_endpoint,
         **_from_lambda(function, sandbox),

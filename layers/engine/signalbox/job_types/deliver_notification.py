@@ -35,6 +35,12 @@ _MOST_RECIPIENTS = {"email": 50, "sms": 100, "topic": 10, "in_app": 1000}
 _LONGEST_TOPIC_SUBJECT = 100  # that SNS takes
 
 
+def is_address(channel: Channel, address: str) -> bool:
+    """Say whether a job of the channel would take the address."""
+    form, _ = _ADDRESSES[channel]
+    return form.fullmatch(address) is not None
+
+
 class DeliverNotification(JobPayload):
     """Say which message to send to which recipients, and how."""
 

@@ -20,7 +20,7 @@ def _fill_in(name: str, info: ValidationInfo) -> str:
     return name
 
 
-# The name of a resource of the template; {stack}, {account} and {region} are replaced by the stack's own.
+# A text in which {stack}, {account}, {region} and {http_api} are replaced by the stack's own, such as a bucket's name.
 StackName = Annotated[str, AfterValidator(_fill_in), Field(validate_default=True)]
 
 
@@ -47,6 +47,7 @@ class EnvironmentSettings(BaseModel):
                 except ValueError:
                     faults.append(f"{name} is not JSON")
         context = {part: environ[variable] for part, variable in _OF_THE_STACK.items() if variable in environ}
+        context["http_api"] = environ.get("SIGNALBOX_HTTP_API", "")  # many stacks have none
         try:
             settings = cls.model_validate(given, context=context)
         except ValidationError as error:

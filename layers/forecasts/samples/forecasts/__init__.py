@@ -7,21 +7,19 @@ to do, next to something that it must leave alone; and none fails, for its task 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from samples.forecasts.platform import load_platform
 from samples.forecasts.services import tell_runpod, tell_stripe
 from samples.forecasts.upstream import publish_upstream, store_forecasts
 from signalbox_laptop.aws import client
 from signalbox_laptop.home import StackState
-
-if TYPE_CHECKING:
-    from mypy_boto3_cloudformation import CloudFormationClient
+from signalbox_laptop.packs import outputs_of
 
 
 def load_story(stack: StackState, at: datetime) -> bool:
     """Load all of it; do nothing and return False for a stack without the pack."""
-    bucket = _outputs(stack).get("ForecastBucketName")
+    bucket = outputs_of(stack).get("ForecastBucketName")
     if bucket is None:
         return False
     load_platform(stack.database, at)
@@ -31,9 +29,3 @@ def load_story(stack: StackState, at: datetime) -> bool:
     publish_upstream(s3, at)
     store_forecasts(s3, bucket)
     return True
-
-
-def _outputs(stack: StackState) -> dict[str, str]:
-    cloudformation: CloudFormationClient = client("cloudformation", stack.endpoint)
-    [described] = cloudformation.describe_stacks(StackName=stack.stack)["Stacks"]
-    return {output["OutputKey"]: output["OutputValue"] for output in described.get("Outputs", [])}

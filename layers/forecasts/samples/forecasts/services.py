@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import urllib.request
-from typing import Any
+from signalbox_laptop.stand_ins.tell import tell
 
 # A hung job, a completed one, and one that failed for good. RunPod no longer knows `job-lost`.
 JOBS = {
@@ -25,18 +23,11 @@ SUBSCRIPTIONS = (
 
 def tell_runpod(address: str) -> None:
     for job, known in JOBS.items():
-        _tell("PUT", f"{address}/_stand_in/jobs/{job}", known)
+        tell("PUT", f"{address}/_stand_in/jobs/{job}", known)
 
 
 def tell_stripe(address: str) -> None:
     for customer, status, price in SUBSCRIPTIONS:
-        _tell("POST", f"{address}/_stand_in/customers", {"id": customer})
+        tell("POST", f"{address}/_stand_in/customers", {"id": customer})
         subscription = {"customer": customer, "status": status, "prices": [price]}
-        _tell("POST", f"{address}/_stand_in/subscriptions", subscription)
-
-
-def _tell(method: str, url: str, what: dict[str, Any]) -> None:
-    # A proxy from the shell's environment would not reach this machine's loopback.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(urllib.request.Request(url, json.dumps(what).encode(), method=method), timeout=10):
-        pass
+        tell("POST", f"{address}/_stand_in/subscriptions", subscription)

@@ -12,7 +12,6 @@ from forecasts.pack import PACK
 from signalbox.packs.pack import Pack
 from signalbox.testing.aws import AwsStandIn
 from signalbox.testing.stage import Stage
-from signalbox_laptop.moto.process import MotoProcess
 from stand_ins.runpod import KEY, RunPodStandIn
 from tests.support.aws import Aws, shared_client, speak_to
 
@@ -20,15 +19,6 @@ from tests.support.aws import Aws, shared_client, speak_to
 @pytest.fixture
 def signalbox_packs() -> Sequence[Pack]:
     return (PACK,)
-
-
-@pytest.fixture(scope="session")
-def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    process = MotoProcess(tmp_path_factory.mktemp("moto"))
-    try:
-        yield process.start()
-    finally:
-        process.stop()
 
 
 @pytest.fixture

@@ -20,7 +20,9 @@ from signalbox_laptop.home import StackState
 from signalbox_laptop.up import StackOptions, down, up
 from tests.support.events import EVENTS, function_of
 from tests.support.laptop import control, quiet
+from tests.support.template import SWITCHES
 
+ALONE = dict.fromkeys(SWITCHES, "off") | {"ForecastsPack": "on"}
 # The demo's instant, which the story is made for.
 AT = datetime(2026, 1, 5, 2, 30, tzinfo=UTC)
 REGISTRY = registry_of(["forecasts"])
@@ -40,7 +42,16 @@ class Story:
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     home = tmp_path_factory.mktemp("forecasts")
-    state = up(StackOptions(home=home, port=0, clock=False, durable=False), quiet)
+    state = up(
+        StackOptions(
+            home=home,
+            port=0,
+            clock=False,
+            durable=False,
+            parameters=ALONE,
+        ),
+        quiet,
+    )
     assert load_story(state, AT)
     fired = control(state, "POST", "tick", at=AT.isoformat(), rules=None)["fired"]
     assert control(state, "GET", "idle?timeout=120")["idle"] is True
