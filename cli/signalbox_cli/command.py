@@ -10,6 +10,9 @@ from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from pkgutil import iter_modules
 from typing import Protocol, cast
 
 from signalbox_cli.command_parser import CommandParser
@@ -40,9 +43,10 @@ class Command:
 
     name: str
     summary: str
+    room: str = "signalbox_cli.commands"  # where its module is
 
     def load(self) -> CommandModule:
-        return cast(CommandModule, import_module(f"signalbox_cli.commands.{self.name.replace('-', '_')}"))
+        return cast(CommandModule, import_module(f"{self.room}.{self.name.replace('-', '_')}"))
 
     def parser(self) -> CommandParser:
         """Return the command's own parser, with its options and its examples."""
@@ -52,6 +56,7 @@ class Command:
         return parser
 
 
+_OF_PACKS = "commands"  # a namespace that packs share
 COMMANDS = (
     Command("new", "write a new pack, or a new task or job type in a pack"),
     Command("up", "start the laptop stack and keep it up"),
@@ -86,9 +91,32 @@ COMMANDS = (
 )
 
 
+def commands_of_packs() -> list[Command]:
+    """Return the commands of the packs in this project: the modules of `layers/<pack>/commands`."""
+    spec = find_spec(_OF_PACKS)
+    found = (spec.submodule_search_locations if spec else None) or []
+    folders = dict.fromkeys(Path(folder).resolve() for folder in found)
+    return [
+        Command(name.replace("_", "-"), _summary_of(folder / f"{name}.py"), _OF_PACKS)
+        for folder in folders
+        for _, name, _ in iter_modules([str(folder)])
+    ]
+
+
+def _summary_of(module: Path) -> str:
+    """Return the first line of a module's docstring as those above are written; to import it would take long."""
+    with module.open(encoding="utf-8") as lines:
+        line = lines.readline().strip().strip('"').removesuffix(".")
+    return line[:1].lower() + line[1:]
+
+
+def all_commands() -> list[Command]:
+    return [*COMMANDS, *commands_of_packs()]
+
+
 def find_command(name: str) -> Command:
     """Return the command, or raise an error that names the nearest one."""
-    by_name = {command.name: command for command in COMMANDS}
+    by_name = {command.name: command for command in all_commands()}
     if name in by_name:
         return by_name[name]
     from difflib import get_close_matches

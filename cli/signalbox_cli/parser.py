@@ -7,7 +7,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Sequence
 
-from signalbox_cli.command import COMMANDS, find_command
+from signalbox_cli.command import all_commands, find_command
 from signalbox_cli.errors import UsageRefused
 
 
@@ -40,8 +40,9 @@ def build_parser() -> CommandLine:
 
 def overview() -> str:
     """Return the text of `signalbox --help`."""
-    width = max(len(command.name) for command in COMMANDS)
-    lines = [f"  {command.name:{width}}  {command.summary}" for command in COMMANDS]
+    commands = all_commands()
+    width = max(len(command.name) for command in commands)
+    lines = [f"  {command.name:{width}}  {command.summary}" for command in commands]
     return "\n".join(
         [
             "usage: signalbox COMMAND [OPTION ...]",

@@ -157,8 +157,9 @@ def elf_machine(path: Path) -> int:
 
 def files_of(folder: Path) -> set[str]:
     """Return the files' paths but for bytecode, without processor, Python version and the versions of wheels'
-    libraries."""
-    paths = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"}
+    libraries; and without those that rapidfuzz has for some processors beside its common ones."""
+    files = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    paths = {str(path.relative_to(folder)) for path in files if not re.search("_avx2|_feature_detector", path.name)}
     return {re.sub(r"x86_64|aarch64|arm64|cp(ython-)?3\d+|(-[0-9a-f]{8})?\.so[.\d]*$", "", path) for path in paths}
 
 

@@ -48,4 +48,4 @@ def test_root_names_each_pack_in_few_and_equal_lines(pack: str) -> None:
         for one in source()["Resources"].values()
         if "Parameters" in one["Properties"]
     ]
-    assert {len(keys) for keys in given} == {12}
+    assert {len(keys) for keys in given} == {13}

@@ -33,7 +33,8 @@ def test_modules_beside_the_tasks_and_registered_tasks_match() -> None:
 def test_a_task_is_the_function_of_its_module_that_bears_its_name(task: Task) -> None:
     function = getattr(import_module(task.module), task.name)
 
-    assert task.module.rpartition(".")[2] == task.name
+    alone = [one.module for one in TASKS].count(task.module) == 1
+    assert task.module.rpartition(".")[2] == task.name or not alone
     assert len(inspect.signature(function).parameters) == 1, "a task takes its context and nothing else"
 
 

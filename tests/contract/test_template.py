@@ -45,7 +45,14 @@ POWERTOOLS = {"POWERTOOLS_SERVICE_NAME", "POWERTOOLS_METRICS_NAMESPACE", "POWERT
 
 
 # What packs read beside the engine's: the account, for the names of their buckets, and their own settings.
-OF_PACKS = {"SIGNALBOX_ACCOUNT", "FORECASTS_SETTINGS"}
+OF_PACKS = {
+    "SIGNALBOX_ACCOUNT",
+    "SIGNALBOX_HTTP_API",
+    "FORECASTS_SETTINGS",
+    "COMPLIANCE_SETTINGS",
+    "PASSPORTS_SIGNING_SECRET_ARN",
+    "PASSPORTS_BUILD_ID",
+}
 
 each_variant = pytest.mark.parametrize("variant", VARIANTS)
 

@@ -59,7 +59,7 @@ def test_tick_fires_every_rule_and_waits(signalbox: Signalbox) -> None:
     assert heading.split() == ["task", "slot", "trigger", "status", "items", "took"]
     assert {row.split()[0] for row in rows if "schedule" in row} == TASKS
     assert counted.endswith(", nothing failed")
-    runs = signalbox("history", "--since", "2026-01-20T00:00Z", "--until", "2026-02-02T02:30Z", "--all", "--json").json[
+    runs = signalbox("history", "--since", "2026-01-01T00:00Z", "--until", "2026-02-02T02:30Z", "--all", "--json").json[
         "runs"
     ]
     assert {run["job_type"] for run in runs if run["trigger"] == "schedule"} == TASKS

@@ -13,6 +13,7 @@ from signalbox.packs.task import MINUTE
 from signalbox_cli.stack.laptop_api import LaptopControl
 from signalbox_laptop.aws import client
 from tests.support.command_line import Signalbox, detached_stack, refusal
+from tests.support.template import PACKS
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +100,7 @@ def runs_at(signalbox: Signalbox, instant: str) -> list[dict[str, Any]]:
 def test_tick_sends_what_eventbridge_would(on_aws: Signalbox, signalbox: Signalbox) -> None:
     at = "2026-02-01T00:31:00+00:00"
     answer = on_aws("tick", *STACK, "--at", "2026-02-01T00:31:20Z", "--json").json
-    tasks = {task.name for task in registry_of([]) if task.schedule == MINUTE} | {"roll_up_metrics"}
+    tasks = {task.name for task in registry_of(PACKS) if task.schedule == MINUTE} | {"roll_up_metrics"}
     due = [
         {"rule": f"signalbox.{task}", "time": "2026-02-01T00:31:00Z", "targets": 1, "failed": 0}
         for task in sorted(tasks)

@@ -12,13 +12,16 @@ import psutil
 import psycopg
 import pytest
 
+from signalbox.engine_pack import load_packs, registry_of
 from signalbox_cli.commands.demo import AT
+from signalbox_laptop.packs import NAMES
 from signalbox_laptop.postgres.embedded import running_on
 from signalbox_laptop.processes import wait_for_end
 from tests.support.command_line import Signalbox, await_line, interrupt
 from tests.support.laptop import belonging_to, supervisor_of
 from tests.support.warm_command_line import PATIENCE
 
+RULES = sum(task.schedule is not None for task in registry_of(NAMES))
 ANNOUNCED = ["stack", "endpoint", "database", "region", "api", "token", "stand_ins"]
 
 
@@ -162,7 +165,7 @@ def test_the_demo_shows_what_happened_and_leaves_nothing(scratch: Signalbox, fol
     assert all(len(line) <= 80 for line in ran.out.splitlines())
     heading, *rows, fired, closing, hint = ran.out.splitlines()
     assert "a link to its pages" in hint
-    assert heading.split() == ["task", "slot", "trigger", "status", "items", "took"]
+    assert heading.split() == ["task", "slot", "trigger", "status", "items"]
     table = [row.split() for row in rows]
     for expected in (
         ["reconcile_slots", "2026-01-05T01:37Z", "schedule", "lost"],
@@ -177,13 +180,14 @@ def test_the_demo_shows_what_happened_and_leaves_nothing(scratch: Signalbox, fol
         ["dispatch_jobs", "2026-01-05T02:30Z", "schedule", "succeeded"],  # 3, or 4 where rescue_jobs was first
         ["run_schedules", "2026-01-05T02:30Z", "schedule", "succeeded", "1"],
         ["rescue_jobs", "2026-01-05T02:30Z", "schedule", "succeeded", "1"],
-        ["notify_dead_letters", "2026-01-05T02:28Z", "schedule", "succeeded", "2"],
+        ["notify_dead_letters", "2026-01-05T02:28Z", "schedule", "succeeded", "3"],
         ["prune_jobs", "2026-01-04T03:15Z", "schedule", "succeeded", "30"],
         ["archive_dead_letters", "2026-01-04T03:45Z", "schedule", "succeeded", "4"],
     ):
         assert expected in [row[: len(expected)] for row in table]
     assert "sample: its worker vanished" in ran.out
-    webhooks = rows[rows.index("") + 1 :]
+    of_jobs, of_packs = "\n".join(rows[rows.index("") + 1 :]).strip().split("\n\n")
+    webhooks = of_jobs.splitlines()
     assert [line.split() for line in webhooks[:3]] == [
         ["job", "attempt", "status", "took"],
         ["webhook", "order.paid", "1", "completed", *webhooks[1].split()[4:6]],
@@ -194,10 +198,13 @@ def test_the_demo_shows_what_happened_and_leaves_nothing(scratch: Signalbox, fol
         ["webhook", "order.refunded"],
         ["redriven", "the"],
         ["2", "completed"],
-        [],
     ]
-    assert fired == "32 rules fired for 2026-01-05T02:30Z, 3 jobs submitted:"
-    assert closing.startswith("37 runs, 36 missed slots found, nothing failed; ")
+    types = {job_type.name for pack in load_packs(NAMES) if pack.name in NAMES for job_type in pack.job_types}
+    counted = [line.split() for line in of_packs.splitlines()]
+    assert (counted[0], {line[0] for line in counted[1:]}) == (["job", "type", "jobs", "completed", "others"], types)
+    assert [line for line in counted[1:] if line[1] != line[2]] == []
+    assert fired == f"{RULES} rules fired for 2026-01-05T02:30Z, 3 jobs submitted:"
+    assert closing.startswith(f"{RULES + 5} runs, 36 missed slots found, nothing failed; ")
     assert "firing every rule for 2026-01-05T02:30Z" in ran.err
     assert_nothing_left(folder)
 
@@ -206,7 +213,7 @@ def test_failed_run_fails_the_demo_and_shows_in_json(scratch: Signalbox, folder:
     ran = scratch("demo", "--json", "--parameter", "ForecastsSettings={none}")
     assert ran.code == 1
     answer = json.loads(ran.out)
-    assert (answer["at"], len(answer["fired"])) == (AT.isoformat(), 32)
+    assert (answer["at"], len(answer["fired"])) == (AT.isoformat(), RULES)
     assert {"job_type", "slot", "status", "items", "duration_ms"} <= answer["runs"][0].keys()
     failed = {run["error"]["type"] for run in answer["runs"] if run["status"] == "failed"}
     assert failed == {"SettingsRefused", "PollFailed", "WorkerLost"}  # the latter is the sample's own

@@ -28,7 +28,7 @@ from signalbox_laptop.lambda_control.settings import ServiceSettings
 from signalbox_laptop.lambda_runtime.packages import Artefact
 from signalbox_laptop.lambda_runtime.variables import Sandbox, variables_of
 from stand_ins.forecasts import Outside
-from tests.contract.test_late_imports import ENGINE, FORECASTS
+from tests.contract.test_late_imports import COMPLIANCE, ENGINE, FORECASTS, PASSPORTS
 from tests.support.build import Built, layers_of
 from tests.support.deployed import deploy_to, moto
 from tests.support.events import EVENTS, function_of
@@ -40,6 +40,7 @@ pytest_plugins = ["tests.support.packages"]
 VARIANT, STACK = "everything", "signalbox"
 FUNCTIONS = list(deployed(VARIANT).of(FUNCTION))
 REGISTRY = registry_of(PACKS)
+LATE = [names for room in (ENGINE, COMPLIANCE, FORECASTS, PASSPORTS) for names in room.values()]
 # The story's instant: there is something to do then for each task.
 AT = datetime(2026, 1, 5, 2, 30, tzinfo=UTC)
 MIGRATOR, MIGRATE = "MigratorFunction", EVENTS["migrate_apply"]
@@ -123,7 +124,7 @@ def test_a_function_serves_each_of_its_events_from_its_package_alone(world: Worl
 
 def test_every_import_comes_from_the_layers_or_the_runtime(world: World) -> None:
     artefact = world.lay_out("ApiFunction")  # which alone has every layer
-    (opt,), late = artefact.layers, sorted(set().union(*ENGINE.values(), *FORECASTS.values()))
+    (opt,), late = artefact.layers, sorted(set().union(*LATE))
     done = subprocess.run(
         [*world.built.python, "-c", IMPORT_ALL, opt, world.built.runtime, *late],
         env={},

@@ -21,6 +21,7 @@ from signalbox.testing.rows import abandoned_run, runs_of
 from signalbox_laptop.home import StackState
 from signalbox_laptop.up import StackOptions, down, up
 from tests.support.events import EVENTS, function_of
+from tests.support.template import SWITCHES
 
 TASKS = registry_of([]).by_name
 # Before any that the events of the repository name.
@@ -30,7 +31,7 @@ SLOT = datetime(2025, 6, 5, 2, 30, tzinfo=UTC)
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackState]:
     home = tmp_path_factory.mktemp("stack")
-    options = StackOptions(home=home, port=0, clock=False, durable=False, parameters={"ForecastsPack": "off"})
+    options = StackOptions(home=home, port=0, clock=False, durable=False, parameters=dict.fromkeys(SWITCHES, "off"))
     yield up(options, lambda _: None)
     down(home, lambda _: None)
 

@@ -24,6 +24,7 @@ DIFFERENT: Mapping[str, tuple[str, ...]] = {
     "s3:DeleteObjects": ("s3:DeleteObject", "s3:DeleteObjectVersion"),
     "s3:CreateMultipartUpload": ("s3:PutObject", "s3:PutObjectTagging"),  # export_table, which may tag
     "s3:UploadPart": ("s3:PutObject",),
+    "bedrock-runtime:Converse": ("bedrock:InvokeModel",),
     "s3:CompleteMultipartUpload": ("s3:PutObject",),
 }
 ON_BUCKETS = {"s3:ListBucket", "s3:ListBucketVersions"}

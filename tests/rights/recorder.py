@@ -19,17 +19,22 @@ from typing import Any, NamedTuple
 from botocore import UNSIGNED, xform_name
 from botocore.client import BaseClient
 
+from compliance import job_types as compliance
+from passports import job_types as passports
 from tests.rights.wants import WHERE
 
 LIST = Path(__file__).with_name("calls.txt")
-_OURS = ("signalbox.", "forecasts.")
+_OURS = ("signalbox.", "compliance.", "forecasts.", "passports.")
+_OF_PACKS = "|".join(job_type.name for job_type in (*compliance.JOB_TYPES, *passports.JOB_TYPES))
 # In this order, the first that is anywhere on the stack says who asks.
 _ASKERS = (
     (re.compile(r"signalbox\.aws\.database_secret\b"), "any function"),
+    (re.compile(r"compliance\.tasks\.triggers\."), "task trigger_monitoring_schedule"),  # it stands for those beside it
     (re.compile(r"\w+\.tasks\.(\w+)\."), "task {}"),
     (re.compile(r"\w+\.job_types\.(?:\w+\.)?(import_table|export_table|deliver_webhook)\."), "job {}"),
     (re.compile(r"\w+\.job_types\.(?!tables|webhooks)(\w+)\."), "job {}"),
-    (re.compile(r"signalbox\.operations\b"), "api"),
+    (re.compile(rf"\w+\.\w+\.({_OF_PACKS})\."), "job {}"),
+    (re.compile(r"signalbox\.operations\b|compliance\.sharing\.links\."), "api"),
     (re.compile(r"signalbox\.dead_letters\.consumer\b"), "dead-letter"),
     (re.compile(r"signalbox\.migrate\.migrator\b"), "migrator"),
     (re.compile(r"signalbox\.worker\."), "worker"),
@@ -51,7 +56,7 @@ class Call(NamedTuple):
 
     @staticmethod
     def read(line: str) -> Call:
-        found = re.fullmatch(r"(.+): (\w+)\.(\w+) by (.+)", line)
+        found = re.fullmatch(r"(.+): ([\w-]+)\.(\w+) by (.+)", line)
         assert found, line
         return Call(*found.groups())
 

@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 FUNCTIONS = "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:${AWS::StackName}-"
 SECRETS = "arn:${AWS::Partition}:secretsmanager:${AWS::Region}:${AWS::AccountId}:secret:${AWS::StackName}/"
 KEY_OF_A_SECRET = "arn:${AWS::Partition}:kms:${AWS::Region}:*:key/*"
+MODELS = (
+    "arn:${AWS::Partition}:bedrock:*::foundation-model/*",
+    "arn:${AWS::Partition}:bedrock:${AWS::Region}:${AWS::AccountId}:inference-profile/*",
+)
+# An address that the function signs: who has it asks with the function's rights.
+SIGNED = {
+    "api": (Right("s3:GetObject", "ComplianceBucket.Arn/audit-packs/*"), Right("kms:Decrypt", "StackKey.Arn via s3"))
+}
 TEXT_MESSAGES = "all but arn:${AWS::Partition}:sns:*:*:*"
 CONFIG = "AWS::Lambda::EventInvokeConfig"
 READING = {"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}
@@ -107,6 +115,11 @@ def topic_and_numbers(place: Place, _: Work) -> list[str | None]:
     return [place.arn_in("SIGNALBOX_NOTIFICATIONS_TOPIC_ARN"), numbers]
 
 
+def of_pack(pack: str, *resources: str) -> Where:
+    """Name resources that only a stack with the pack asks for."""
+    return lambda place, _: resources if pack in str(place.arn_in("SIGNALBOX_PACKS")) else ()
+
+
 def archive(place: Place, _: Work) -> list[str | None]:
     bucket = place.given("PruneArchiveBucket")
     return [f"arn:${{AWS::Partition}}:s3:::{bucket}" if bucket else None]
@@ -141,6 +154,15 @@ WHERE: Mapping[tuple[str, str], Where] = {
     ("forecasts.tasks.requeue_deferred", "sqs"): named(QUEUE, "QueueName", "notifications"),
     ("forecasts.tasks.trigger_digests", "sqs"): named(QUEUE, "QueueName", "notifications"),
     ("forecasts.tasks.transition_forecasts", "s3"): named(BUCKET, "BucketName", "forecasts-*"),
+    ("compliance.company.files", "s3"): named(BUCKET, "BucketName", "compliance-*"),
+    ("compliance.reports", "s3"): named(BUCKET, "BucketName", "compliance-*"),
+    ("compliance.sharing.link_tokens", "secretsmanager"): secret_of_the_pack("compliance", "links"),
+    ("compliance.sharing.deliver_pack", "sesv2"): identity,
+    ("signalbox.documents.ocr", "textract"): of_pack("compliance", "*"),
+    ("passports.facts.ingest_document", "s3"): from_variables("SIGNALBOX_JOBS_BUCKET"),
+    ("passports.issuing", "s3"): from_variables("SIGNALBOX_JOBS_BUCKET"),
+    ("passports.issuing", "secretsmanager"): from_variables("PASSPORTS_SIGNING_SECRET_ARN"),
+    ("signalbox.documents.model", "bedrock-runtime"): of_pack("compliance", *MODELS),
     ("signalbox.aws.cold_storage", "s3"): named(BUCKET, "BucketName", "archive-*"),
 }
 
@@ -151,6 +173,8 @@ def wanted(place: Place, work: Work, calls: Iterable[Call]) -> Iterator[Right]:
         for resource in filter(None, WHERE[call.decider, call.service](place, work)):
             yield from _rights(place, call.service, call.method, resource)
     yield from _of_its_shape(place)
+    if "ComplianceBucket" in place.template.resources:
+        yield from SIGNED.get(work.function, ())
 
 
 def _rights(place: Place, service: str, method: str, resource: str) -> Iterator[Right]:

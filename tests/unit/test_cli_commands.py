@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from signalbox_cli.__main__ import main
-from signalbox_cli.command import COMMANDS, Command
+from signalbox_cli.command import COMMANDS, Command, all_commands, commands_of_packs
 from signalbox_cli.errors import UsageRefused
 from signalbox_cli.parser import build_parser, overview
 from tests.support.template import ROOT
@@ -21,8 +21,10 @@ NAMES = (
     "new up down status demo tick invoke history slots backfill submit jobs job cancel retry pause resume bulk-actions "
     "caps group signal schedules dead-letters redrive stats tokens migrate logs doctor completion"
 )
-EXAMPLES = [pytest.param(example.line, id=example.line) for command in COMMANDS for example in command.load().EXAMPLES]
-each_command = pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+EXAMPLES = [
+    pytest.param(example.line, id=example.line) for command in all_commands() for example in command.load().EXAMPLES
+]
+each_command = pytest.mark.parametrize("command", all_commands(), ids=lambda command: command.name)
 
 
 def refusal(line: str) -> str:
@@ -33,8 +35,13 @@ def refusal(line: str) -> str:
 
 def test_the_commands_are_those_promised_and_the_overview_names_them() -> None:
     assert [command.name for command in COMMANDS] == NAMES.split()
-    for command in COMMANDS:
+    for command in all_commands():
         assert f"  {command.name}" in overview()
+
+
+def test_commands_of_packs_are_listed_with_what_their_modules_say() -> None:
+    summary = "verify the chains of events of passports, and say which is broken"
+    assert [(command.name, command.summary) for command in commands_of_packs()] == [("verify-events", summary)]
 
 
 def test_each_module_of_a_command_is_on_the_list() -> None:

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from signalbox_cli.__main__ import main
-from signalbox_cli.command import COMMANDS
+from signalbox_cli.command import all_commands
 
 
 def script_for(shell: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -36,4 +36,4 @@ def test_bash_completes(typed: str, found: set[str], capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_each_shell_has_all_commands(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     script = script_for(shell, capsys)
-    assert [command.name for command in COMMANDS if command.name not in script] == []
+    assert [command.name for command in all_commands() if command.name not in script] == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Iterator
 
-from signalbox_cli.command import COMMANDS, Command, Example
+from signalbox_cli.command import Command, Example, all_commands
 from signalbox_cli.command_parser import CommandParser
 from signalbox_cli.options.shared import add_output
 from signalbox_cli.terminal import print_json
@@ -39,8 +39,9 @@ def run(args: Namespace) -> int:
 
 
 def _bash() -> str:
-    cases = [f'        {command.name}) words="{" ".join(_words(command))}" ;;' for command in COMMANDS]
-    return _BASH.format(names=" ".join(command.name for command in COMMANDS), cases="\n".join(cases))
+    commands = all_commands()
+    cases = [f'        {command.name}) words="{" ".join(_words(command))}" ;;' for command in commands]
+    return _BASH.format(names=" ".join(command.name for command in commands), cases="\n".join(cases))
 
 
 def _zsh() -> str:
@@ -49,7 +50,7 @@ def _zsh() -> str:
 
 def _fish() -> str:
     lines = []
-    for command in COMMANDS:
+    for command in all_commands():
         lines.append(f"complete -c signalbox -f -n __fish_use_subcommand -a {command.name} -d '{command.summary}'")
         seen = f"complete -c signalbox -n '__fish_seen_subcommand_from {command.name}'"
         lines += [f"{seen} {f'-l {word[2:]}' if word.startswith('--') else f'-a {word}'}" for word in _words(command)]

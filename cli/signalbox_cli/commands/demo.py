@@ -20,9 +20,10 @@ from signalbox_cli.command_parser import CommandParser
 from signalbox_cli.commands.up import add_deployment
 from signalbox_cli.options.shared import add_output
 from signalbox_cli.progress import Steps
-from signalbox_cli.stack import demo_jobs
+from signalbox_cli.stack import demo_jobs, pack_jobs
 from signalbox_cli.stack.demo_jobs import DemoJobs, parameters_for
 from signalbox_cli.stack.laptop_api import LaptopControl
+from signalbox_cli.stack.pack_jobs import PackJobs
 from signalbox_cli.stack.tick_results import gather
 from signalbox_cli.target.target import Target
 from signalbox_cli.terminal import console, print_json, print_lines, say, width_of
@@ -57,6 +58,7 @@ class _Demo:
     steps: Steps
     began: datetime
     jobs: DemoJobs
+    of_packs: PackJobs
     outcome: TickResult | None = None
 
     def perform(self, state: StackState) -> None:
@@ -73,6 +75,7 @@ class _Demo:
         idle = bool(control.idle(_PATIENCE_SECONDS)["idle"])
         self.steps.begin("waiting for the jobs")
         self.jobs.finish(target)
+        self.of_packs.finish(state.database)
         self.steps.begin("reading the ledger")
         outcome = gather(target, fired, before, at=AT, began=self.began, idle=idle)
         self.outcome = replace(outcome, failed_invocations=_failed_invocations(state))
@@ -83,7 +86,8 @@ class _Demo:
 def run(args: Namespace) -> int:
     began = time.monotonic()
     with Steps() as steps, TemporaryDirectory(prefix="signalbox-demo-") as home, DemoJobs() as jobs:
-        demo = _Demo(steps, datetime.now(UTC), jobs)
+        of_packs = PackJobs()
+        demo = _Demo(steps, datetime.now(UTC), jobs, of_packs)
         options = StackOptions(
             home=Path(home),
             template=args.template,
@@ -95,7 +99,7 @@ def run(args: Namespace) -> int:
         up_attached(options, steps.begin, demo.perform)
     if demo.outcome is None:
         return _INTERRUPTED
-    return _report(demo.outcome, jobs, time.monotonic() - began, as_json=args.json)
+    return _report(demo.outcome, jobs, of_packs, time.monotonic() - began, as_json=args.json)
 
 
 def _load_samples(state: StackState) -> Before:
@@ -117,16 +121,20 @@ def _failed_invocations(state: StackState) -> int:
         return sum(count for (count,) in connection.execute(statement))
 
 
-def _report(outcome: TickResult, jobs: DemoJobs, seconds: float, *, as_json: bool) -> int:
-    failures = outcome.failures() + jobs.failures()
+def _report(outcome: TickResult, jobs: DemoJobs, of_packs: PackJobs, seconds: float, *, as_json: bool) -> int:
+    failures = outcome.failures() + jobs.failures() + of_packs.failures()
     if as_json:
-        print_json({**_as_json(outcome), "jobs": jobs.as_json(), "failures": failures, "seconds": round(seconds, 1)})
+        found = {"jobs": jobs.as_json(), "pack_jobs": of_packs.as_json(), "failures": failures}
+        print_json({**_as_json(outcome), **found, "seconds": round(seconds, 1)})
     else:
         out = console()
         print_lines(out, table(COLUMNS, rows(outcome), width_of(out)))
         print()
         print_lines(out, table(demo_jobs.COLUMNS, jobs.rows(), width_of(out)))
         print()
+        if of_packs.counts:
+            print_lines(out, table(pack_jobs.COLUMNS, of_packs.rows(), width_of(out)))
+            print()
         print(f"{len(outcome.fired)} rules fired for {show_instant(AT)}, {len(jobs.ids)} jobs submitted:")
         print(f"{outcome.counted()}; {seconds:.1f} s in all")
         print("`make up` keeps a stack up, and prints a link to its pages, which logs in")

@@ -21,7 +21,7 @@ COLUMNS = (
     Column("trigger"),
     Column("status"),
     Column("items", right=True),
-    Column("took", right=True),
+    Column("took", right=True, spare=1),
 )
 
 

@@ -1,0 +1,1 @@
+"""Sum up the clients of consultants."""

@@ -1,0 +1,1 @@
+"""Read permits, and extract their obligations."""

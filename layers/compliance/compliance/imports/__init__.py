@@ -1,0 +1,1 @@
+"""Import obligations from spreadsheets."""

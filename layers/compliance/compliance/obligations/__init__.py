@@ -1,0 +1,1 @@
+"""Know when obligations are due, and remind of them."""

@@ -1,0 +1,1 @@
+"""Watch what permits ask for: samples, run hours, renewals and further modules."""

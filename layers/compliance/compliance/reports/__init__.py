@@ -1,0 +1,1 @@
+"""Write annual emissions reports and packs of evidence."""

@@ -1,0 +1,1 @@
+"""Send packs of evidence by mail and by links that expire."""

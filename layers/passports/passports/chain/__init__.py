@@ -1,0 +1,1 @@
+"""Write down what happens in chains of hashes, and verify them."""

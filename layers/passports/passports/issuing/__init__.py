@@ -1,0 +1,1 @@
+"""Compile, sign, show and export passports."""

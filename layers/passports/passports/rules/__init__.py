@@ -1,0 +1,1 @@
+"""Check, evaluate and test rules."""

@@ -1,0 +1,1 @@
+"""Tell others of what happens to passports."""
