@@ -20,6 +20,7 @@ from bench.of_jobs import (
     transactional,
     waiting,
 )
+from bench.of_packs import compliance, passports
 from bench.of_tasks import bytecode, deliveries, listing, purge, run, start, usage, watchpoints
 from bench.ratio import Ratio
 from bench.stage.database import bench_database
@@ -46,6 +47,8 @@ BENCHMARKS: dict[str, Callable[[str], list[Ratio]]] = {
     "old_snapshot": old_snapshot.measure,
     "operating": operating.measure,
     "cells": cells.measure,
+    "compliance": compliance.measure,
+    "passports": passports.measure,
 }
 
 

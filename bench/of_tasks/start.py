@@ -1,6 +1,6 @@
 """(a) Start each function cold to its first answer, from its built package, against its floor and its ceiling. (b)
-Start the archiver with forty registered tasks, against four. (c) Start the api to its first answer over HTTP, as JSON
-and as a page, against the archiver.
+Start the archiver with forty registered tasks, against four, and the worker with a pack, against none. (c) Start the
+api to its first answer over HTTP, as JSON and as a page, against the archiver.
 
 The floor is AWS's runtime client with a handler that imports what each of them needs: psycopg, pydantic with a model,
 Powertools' Logger and Metrics. It makes no connection to the database, while a function's first answer includes one.
@@ -21,12 +21,14 @@ import psycopg
 
 from bench.ratio import Ratio, alternate
 from bench.stage.function_process import Start
-from bench.stage.job_plant import events_of
+from bench.stage.job_plant import events_of, own_database
 from bench.stage.packages import folder, laid_out
+from compliance.pack import PACK
 from signalbox.access.caller import Role
 from signalbox.access.sessions import begin_session
 from signalbox.access.tokens import create_token
 from signalbox.engine_pack import ENGINE
+from signalbox.migrate import migrations
 from signalbox.packs.registries import JobTypeRegistry
 from signalbox.submit.insert import submit
 from signalbox.submit.new_job import NewJob
@@ -68,7 +70,12 @@ from lazy_handler import handler
 
 
 def measure(dsn: str) -> list[Ratio]:
-    return [*(ratio for name in FUNCTIONS for ratio in _against_floor(dsn, name)), _forty_tasks(dsn), *_http(dsn)]
+    return [
+        *(ratio for name in FUNCTIONS for ratio in _against_floor(dsn, name)),
+        _forty_tasks(dsn),
+        _worker(dsn),
+        *_http(dsn),
+    ]
 
 
 def _against_floor(dsn: str, function: str) -> list[Ratio]:
@@ -126,6 +133,19 @@ def _forty_tasks(dsn: str) -> Ratio:
     four, forty = (_with_pack(laid_out("ArchiverFunction"), tasks, dsn) for tasks in (4, 40))
     with_four, with_forty = alternate(ROUNDS, four.seconds_to_first_answer, forty.seconds_to_first_answer)
     return Ratio("(b) the archiver's start with forty tasks in a pack", "with four", with_forty, with_four, 1.05)
+
+
+def _worker(dsn: str) -> Ratio:
+    with own_database(dsn) as own:
+        with psycopg.connect(own, autocommit=True) as db:
+            migrations.apply(db, [ENGINE, PACK], "bench")
+
+        def start(packs: str) -> float:
+            environ = {"SIGNALBOX_DATABASE_URL": own, "SIGNALBOX_PACKS": packs}
+            return Start(laid_out("WorkerFunction"), _payload(own, "WorkerFunction"), environ).seconds_to_first_answer()
+
+        ours, without = alternate(ROUNDS, lambda: start("compliance"), lambda: start(""))
+    return Ratio("(b) the worker's start with the pack compliance", "without it", ours, without, 1.05)
 
 
 def _http(dsn: str) -> list[Ratio]:

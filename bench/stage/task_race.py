@@ -146,10 +146,10 @@ def _run(outbox: Any, url: str, task: str, now: datetime) -> None:
         began = perf_counter()
         answer = engine.run_task({"task": task, "force": True}, Invocation.of("bench", now, 300))
         took = perf_counter() - began
-    outbox.send(Measured(answer["items"], took, max(taken), _peak_megabytes()))
+    outbox.send(Measured(answer["items"], took, max(taken), peak_megabytes()))
 
 
-def _peak_megabytes() -> float:
+def peak_megabytes() -> float:
     if sys.platform == "darwin":
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20)
     # On Linux rusage begins with the size of the process that started this one.
