@@ -63,7 +63,7 @@ def fill(plant: JobPlant, jobs: int, runs: int) -> None:
         for table in ("job_executions", "job_history"):
             plant.db.execute(PARTITION, (table, ends - timedelta(days=7), ends))
     indexes = plant.db.execute(SQL["list_indexes"]).fetchall()
-    for name, _ in indexes:  # to be made anew from all rows, in half the time
+    for name, _ in indexes:  # made again from all rows, in half the time
         plant.db.execute(f"DROP INDEX signalbox.{name}".encode())
     for name, statement in SQL.items():
         if name.startswith("fill_"):

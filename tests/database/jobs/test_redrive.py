@@ -337,7 +337,7 @@ def test_a_redrive_and_a_triage_at_once_leave_one_truth(stage: Stage, dsn: str, 
         lambda on: triage(on, named, "ignored", by="bob", reason="noise"),
         dsn=dsn,
     )
-    # Whoever came second: a redrive of what was just ignored goes, a triage of what was just redriven does not.
+    # The second to come: a redrive of what was just ignored goes, a triage of what was just redriven does not.
     assert [letter(stage, id_)["status"] for id_ in made] == ["redriven"] * 4
     assert [job_of(stage, id_)["status"] for id_ in made] == ["pending"] * 4
 

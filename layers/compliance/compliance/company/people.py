@@ -51,7 +51,7 @@ class People:
         return [person for person in self.all if str(site_id) in person.sites]
 
     def recipient(self, assigned_to: Any, site_id: Any) -> Person | None:
-        """Return whom a notification goes to: who is assigned, else who manages the site, else the company."""
+        """Return who gets a notification: who is assigned, else who manages the site, else the company."""
         managers = self.with_role(*MANAGERS)
         return self.one(assigned_to) or next(
             (person for person in managers if str(site_id) in person.sites), managers[0] if managers else None

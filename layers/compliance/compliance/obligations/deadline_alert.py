@@ -1,6 +1,6 @@
 """Warn of deadlines that come near or have passed, once for each level.
 
-deadlines within 7 days → the level of each → whom it concerns, unless they or others were told → statuses
+deadlines within 7 days → the level of each → who is concerned, unless they or others were told → statuses
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ WITH dated AS (
                 ELSE m.status END AS new_status,
            (SELECT min(day) FROM unnest(o.open_dates || o.missing) day WHERE day <> ALL (o.off_grid)) AS next_due
     FROM planned o
-    -- Another deadline begins anew.
+    -- Another deadline begins again.
     CROSS JOIN LATERAL (
         SELECT CASE WHEN o.deadline_date <> o.new_deadline THEN 'PENDING' ELSE o.status END AS status
     ) m

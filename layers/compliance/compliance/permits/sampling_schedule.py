@@ -124,7 +124,7 @@ def _reminders(job: CompanyJob, parameter: Parameter, day: date) -> list[Notific
 
 
 def _people(job: CompanyJob, parameter: Parameter) -> list[Person]:
-    """Return all of the site, else the one whom all else goes to."""
+    """Return all of the site, else the one who gets all else."""
     if of_site := job.people.of_site(parameter.site_id):
         return of_site
     person = job.people.recipient(None, parameter.site_id)

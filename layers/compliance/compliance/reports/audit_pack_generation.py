@@ -54,7 +54,7 @@ class PackFilters(BaseModel):
 
 
 class AuditPackGeneration(JobPayload):
-    """Say which kind of pack, about what, and for whom."""
+    """Say which kind of pack, about what, and who gets it."""
 
     pack_type: PackType
     company_id: UUID

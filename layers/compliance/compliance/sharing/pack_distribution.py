@@ -36,7 +36,7 @@ class PackRecipient(BaseModel):
 
 
 class PackDistribution(JobPayload):
-    """Say which pack, to whom, and how."""
+    """Say which pack, its recipients, and how it is sent."""
 
     pack_id: UUID
     distribution_method: Literal["EMAIL", "SHARED_LINK"]

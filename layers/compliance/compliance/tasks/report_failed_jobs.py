@@ -52,7 +52,7 @@ class FailedJob:
     error: str
     company_id: str | None
     site_id: str | None
-    person_id: str | None  # whom it concerns
+    person_id: str | None  # who is concerned
     document_title: str | None
 
     @property

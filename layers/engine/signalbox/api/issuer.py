@@ -1,7 +1,7 @@
 """Verify a token of the issuer that the stack trusts (OpenID Connect), and read from its claims who asks.
 
-The issuer's public keys are kept in the execution environment. They are asked for anew after an hour, and when a token
-names a key that is not among them, but at most once a minute: whoever sends tokens can't make us flood the issuer.
+The issuer's public keys are kept in the execution environment. They are asked for again after an hour, and when a token
+names a key that is not among them, but at most once a minute: so tokens can't make us flood the issuer.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _FAULTS: Mapping[type[Exception], str] = {
 
 
 def find_caller_of_issuer(trusted: JwtIssuer, token: str, now: datetime) -> Caller:
-    """Return whom the issuer's token names. Refuse a token that is not good, or that gives no role in this stack."""
+    """Return who the issuer's token names. Refuse a token that is not good, or that gives no role in this stack."""
     claims = _verify(trusted, token, now)
     name = _name(claims)
     if name is None:

@@ -1,7 +1,7 @@
 """List kinds of failure, and ignore a kind's next failures.
 
-A kind is what dead letters with one fingerprint have in common. Whoever writes a dead letter looks whether its kind is
-ignored (`signalbox.ignore_failures`), in the same transaction, so that each failure counts once.
+A kind is what dead letters with one fingerprint have in common. The transaction that writes a dead letter also looks
+whether its kind is ignored (`signalbox.ignore_failures`), so that each failure counts once.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ REDACTED = "[redacted]"
 
 
 def refuse_sensitive(job_types: JobTypeRegistry, job_filter: JobFilter) -> None:
-    """Refuse a search by a sensitive field: whoever may not see a value could guess it so."""
+    """Refuse a search by a sensitive field: one who may not see a value could guess it so."""
     known = job_types.by_name.get(job_filter.job_type or "")
     for name in sorted(known.type.sensitive & (job_filter.payload or {}).keys()) if known else ():
         raise JobRefused(f"field '{name}' of job type '{job_filter.job_type}' is sensitive: jobs can't be found by it")

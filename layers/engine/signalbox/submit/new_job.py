@@ -25,7 +25,7 @@ class NewJob:
     """A second submit of the same type with the same key stores nothing and returns the first job."""
     replace_key: str | None = None
     """Until the type's job with this key starts, a submit replaces its payload and stores no second job. With `delay`
-    its wait begins anew."""
+    its wait begins again."""
     category: str | None = None
     """One of the five categories, in place of the type's."""
     priority: int = 5

@@ -1,4 +1,4 @@
-"""Draw the QR code of a signed passport: its version's id and three hashes, for whoever checks one offline."""
+"""Draw the QR code of a signed passport: its version's id and three hashes, for checking it offline."""
 
 from __future__ import annotations
 
