@@ -25,7 +25,7 @@ WHERE l.id = ANY (%(ids)s::uuid[]);
 -- A job whose parents have been restarted waits for them again. So does a group's completion job for its group.
 UPDATE signalbox.jobs AS j
 SET status = 'pending', attempts = 0, sends = 0, throttles = 0, throttled_since = NULL, pieces = 0,
-    first_started_at = NULL, completed_at = NULL, queued_at = NULL, cancel_requested_at = NULL,
+    first_started_at = NULL, completed_at = NULL, actual_duration = NULL, queued_at = NULL, cancel_requested_at = NULL,
     progress_percent = 0, progress_message = NULL, scheduled_for = r.at, unmet_dependencies = r.unmet,
     send_at = CASE WHEN r.unmet = 0 THEN r.at END,
     payload = coalesce(r.payload, j.payload), payload_version = coalesce(r.version, j.payload_version),

@@ -1,6 +1,7 @@
 -- cancel_waiting: cancel jobs before they have begun (again)
 UPDATE signalbox.jobs AS j
 SET status = 'cancelled', completed_at = t.now, updated_at = t.now, send_at = NULL, held_by = NULL,
+    actual_duration = signalbox.time_at_work(j.id, j.first_started_at, j.executions),
     cancel_requested_at = coalesce(j.cancel_requested_at, t.now),
     error_details = jsonb_build_object('type', 'Cancelled', 'message', %(why)s::text)
 -- One instant: columns of a row are compared with each other.

@@ -1,9 +1,6 @@
 -- find: return everything known about a job, except the token, which only its worker knows
 SELECT to_jsonb(j) - 'lease_token' - 'actual_duration' - 'estimated_duration' AS job,
-    -- Of several pieces that of all of them, without the waits between.
-    CASE WHEN j.pieces > 0 AND j.completed_at IS NOT NULL
-        THEN (SELECT sum(x.duration_ms) FROM signalbox.job_executions AS x WHERE x.job_id = j.id)::bigint
-        ELSE (extract(epoch FROM j.actual_duration) * 1000)::bigint END AS duration_ms,
+    (extract(epoch FROM j.actual_duration) * 1000)::bigint AS duration_ms,
     (extract(epoch FROM j.estimated_duration) * 1000)::bigint AS estimated_ms,
     CASE WHEN status = 'running' AND clock_timestamp() - coalesce(heartbeat_at, started_at) > interval '45 s'
         THEN floor(extract(epoch FROM clock_timestamp() - coalesce(heartbeat_at, started_at)))::integer END AS silent_seconds

@@ -3,9 +3,7 @@ SELECT id::text, job_type, job_name, status, lane, priority, tenant, cap_key, su
     schedule_id::text, parent_job_id::text, tags, attempts, max_attempts, unmet_dependencies, progress_percent,
     progress_message, health_status, worker_id, paused_by, held_by, scheduled_for, created_at, queued_at, started_at,
     completed_at, heartbeat_at, cancel_requested_at,
-    CASE WHEN pieces > 0 AND completed_at IS NOT NULL
-        THEN (SELECT sum(x.duration_ms) FROM signalbox.job_executions AS x WHERE x.job_id = jobs.id)::bigint
-        ELSE (extract(epoch FROM actual_duration) * 1000)::bigint END AS duration_ms,
+    (extract(epoch FROM actual_duration) * 1000)::bigint AS duration_ms,
     error_details ->> 'type' AS error_type, left(error_details ->> 'message', 300) AS error_message,
     -- The worker has been silent for this long, once it has missed three heartbeats.
     CASE WHEN status = 'running' AND clock_timestamp() - coalesce(heartbeat_at, started_at) > interval '45 s'
