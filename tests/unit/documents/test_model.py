@@ -12,7 +12,7 @@ import pytest
 
 from signalbox.aws.clients import converse_client
 from signalbox.budget import Budget
-from signalbox.documents.model import AnswerCut, Bedrock, Prices, Question, ask
+from signalbox.documents.model import AnswerCut, AnswerWithheld, Bedrock, Prices, Question, ask
 from signalbox.packs.outcome import Permanent, RateLimited, Transient
 from signalbox.testing.stand_in import Request, Response, StandIn
 
@@ -78,6 +78,8 @@ def test_the_answer_is_the_input_of_the_tool(model: Model) -> None:
     assert asked["toolConfig"]["toolChoice"] == {"tool": {"name": "record_invoice"}}
     assert asked["messages"] == [{"role": "user", "content": [{"text": "secret invoice"}]}]
     assert asked["inferenceConfig"] == {"maxTokens": 500}
+    ask(Bedrock("stack"), replace(QUESTION, temperature=0), Budget.of(60))
+    assert model.asked[-1][1]["inferenceConfig"] == {"maxTokens": 500, "temperature": 0}
 
 
 @pytest.mark.parametrize(("prices", "cost"), [(None, None), (Prices(3, 15), 1200 * 3 + 40 * 15)])
@@ -98,8 +100,10 @@ def test_tokens_and_cost_are_counted_without_any_text(
     ("response", "kind", "words"),
     [
         (said(USED, stop_reason="max_tokens"), AnswerCut, "max_tokens"),
-        (said(stop_reason="content_filtered"), Permanent, "withheld"),
-        (said(stop_reason="guardrail_intervened"), Permanent, "withheld"),
+        (said(stop_reason="content_filtered"), AnswerWithheld, "withheld"),
+        (said(stop_reason="guardrail_intervened"), AnswerWithheld, "withheld"),
+        (said(USED, stop_reason="malformed_tool_use"), Transient, "malformed_tool_use"),
+        (said(USED, stop_reason="malformed_model_output"), Transient, "malformed_model_output"),
         (said({"text": "No."}, stop_reason="end_turn"), Transient, "did not answer by record_invoice"),
         (said({"toolUse": USED["toolUse"] | {"input": "12.5"}}), Transient, "did not answer by"),
         (said({"toolUse": USED["toolUse"] | {"name": "other"}}), Transient, "did not answer by"),
@@ -123,8 +127,10 @@ def test_what_is_no_answer_says_whether_a_retry_helps(
 
 def test_an_answer_that_was_cut_is_counted(model: Model, capsys: pytest.CaptureFixture[str]) -> None:
     model.response = said(stop_reason="max_tokens")
-    with pytest.raises(AnswerCut):
+    with pytest.raises(AnswerCut) as raised:
         ask(Bedrock("stack"), QUESTION, Budget.of(60))
+    cut = raised.value.cut
+    assert (cut.stop_reason, cut.input_tokens, cut.output_tokens) == ("max_tokens", 1200, 40)
     assert json.loads(capsys.readouterr().out)["ModelOutputTokens"] == [40]
 
 

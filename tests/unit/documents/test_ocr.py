@@ -11,7 +11,8 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from signalbox.documents.ocr import Scanned, look, start
+from signalbox.documents.line import Line
+from signalbox.documents.ocr import ScanFailed, Scanned, detect, look, start
 from signalbox.packs.outcome import Permanent, RateLimited, Transient
 from signalbox.testing.stand_in import Request, Response, StandIn
 
@@ -53,8 +54,16 @@ def textract(service: Textract) -> TextractClient:
     )
 
 
+BOX = {"Left": 0.25, "Top": 0.5, "Width": 0.125, "Height": 0.0625}
+
+
 def line(page: int, text: str, confidence: float) -> dict[str, Any]:
-    return {"BlockType": "LINE", "Page": page, "Text": text, "Confidence": confidence}
+    place = {"Geometry": {"BoundingBox": BOX}}
+    return {"BlockType": "LINE", "Page": page, "Text": text, "Confidence": confidence, **place}
+
+
+def read(text: str, confidence: float) -> Line:
+    return Line(text, confidence, (0.25, 0.5, 0.125, 0.0625))
 
 
 def test_a_scan_is_started_with_its_token(service: Textract, textract: TextractClient) -> None:
@@ -78,7 +87,9 @@ def test_lines_of_all_answers_are_put_by_page(service: Textract, textract: Textr
         done | {"NextToken": "3", "Blocks": [line(1, "two", 50), line(3, "three", 100)]},
         done | {"Blocks": []},
     )
-    assert look(textract, "7") == Scanned([["one", "two"], [], ["three"], []], 0.75)
+    scanned = look(textract, "7")
+    assert scanned == Scanned([[read("one", 0.75), read("two", 0.5)], [], [read("three", 1)], []], 0.75)
+    assert scanned.texts == ["one\ntwo", "", "three", ""]
     assert [asked.get("NextToken") for asked in service.asked] == [None, "2", "3"]
 
 
@@ -89,8 +100,16 @@ def test_a_scan_without_text_has_no_confidence(service: Textract, textract: Text
 
 def test_a_scan_that_failed_is_permanent_with_its_reason(service: Textract, textract: TextractClient) -> None:
     service.will({"JobStatus": "FAILED", "StatusMessage": "the file is damaged"})
-    with pytest.raises(Permanent, match="the file is damaged"):
+    with pytest.raises(ScanFailed, match="the file is damaged"):
         look(textract, "7")
+
+
+def test_one_page_is_read_at_once(service: Textract, textract: TextractClient) -> None:
+    no_page = {name: value for name, value in line(1, "two", 50).items() if name != "Page"}  # as one page's may be
+    service.will({"DocumentMetadata": {"Pages": 1}, "Blocks": [line(1, "one", 75), no_page]})
+    assert detect(textract, "scans", "a.png") == Scanned([[read("one", 0.75), read("two", 0.5)]], 0.625)
+    document = {"S3Object": {"Bucket": "scans", "Name": "a.png"}}
+    assert service.asked == [{"Document": document, "call": "DetectDocumentText"}]
 
 
 @pytest.mark.parametrize(
@@ -107,8 +126,13 @@ def test_a_scan_that_failed_is_permanent_with_its_reason(service: Textract, text
 def test_an_error_of_textract_says_whether_a_retry_helps(
     service: Textract, textract: TextractClient, code: str, kind: type[Exception]
 ) -> None:
-    service.will(*[{"__type": code, "message": "secret words"}] * 2, status=400)
-    for call in (lambda: start(textract, "scans", "a.pdf", "job-1"), lambda: look(textract, "7")):
+    service.will(*[{"__type": code, "message": "secret words"}] * 3, status=400)
+    calls = (
+        lambda: start(textract, "scans", "a.pdf", "job-1"),
+        lambda: look(textract, "7"),
+        lambda: detect(textract, "scans", "a.pdf"),
+    )
+    for call in calls:
         with pytest.raises(kind, match=code) as raised:
             call()
         assert "secret" not in str(raised.value)

@@ -7,10 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 
 import pytest
-from pypdf import PdfReader, PdfWriter
+from pypdf import PageObject, PdfReader, PdfWriter
+from pypdf.generic import RectangleObject
 from reportlab.pdfgen.canvas import Canvas
 
-from signalbox.documents.pdf_text import read_pages
+from signalbox.documents.pdf_text import TooManyPages, read_lines, read_pages
 from signalbox.documents.report import PageBreak, Paragraph, report
 from signalbox.packs.outcome import Permanent
 
@@ -26,8 +27,10 @@ def written(change: Callable[[PdfWriter], object], source: bytes = TWO_PAGES) ->
 
 
 def drawn(*lines: str) -> bytes:
+    """Return a page of 1,000 by 1,000 points with lines of 12 points."""
     file = BytesIO()
-    canvas = Canvas(file)
+    canvas = Canvas(file, (1000, 1000))
+    canvas.setFont("Helvetica", 12)
     for number, line in enumerate(lines):
         canvas.drawString(50, 700 - 12 * number, line)
     canvas.save()
@@ -72,8 +75,40 @@ def test_the_reason_is_not_that_of_the_pdf_before() -> None:
         read_pages(file.getvalue(), 10)
 
 
+def test_lines_are_those_of_the_pages_text() -> None:
+    for data in (TWO_PAGES, drawn("one exam-", "ple of", "", "two lines", " "), drawn("")):
+        assert ["\n".join(line.text for line in page) for page in read_lines(data, 2)] == read_pages(data, 2)
+
+
+def test_a_lines_place_is_a_share_of_the_page_from_its_top_left() -> None:
+    ((first, second),) = read_lines(drawn("Hello", "a longer line"), 1)
+    left, top, width, height = first.box
+    # The baseline is 300 points below the top, the letters of 12 points are above it.
+    assert (first.confidence, round(left, 2), round(top + height, 2)) == (1, 0.05, 0.3)
+    assert (round(width, 2), round(height, 2)) == (0.03, 0.01)
+    assert second.box[1] - top == pytest.approx(0.012, abs=0.003)
+    assert second.box[2] > width
+
+
+def crop(page: PageObject) -> None:
+    page.cropbox = RectangleObject((0, 500, 500, 1000))
+
+
+def turn(page: PageObject) -> None:
+    page.rotate(90)  # its top is at the right then
+
+
+@pytest.mark.parametrize(("change", "place"), [(turn, (0.7, 0.05)), (crop, (0.1, 0.6))])
+def test_a_lines_place_is_that_on_the_page_as_it_is_shown(
+    change: Callable[[PageObject], None], place: tuple[float, float]
+) -> None:
+    data = written(lambda writer: change(writer.pages[0]), drawn("Hello"))
+    left, top, _, height = read_lines(data, 1)[0][0].box
+    assert (left, top + (height if change is crop else 0)) == pytest.approx(place, abs=0.02)
+
+
 def test_a_pdf_with_too_many_pages_is_refused_before_they_are_read() -> None:
-    with pytest.raises(Permanent, match="has 2 pages, and from 1 to 1 are read"):
+    with pytest.raises(TooManyPages, match="has 2 pages, and from 1 to 1 are read"):
         read_pages(TWO_PAGES, 1)
 
 

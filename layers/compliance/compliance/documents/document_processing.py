@@ -92,7 +92,7 @@ def _scan(context: JobContext, document: Document, cursor: dict[str, Any]) -> Mo
     scanned = ocr.look(context.clients.textract, cursor["scan"])
     if scanned is None:
         return Snooze(_LOOK_EVERY, "Textract reads the scan")
-    text = clean(segments.join_pages("\n".join(lines) for lines in scanned.pages))
+    text = clean(segments.join_pages(scanned.texts))
     _store_text(context, document, text, scanned.confidence)
     large = cursor["large"] or len(scanned.pages) >= _LARGE_PAGES
     reading = Reading(True, scanned.confidence, scanned.is_partial)

@@ -21,16 +21,18 @@ if TYPE_CHECKING:
     from mypy_boto3_bedrock_runtime.type_defs import (
         ConverseRequestTypeDef,
         ConverseResponseTypeDef,
+        InferenceConfigurationTypeDef,
         ToolSpecificationTypeDef,
     )
 
 _SHORTEST = 1.0  # seconds: no model answers sooner
 _CUT = ("max_tokens", "model_context_window_exceeded")
 _WITHHELD = ("content_filtered", "guardrail_intervened")
+_MALFORMED = ("malformed_model_output", "malformed_tool_use")
 
 
-class AnswerCut(Permanent):
-    """The answer has no room: ask about less text."""
+class AnswerWithheld(Permanent):
+    """The model or a guardrail refuses to answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class Question:
     schema: Mapping[str, Any]  # JSON schema of the tool's input
     max_tokens: int
     most_seconds: float  # to wait for the answer
+    temperature: float | None = None  # None: the model's own
     prices: Prices | None = None
 
 
@@ -64,6 +67,14 @@ class Answer:
     input_tokens: int
     output_tokens: int
     stop_reason: str
+
+
+class AnswerCut(Permanent):
+    """The answer has no room: ask about less text, or allow more tokens."""
+
+    def __init__(self, cut: Answer) -> None:
+        super().__init__(f"the model's answer was cut, {cut.stop_reason}: ask about less text")
+        self.cut = cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +94,15 @@ def ask(bedrock: Bedrock, question: Question, budget: Budget) -> Answer:
         said = client.converse(**_request(question))
     input_tokens, output_tokens = said["usage"]["inputTokens"], said["usage"]["outputTokens"]
     _count(bedrock.stack, question, input_tokens, output_tokens)
+    if said["stopReason"] in _CUT:
+        raise AnswerCut(Answer({}, input_tokens, output_tokens, said["stopReason"]))
     return Answer(_output(said, question.tool_name), input_tokens, output_tokens, said["stopReason"])
 
 
 def _request(question: Question) -> ConverseRequestTypeDef:
+    inference: InferenceConfigurationTypeDef = {"maxTokens": question.max_tokens}
+    if question.temperature is not None:
+        inference["temperature"] = question.temperature
     tool: ToolSpecificationTypeDef = {
         "name": question.tool_name,
         "description": question.tool_description,
@@ -96,7 +112,7 @@ def _request(question: Question) -> ConverseRequestTypeDef:
         "modelId": question.model_id,
         "system": [{"text": question.system}],
         "messages": [{"role": "user", "content": [{"text": question.text}]}],
-        "inferenceConfig": {"maxTokens": question.max_tokens},
+        "inferenceConfig": inference,
         "toolConfig": {"tools": [{"toolSpec": tool}], "toolChoice": {"tool": {"name": question.tool_name}}},
     }
 
@@ -112,13 +128,11 @@ def _count(stack: str, question: Question, input_tokens: int, output_tokens: int
 
 def _output(said: ConverseResponseTypeDef, tool_name: str) -> dict[str, Any]:
     reason = said["stopReason"]
-    if reason in _CUT:
-        raise AnswerCut(f"the model's answer was cut, {reason}: ask about less text")
     if reason in _WITHHELD:
-        raise Permanent(f"the model's answer was withheld, {reason}")
+        raise AnswerWithheld(f"the model's answer was withheld, {reason}")
     blocks = said["output"].get("message", {}).get("content", [])
     used = [block["toolUse"] for block in blocks if "toolUse" in block]
     given = next((use["input"] for use in used if use["name"] == tool_name), None)
-    if not isinstance(given, dict):
+    if not isinstance(given, dict) or reason in _MALFORMED:
         raise Transient(f"the model did not answer by {tool_name}, {reason}")
     return given

@@ -1,4 +1,4 @@
-"""Read scans by Textract's asynchronous text detection: start it once, and look until it is done.
+"""Read scans by Textract: one page at once, or any document by a job of Textract's, looked at until it is done.
 
 The token makes a second start the same one for Textract: give the job's key.
 """
@@ -11,6 +11,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from signalbox.aws.errors import call_errors
+from signalbox.documents.line import Line
 from signalbox.packs.outcome import Permanent
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from mypy_boto3_textract.type_defs import (
         BlockTypeDef,
         DocumentLocationTypeDef,
+        DocumentTypeDef,
         GetDocumentTextDetectionResponseTypeDef,
     )
 
@@ -26,9 +28,27 @@ if TYPE_CHECKING:
 class Scanned:
     """Hold the lines of each page, and how sure Textract is of them, from 0 to 1."""
 
-    pages: Sequence[Sequence[str]]
+    pages: Sequence[Sequence[Line]]
     confidence: float | None  # None where there is no line
     is_partial: bool = False  # Textract could not read some of the pages
+
+    @property
+    def texts(self) -> list[str]:
+        """Return the text of each page."""
+        return ["\n".join(line.text for line in page) for page in self.pages]
+
+
+class ScanFailed(Permanent):
+    """Textract can't read the document."""
+
+
+def detect(textract: TextractClient, bucket: str, key: str) -> Scanned:
+    """Return what Textract reads in an object of S3 with one page."""
+    document: DocumentTypeDef = {"S3Object": {"Bucket": bucket, "Name": key}}
+    with call_errors("Textract"):
+        answer = textract.detect_document_text(Document=document)
+    lines = [block for block in answer.get("Blocks", []) if block.get("BlockType") == "LINE"]
+    return Scanned(_by_page(lines, 1), _confidence(lines))
 
 
 def start(textract: TextractClient, bucket: str, key: str, token: str) -> str:
@@ -47,7 +67,7 @@ def look(textract: TextractClient, job_id: str) -> Scanned | None:
         if status == "IN_PROGRESS":
             return None
         if status == "FAILED":
-            raise Permanent(f"Textract can't read it: {first.get('StatusMessage', 'it gives no reason')}")
+            raise ScanFailed(f"Textract can't read it: {first.get('StatusMessage', 'it gives no reason')}")
         answers = [first, *_further(textract, job_id, first)]
     lines = [block for answer in answers for block in answer.get("Blocks", []) if block.get("BlockType") == "LINE"]
     return Scanned(_by_page(lines, _count(first)), _confidence(lines), status == "PARTIAL_SUCCESS")
@@ -65,12 +85,18 @@ def _count(answer: GetDocumentTextDetectionResponseTypeDef) -> int:
     return answer.get("DocumentMetadata", {}).get("Pages", 0)
 
 
-def _by_page(lines: Iterable[BlockTypeDef], pages: int) -> list[list[str]]:
+def _by_page(lines: Iterable[BlockTypeDef], pages: int) -> list[list[Line]]:
     """Return the lines of each page in their order, [] for a page without any."""
-    found: dict[int, list[str]] = {page: [] for page in range(1, pages + 1)}
+    found: dict[int, list[Line]] = {page: [] for page in range(1, pages + 1)}
     for line in lines:
-        found.setdefault(line.get("Page", 1), []).append(line.get("Text", ""))
+        found.setdefault(line.get("Page", 1), []).append(_line(line))
     return [found[page] for page in sorted(found)]
+
+
+def _line(block: BlockTypeDef) -> Line:
+    box = block.get("Geometry", {}).get("BoundingBox", {})
+    place = (box.get("Left", 0.0), box.get("Top", 0.0), box.get("Width", 0.0), box.get("Height", 0.0))
+    return Line(block.get("Text", ""), block.get("Confidence", 0.0) / 100, place)
 
 
 def _confidence(lines: Iterable[BlockTypeDef]) -> float | None:

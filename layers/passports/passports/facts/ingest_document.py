@@ -67,7 +67,7 @@ def ingest_document(context: JobContext) -> Completed | Snooze:
     scanned = ocr.look(context.clients.textract, context.cursor["textract"])
     if scanned is None:
         return Snooze(_LOOK_AGAIN, "Textract reads the file")
-    return _store_text(context, found, "textract", [clean("\n".join(lines)) for lines in scanned.pages])
+    return _store_text(context, found, "textract", [clean(text) for text in scanned.texts])
 
 
 def _find(context: JobContext, payload: IngestDocument) -> Uploaded:
