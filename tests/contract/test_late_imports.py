@@ -51,7 +51,7 @@ ENGINE = {
     "jobs.verdict": {"hashlib"},  # only a job that fails for good
     # Building blocks: only what asks for them.
     "calendars": {"holidays"},
-    "documents.pdf_text": {"pypdfium2"},
+    "documents.pdf_text": {"ctypes", "pypdfium2", "pypdfium2.raw"},
     "documents.report": {
         *("reportlab", "reportlab.lib.styles", "reportlab.pdfbase.pdfmetrics", "reportlab.pdfbase.ttfonts"),
         "reportlab.platypus",

@@ -181,6 +181,20 @@ def test_a_later_migration_s_table_has_its_grants_with_the_migration_itself(
             reader.execute("SELECT numbers.next()")
 
 
+def test_a_private_schema_is_the_writers_alone(dsn: str, db: psycopg.Connection, tmp_path: Path) -> None:
+    first = "-- serves: 1\nCREATE TABLE health.notes (id int);\n"
+    (tmp_path / "0001_n.sql").write_text(first + "INSERT INTO signalbox.private_schemas VALUES ('health', 'it is');\n")
+    (tmp_path / "0002_n.sql").write_text("-- serves: 1\nCREATE TABLE health.later (id int);\n")
+    migrations.apply(db, [ENGINE, Pack("health", (), tmp_path)], "tests", find_roles(db))
+    with psycopg.connect(log_in(dsn, "writer"), autocommit=True) as writer:
+        writer.execute("INSERT INTO health.notes VALUES (1)")
+    with psycopg.connect(log_in(dsn, "reader"), autocommit=True) as reader:
+        for table in ("health.notes", "health.later"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                reader.execute(f"SELECT FROM {table}")
+    assert rights(db, "signalbox_reader", "health.later") == set()
+
+
 def test_what_the_owners_functions_make_later_has_its_grants_as_well(dsn: str, db: psycopg.Connection) -> None:
     db.execute("SET ROLE signalbox_owner")
     db.execute("CREATE TABLE signalbox.made_at_night (n int)")

@@ -298,6 +298,11 @@ def test_what_is_not_there_or_not_allowed_fails_for_good(stage: Stage, payload: 
     assert said in job["error_details"]["message"]
 
 
+def test_a_private_schema_is_not_exported(stage: Stage) -> None:
+    stage.db.execute("INSERT INTO signalbox.private_schemas VALUES ('public', 'it has names')")
+    assert "its schema is private, it has names" in export(stage)["error_details"]["message"]
+
+
 def test_a_bucket_that_is_not_listed_is_never_written(stage: Stage, bucket: Bucket) -> None:
     archive = f"archive-{bucket.name}"
     bucket.s3.create_bucket(Bucket=archive)

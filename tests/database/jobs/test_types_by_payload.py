@@ -34,14 +34,15 @@ TYPES = (
         route=Route("size", LANES, {"large": timedelta(seconds=840)}),
         tags={"session": "session", "size": "size"},
         job_name="Scan of {file_id} ({size})",
+        correlation="owner",
     ),
     JobType("do_nothing", "completes at once", f"{MODULE}.do_nothing"),
+    JobType("note_job", "notes itself", f"{MODULE}.note_job", tags={"own": "id"}),
 )
 NAMES: dict[str, Any] = {"aliases": {"read_file": "scan_file"}, "reserved": {"print_file": "nobody has asked"}}
 SHOP = Pack("shop", (), ENGINE.migrations, TYPES, **NAMES)
 REGISTRY = JobTypeRegistry.of([SHOP])
 Submit = Callable[..., dict[str, Any]]
-COLUMNS = "id::text, job_type, job_name, job_category, lane, status, timeout_ms, tags, payload, scheduled_for, send_at"
 
 
 @pytest.fixture
@@ -97,6 +98,7 @@ def test_field_that_is_left_out_has_its_default_and_one_that_is_null_no_tag(add:
         ({"size": "huge"}, {}, "no lane is for the size 'huge'"),
         ({}, {"name": "mine"}, "its type names it by the payload: give no name"),
         ({}, {"category": "urgent"}, "there is no category 'urgent'"),
+        ({}, {"correlation_id": "c"}, "takes its correlation_id from the payload: give none"),
         ({}, {"replace_key": "k", "idempotency_key": "i"}, "goes with no idempotency_key"),
         ({}, {"replace_key": ""}, "replace_key is not a text of 1 to 200 characters"),
     ],
@@ -106,6 +108,19 @@ def test_submit_that_contradicts_its_type_is_refused(
 ) -> None:
     with pytest.raises(REFUSED, match=words):
         add("scan_file", {"file_id": "f-1", **payload}, **fields)
+
+
+def test_job_is_tagged_with_its_own_id(add: Submit) -> None:
+    job = add("note_job", {"subject": "s"})
+    assert job["tags"] == [f"own:{job['id']}"]
+    with pytest.raises(REFUSED, match="its type tags it with its id"):
+        add("note_job", {"subject": "s"}, replace_key="k")
+
+
+def test_ids_in_a_payload_are_stored_in_lower_case(add: Submit) -> None:
+    job = add("scan_file", {"file_id": "F-1", "owner": "5EB1F6C0-0A83-4B57-8D4E-1D3C5E2A9F00"})
+    assert (job["payload"]["owner"], job["payload"]["file_id"]) == ("5eb1f6c0-0a83-4b57-8d4e-1d3c5e2a9f00", "F-1")
+    assert job["correlation_id"] == job["payload"]["owner"]
 
 
 def test_submit_gives_another_category(add: Submit) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Literal
+from uuid import UUID
 
 from signalbox.packs.job_payload import JobPayload
 from signalbox.worker.job_context import JobContext
@@ -14,6 +15,7 @@ class ScanFile(JobPayload):
     file_id: str
     size: Literal["small", "large", "huge"] = "small"
     session: str | None = None
+    owner: UUID | None = None
 
 
 def scan_file(_: JobContext) -> None: ...

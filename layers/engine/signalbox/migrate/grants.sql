@@ -30,8 +30,12 @@ DECLARE
         WHERE nspname IN (SELECT pack FROM signalbox.schema_migrations) OR nspname IN ('signalbox', 'signalbox_staging')
     );
     staging constant oid := to_regnamespace('signalbox_staging');
+    private oid[] := '{}';  -- the reader may not read there
     statement text;
 BEGIN
+    IF to_regclass('signalbox.private_schemas') IS NOT NULL THEN
+        private := ARRAY(SELECT to_regnamespace(quote_ident(name))::oid FROM signalbox.private_schemas);
+    END IF;
     -- The schemas come first: a table's new owner must be allowed to create in its schema. Objects of other owners, for
     -- whom this log-in can't act, are left alone.
     FOR statement IN
@@ -67,6 +71,7 @@ BEGIN
             ('writer', 'CREATE', true)) AS w (who, privilege, in_staging)
             ON w.in_staging = (n.oid IS NOT DISTINCT FROM staging)
         WHERE n.oid = ANY (rooms) AND n.nspowner = 'signalbox_owner'::regrole
+            AND NOT (w.who = 'reader' AND n.oid = ANY (private))
             AND NOT has_schema_privilege('signalbox_' || w.who, n.oid, w.privilege)
         GROUP BY n.nspname, w.who
         UNION ALL
@@ -79,6 +84,7 @@ BEGIN
             OR (c.relkind IN ('r', 'p', 'f') AND c.oid <> 'signalbox.schema_migrations'::regclass)
         WHERE c.relnamespace = ANY (rooms) AND c.relnamespace IS DISTINCT FROM staging
             AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relowner = 'signalbox_owner'::regrole
+            AND NOT (w.who = 'reader' AND c.relnamespace = ANY (private))
             AND NOT has_table_privilege('signalbox_' || w.who, c.oid, w.privilege)
         GROUP BY c.oid, w.who
         UNION ALL
@@ -116,7 +122,9 @@ BEGIN
         CROSS JOIN (VALUES ('SELECT, INSERT, UPDATE, DELETE ON TABLES TO signalbox_writer'),
             ('SELECT ON TABLES TO signalbox_reader'), ('USAGE ON SEQUENCES TO signalbox_writer'),
             ('EXECUTE ON ROUTINES TO signalbox_writer')) AS g (what)
-        WHERE n.oid = ANY (rooms) AND n.oid IS DISTINCT FROM staging AND NOT EXISTS (
+        WHERE n.oid = ANY (rooms) AND n.oid IS DISTINCT FROM staging
+            AND NOT (g.what LIKE '%signalbox_reader' AND n.oid = ANY (private))
+            AND NOT EXISTS (
             SELECT FROM pg_default_acl WHERE defaclrole = 'signalbox_owner'::regrole AND defaclnamespace = n.oid
         )
         UNION ALL

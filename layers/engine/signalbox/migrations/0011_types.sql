@@ -39,6 +39,7 @@ DECLARE
     due timestamptz;
     own_cap text;
     job uuid;
+    own_id uuid := signalbox.new_id();
     names signalbox.job_type_names;
     own signalbox.job_type_options;
     routed text;
@@ -77,6 +78,10 @@ BEGIN
         WHEN given.category NOT IN ('critical', 'high_priority', 'standard', 'background', 'maintenance') THEN
             format('there is no category ''%s''', left(given.category, 50))
         WHEN own.job_name IS NOT NULL AND given.name IS NOT NULL THEN 'its type names it by the payload: give no name'
+        WHEN given.correlation_id IS NOT NULL AND known.correlation IS NOT NULL THEN
+            'its type takes its correlation_id from the payload: give none'
+        WHEN given.replace_key IS NOT NULL AND 'id' IN (SELECT t.value FROM jsonb_each_text(own.tags) AS t) THEN
+            'its type tags it with its id, which a replace_key would change: give none'
         WHEN given.replace_key IS NOT NULL AND num_nonnulls(given.idempotency_key, given."group") > 0 THEN
             'a replace_key goes with no idempotency_key or group: they would be another job''s'
         WHEN length(given.replace_key) NOT BETWEEN 1 AND 200 THEN 'its replace_key is not a text of 1 to 200 characters'
@@ -102,6 +107,12 @@ BEGIN
     IF fault <> '' THEN
         RAISE EXCEPTION 'payload of job type ''%'' refused: %', known.name, fault USING ERRCODE = 'invalid_parameter_value';
     END IF;
+    -- As the client writes them: `5E…` and `5e…` are one file.
+    payload := payload || coalesce((
+        SELECT jsonb_object_agg(f.key, lower(payload ->> f.key)) FROM jsonb_each(known.payload_schema -> 'properties') AS f
+        WHERE (f.value ->> 'format' = 'uuid' OR f.value -> 'anyOf' @> '[{"format": "uuid"}]')
+            AND jsonb_typeof(payload -> f.key) = 'string'
+    ), '{}');
     -- If a cap counts by a value of the payload, only the type's own code can compute the key. dispatch_jobs does that
     -- before it sends the job.
     own_cap := CASE WHEN given.cap_key IS NULL AND known.cap ->> 'per' = 'tenant'
@@ -111,17 +122,19 @@ BEGIN
         own_name := replace(own_name, '{' || part || '}', coalesce(signalbox.payload_field(known, payload, part), ''));
     END LOOP;
     given.tags := given.tags || ARRAY(
-        SELECT t.key || ':' || signalbox.payload_field(known, payload, t.value) FROM jsonb_each_text(own.tags) AS t
-        WHERE signalbox.payload_field(known, payload, t.value) IS NOT NULL
+        SELECT t.key || ':' || v.value FROM jsonb_each_text(own.tags) AS t
+        CROSS JOIN LATERAL (SELECT CASE t.value WHEN 'id' THEN own_id::text
+            ELSE signalbox.payload_field(known, payload, t.value) END) AS v (value)
+        WHERE v.value IS NOT NULL
     ) || CASE WHEN names.name IS NOT NULL THEN ARRAY['as:' || names.name] END;
     LOOP
         INSERT INTO signalbox.jobs (
-            job_type, job_name, job_category, lane, priority, status, payload, payload_version, tenant, cap_key, subject_id,
+            id, job_type, job_name, job_category, lane, priority, status, payload, payload_version, tenant, cap_key, subject_id,
             correlation_id, idempotency_key, job_group, parent_job_id, tags, metadata, created_by, max_attempts, timeout_ms,
             scheduled_for, send_at, replace_key, estimated_duration
         )
         VALUES (
-            known.name, own_name, coalesce(given.category, known.category), in_lane, given.priority, 'pending', payload, known.version, given.tenant,
+            own_id, known.name, own_name, coalesce(given.category, known.category), in_lane, given.priority, 'pending', payload, known.version, given.tenant,
             coalesce(given.cap_key, own_cap), payload ->> known.subject,
             coalesce(given.correlation_id, payload ->> known.correlation), given.idempotency_key, given."group",
             given.parent_id, nullif(given.tags, '{}'), given.metadata, given.created_by,

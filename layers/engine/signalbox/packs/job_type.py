@@ -72,7 +72,8 @@ class JobType:
     transactional: bool = False  # it only writes to the database: its effects and its end are one transaction
     subject: str | None = None  # the payload's field that becomes subject_id
     correlation: str | None = None  # the payload's field that becomes correlation_id
-    tags: Mapping[str, str] = field(default_factory=dict)  # by a tag's first word, the payload's field that follows it
+    # By a tag's first word, the payload's field that follows it, or "id": the job's own.
+    tags: Mapping[str, str] = field(default_factory=dict)
     # Made of the payload's fields, such as "Page {page} of {file_id}". A submit may then give no name.
     job_name: str | None = None
     sensitive: frozenset[str] = frozenset()  # the payload's fields whose values operators do not see

@@ -85,8 +85,8 @@ def check_replacing(job: NewJob) -> str | None:
     return None
 
 
-def by_payload(job_type: JobType, job: NewJob, payload: JobPayload) -> NewJob:
-    """Return the job with what its type makes of its name and payload: lane and time-out, name, tags."""
+def by_payload(job_type: JobType, job: NewJob, payload: JobPayload, id_: str) -> NewJob:
+    """Return the job with what its type makes of its name, payload and id: lane and time-out, name, tags."""
     changes: dict[str, Any] = {}
     if (route := job_type.route) is not None:
         changes |= _routed(job_type, route, job, str(getattr(payload, route.by)))
@@ -95,8 +95,10 @@ def by_payload(job_type: JobType, job: NewJob, payload: JobPayload) -> NewJob:
             refuse(job_type, "its type names it by the payload: give no name")
         values = {name: "" if value is None else value for name, value in vars(payload).items()}
         changes["name"] = job_type.job_name.format_map(values)
+    if job.replace_key is not None and "id" in job_type.tags.values():
+        refuse(job_type, "its type tags it with its id, which a replace_key would change: give none")
     if job_type.tags or job.job_type != job_type.name:
-        found = [(tag, getattr(payload, name)) for tag, name in job_type.tags.items()]
+        found = [(tag, id_ if name == "id" else getattr(payload, name)) for tag, name in job_type.tags.items()]
         found += [("as", job.job_type)] if job.job_type != job_type.name else []
         changes["tags"] = (*job.tags, *(f"{tag}:{value}" for tag, value in found if value is not None))
     return replace(job, **changes) if changes else job

@@ -137,7 +137,7 @@ def _row(known: RegisteredJobType, job: NewJob, id_: str, now: datetime, shared:
     if fault := check_text(job, text):
         refuse(job_type, fault)
     if known.shapes_jobs or job.job_type != job_type.name:
-        job = by_payload(job_type, job, payload)
+        job = by_payload(job_type, job, payload, id_)
     cap_key = count_by_cap(known, job, payload, shared.caps)
     single = job.id or job.depends_on or job.tags or job.metadata is not None or job.replace_key
     kind = None if single else (_COMMON(job), cap_key)
@@ -154,6 +154,8 @@ def _row(known: RegisteredJobType, job: NewJob, id_: str, now: datetime, shared:
         columns = SharedColumns(_columns(job_type, job, now, shared) | {"cap_key": cap_key})
         if kind is not None:
             shared.columns[kind] = columns
+    if job.correlation_id is not None and job_type.correlation is not None:
+        refuse(job_type, "its type takes its correlation_id from the payload: give none")
     subject = _column(payload, job_type.subject)
     correlation = job.correlation_id or _column(payload, job_type.correlation)
     return JobRow(id_, text, job.idempotency_key, subject, correlation, job.tenant, columns, job.replace_key)

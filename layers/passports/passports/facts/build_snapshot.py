@@ -5,8 +5,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from passports.chain.events import append_event
-from passports.refusals import refuse
 from signalbox import Completed, JobContext, JobPayload
+from signalbox.packs.refusals import refuse
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)

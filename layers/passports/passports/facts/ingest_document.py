@@ -14,11 +14,11 @@ from uuid import UUID
 from passports.chain.events import append_event
 from passports.encoding.canonical import canonical
 from passports.facts.documents import KINDS, elements_of_lines
-from passports.refusals import refuse
 from signalbox import Completed, JobContext, JobPayload, NewJob, Permanent, Snooze
 from signalbox.aws.errors import code_of, s3_errors
 from signalbox.documents import ocr
 from signalbox.documents.pdf_text import read_pages
+from signalbox.packs.refusals import refuse
 from signalbox.postgres.pg_text import clean
 from signalbox.postgres.queries import load_queries
 

@@ -12,8 +12,8 @@ from psycopg.types.json import Jsonb
 
 from passports.chain.events import append_event
 from passports.facts.documents import DocumentRejected, ParsedFact, find_facts
-from passports.refusals import refuse
 from signalbox import Completed, JobContext, JobPayload
+from signalbox.packs.refusals import refuse
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)

@@ -21,9 +21,9 @@ from passports.issuing.documents import (
     receipt_of,
     value_leaf,
 )
-from passports.refusals import refuse
 from passports.rules.evaluate import RuleFact, evaluate
 from passports.rules.language import read_rules
+from signalbox.packs.refusals import refuse
 
 MOST_PAYLOAD, MOST_PROOF, MOST_RECEIPT = 131_072, 262_144, 16_384  # bytes
 

@@ -11,9 +11,9 @@ from uuid import UUID
 from passports.chain.events import append_event
 from passports.issuing.compilation import Fact, Source, compile_documents
 from passports.issuing.documents import Documents, Issue
-from passports.refusals import refuse
 from passports.settings import PassportSettings
 from signalbox import Completed, JobContext, JobPayload, NewJob
+from signalbox.packs.refusals import refuse
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)

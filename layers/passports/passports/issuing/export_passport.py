@@ -15,10 +15,10 @@ from passports.chain.events import append_event
 from passports.encoding.canonical import read_own, sha256
 from passports.issuing.exports import SignedPassport, write_json_ld, write_pdf, write_xml
 from passports.issuing.signature import is_signed
-from passports.refusals import refuse
 from signalbox import Completed, JobContext, JobPayload, Permanent
 from signalbox.aws.errors import s3_errors
 from signalbox.packs.outcome import OutputFile
+from signalbox.packs.refusals import refuse
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)

@@ -6,8 +6,8 @@ from uuid import UUID
 
 from passports.chain.events import append_event
 from passports.issuing.qr import draw_qr, qr_payload
-from passports.refusals import refuse
 from signalbox import Completed, JobContext, JobPayload
+from signalbox.packs.refusals import refuse
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)

@@ -12,9 +12,9 @@ from passports.encoding.canonical import read_own, sha256
 from passports.issuing.documents import Documents, Hashes, Issue, proof_of, receipt_of
 from passports.issuing.signature import sign
 from passports.issuing.signing_key import SigningKey, read_signing_key
-from passports.refusals import refuse
 from passports.settings import PassportSettings
 from signalbox import Completed, JobContext, JobPayload, NewJob
+from signalbox.packs.refusals import refuse
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)

@@ -12,11 +12,11 @@ from typing import Any
 
 from passports.encoding.canonical import read_json, sha256
 from passports.issuing.signature import public_key_of
-from passports.refusals import refuse
 from signalbox.aws.clients import Clients
 from signalbox.aws.errors import classify
 from signalbox.aws.secrets import read_secret
 from signalbox.errors import SettingsRefused, Unavailable
+from signalbox.packs.refusals import refuse
 
 KEPT_SECONDS = 300.0  # a rotated key is used soon, and most passports need no call
 _FORMS = "store 32 bytes in base64, or 64 with the public key, or JSON with them in private_key"

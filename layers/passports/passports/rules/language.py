@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from passports.encoding.canonical import JsonRefused, read_json
-from passports.refusals import refuse
+from signalbox.packs.refusals import refuse
 
 LANGUAGE = "BPC-RULES-1"
 # Containers in one another. More than 32 arrays are refused while evaluating; this bound keeps the hash of a source,

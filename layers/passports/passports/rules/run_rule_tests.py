@@ -17,11 +17,11 @@ from pydantic import Field
 
 from passports.chain.events import append_event
 from passports.encoding.canonical import sha256
-from passports.refusals import refuse
 from passports.rules.cases import run_case
 from passports.rules.language import Rules, read_rules
 from passports.rules.suite import RuleTest, read_suite
 from signalbox import Completed, JobContext, JobPayload, More
+from signalbox.packs.refusals import refuse
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)

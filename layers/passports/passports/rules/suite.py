@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import Any, get_args
 
 from passports.encoding.canonical import sha256
-from passports.refusals import refuse
 from passports.rules.language import (
     Rules,
     Scope,
@@ -21,6 +20,7 @@ from passports.rules.language import (
     read_source,
 )
 from passports.rules.operators import Kind
+from signalbox.packs.refusals import refuse
 
 LANGUAGE = "BPC-RULE-TESTS-1"
 MOST_CASES = 20_000

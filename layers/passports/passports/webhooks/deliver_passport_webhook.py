@@ -15,13 +15,13 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from passports.encoding.canonical import canonical, instant
-from passports.refusals import refuse
 from signalbox import Completed, JobContext, JobPayload, Permanent, Refused, Transient, Unavailable
 from signalbox.http.dns import addresses_of
 from signalbox.http.pinned_exchange import WebhookResponse, send
 from signalbox.http.retry_after import seconds_to_wait
 from signalbox.http.url import read_url, require_allowed
 from signalbox.job_types.webhooks.signing_key import read_signing_keys
+from signalbox.packs.refusals import refuse
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)

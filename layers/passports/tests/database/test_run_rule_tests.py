@@ -10,9 +10,9 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from passports.refusals import class_of
 from passports.rules import run_rule_tests
 from signalbox.errors import JobRefused
+from signalbox.packs.refusals import class_of
 from signalbox.testing.rows import select
 from signalbox.testing.stage import Stage
 from tests.support.passport_rows import RULES, Tenant, events_of

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from passports.encoding.canonical import canonical
-from passports.refusals import class_of
 from passports.rules.evaluate import MOST_EVALUATIONS, Evaluator, RuleError, evaluate
 from passports.rules.language import Rules, read_rules
+from signalbox.packs.refusals import class_of
 from tests.support.rule_expressions import FACTS, PRODUCT, Grower
 from tests.support.rule_reference import Reference
 

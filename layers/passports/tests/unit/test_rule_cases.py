@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from passports.refusals import class_of
 from passports.rules.cases import run_case
 from passports.rules.language import read_rules
 from passports.rules.suite import RuleTest, read_suite
+from signalbox.packs.refusals import class_of
 from tests.support.passport_rows import RULES
 from tests.support.rule_sources import rules_of, suite_of
 

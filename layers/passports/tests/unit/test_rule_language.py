@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from passports.encoding.canonical import canonical, sha256
-from passports.refusals import class_of
 from passports.rules.language import OPERANDS, read_rules
+from signalbox.packs.refusals import class_of
 from tests.support.passport_rows import RULES
 from tests.support.rule_sources import rules_of, source_of
 

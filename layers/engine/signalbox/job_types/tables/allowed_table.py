@@ -54,6 +54,8 @@ def find_table(db: Connection, table: str, allowed: Iterable[str], use: Literal[
             f"table {table} is not open to {use}s in this stack: SIGNALBOX_FILE_TRANSFERS lists those that are"
         )
     values = {"schema": schema, "name": name, "kinds": _KINDS[use]}
+    if use == "export" and (found := db.execute(SQL["find_private"], values).fetchone()) is not None:
+        raise Permanent(f"table {table} is exported by no stack: its schema is private, {found[0]}")
     rows = db.execute(SQL["read_columns"], values).fetchall()
     if not rows:
         raise Permanent(f"there is no table {table} in the database, or this role can't see it")

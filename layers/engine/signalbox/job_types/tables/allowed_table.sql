@@ -8,6 +8,9 @@ WHERE n.nspname = %(schema)s AND c.relname = %(name)s AND c.relkind = ANY (%(kin
     AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum;
 
+-- find_private: return why a schema is private, if it is
+SELECT reason FROM signalbox.private_schemas WHERE name = %(schema)s;
+
 -- prepare: for this transaction, fix the format of values, and limit statements to the job's time
 SELECT set_config('timezone', 'UTC', true), set_config('datestyle', 'ISO, YMD', true),
     set_config('intervalstyle', 'iso_8601', true), set_config('bytea_output', 'hex', true),

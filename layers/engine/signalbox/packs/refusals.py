@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from signalbox import Permanent
+from signalbox.packs.outcome import Permanent
 
 
 def refuse(code: str, why: str) -> Permanent:
