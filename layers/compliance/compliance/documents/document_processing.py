@@ -13,13 +13,14 @@ from datetime import timedelta
 from typing import Any, Literal
 from uuid import UUID
 
-from compliance.company.files import Files
+from compliance.company.files import files_of
 from compliance.documents import segments, store
 from compliance.documents.extraction import question_of, read_answer
 from compliance.documents.rules import RulesLibrary
 from compliance.documents.store import Document, Findings, Reading
 from compliance.settings import ComplianceSettings
 from signalbox import Completed, JobContext, JobPayload, More, Permanent, Snooze
+from signalbox.aws.bucket import Bucket
 from signalbox.documents import ocr
 from signalbox.documents.model import AnswerCut, Bedrock, ask
 from signalbox.documents.pdf_text import read_pages
@@ -64,7 +65,7 @@ def document_processing(context: JobContext) -> Completed | More | Snooze:
 def _load(context: JobContext, document: Document) -> More:
     """Read the file's text, or have Textract read it where there is none."""
     context.report(5, "Loading the document")
-    files, key = Files.of(context), f"{document.folder}/original.pdf"
+    files, key = files_of(context), f"{document.folder}/original.pdf"
     found = files.facts(key)
     if found is None:
         raise FileMissing("File not found")
@@ -76,7 +77,7 @@ def _load(context: JobContext, document: Document) -> More:
     return More({"step": "rules", "large": large, "reading": asdict(Reading(ocr_required=False))})
 
 
-def _pages(files: Files, key: str, size: int) -> list[str]:
+def _pages(files: Bucket, key: str, size: int) -> list[str]:
     if size > _MOST_BYTES:
         raise Permanent(f"the PDF has {size} bytes, and at most {_MOST_BYTES} are read")
     return read_pages(files.read(key) or b"", _MOST_PAGES)
@@ -101,7 +102,7 @@ def _scan(context: JobContext, document: Document, cursor: dict[str, Any]) -> Mo
 
 def _store_text(context: JobContext, document: Document, text: str, ocr_confidence: float | None) -> None:
     key = f"{document.folder}/extracted_text.txt"
-    Files.of(context).write(key, text.encode(), "text/plain; charset=utf-8")
+    files_of(context).write(key, text.encode(), "text/plain; charset=utf-8")
     store.store_text(context.db, document, text, ocr_confidence)
 
 

@@ -12,7 +12,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from compliance.company.company_job import lock_company
-from compliance.company.files import Files
+from compliance.company.files import files_of
 from compliance.company.notify import Notification, notify
 from compliance.company.people import People
 from compliance.imports import store
@@ -125,7 +125,7 @@ def _read(context: JobContext, found: Import, options: ImportOptions) -> list[Im
 
 
 def _cells(context: JobContext, found: Import) -> list[list[Cell]]:
-    data = Files.of(context).read(found.file_path, MOST_BYTES)
+    data = files_of(context).read(found.file_path, MOST_BYTES)
     if data is None:
         raise FileRefused("File not found")
     if len(data) > MOST_BYTES:

@@ -17,7 +17,7 @@ from uuid import UUID
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
-from compliance.company.files import Files
+from compliance.company.files import files_of
 from compliance.company.notify import Notification, notify
 from compliance.company.people import People, Person
 from compliance.reports import aer_report
@@ -132,7 +132,7 @@ def _read_generators(context: JobContext) -> list[Generator]:
 def _write(context: JobContext, report: EmissionsReport) -> tuple[OutputFile | None, OutputFile | None]:
     """Write the files that were asked for: the PDF, and the CSV."""
     payload: AerGeneration = context.payload
-    files = Files.of(context)
+    files = files_of(context)
     year = report.period.end.year
     folder = f"aer-documents/{payload.company_id}/{payload.document_id}/{context.key}"
     pdf, table = None, None

@@ -22,7 +22,7 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 from pydantic import BaseModel, ConfigDict
 
-from compliance.company.files import Files
+from compliance.company.files import files_of
 from compliance.company.notify import Notification, notify
 from compliance.company.people import MANAGERS, People, Person
 from compliance.reports.evidence import Fault, add_report, check_file, write_file
@@ -31,6 +31,7 @@ from compliance.reports.pack_content import parts_of, title_of
 from compliance.reports.pack_obligations import Deadline, Evidence, Obligation, Standing
 from compliance.reports.pdf import write_pdf
 from signalbox import Completed, JobContext, JobPayload, Permanent
+from signalbox.aws.bucket import Bucket
 from signalbox.packs.outcome import OutputFile
 from signalbox.postgres.queries import load_queries
 
@@ -179,7 +180,7 @@ def _read_obligations(context: JobContext) -> list[Obligation]:
 def _write(context: JobContext, pack: Pack) -> tuple[Pack, OutputFile]:
     """Check the files and write the pack; return it with the faults that were found."""
     payload: AuditPackGeneration = context.payload
-    files, kind = Files.of(context), payload.output_format
+    files, kind = files_of(context), payload.output_format
     place = f"{payload.company_id}/{payload.site_id or 'board'}/{context.key}"
     key = f"audit-packs/{place}/audit-pack-{pack.generated_at:%Y%m%dT%H%M%SZ}.{kind.lower()}"
     with TemporaryFile() as file:
@@ -198,7 +199,7 @@ def _pdf(pack: Pack) -> bytes:
     return write_pdf(title_of(pack), parts_of(pack), f"Generated: {pack.generated_at:%Y-%m-%d}")
 
 
-def _check_files(context: JobContext, files: Files, pack: Pack, archive: ZipFile | None) -> dict[str, Fault]:
+def _check_files(context: JobContext, files: Bucket, pack: Pack, archive: ZipFile | None) -> dict[str, Fault]:
     """Return the faults of files by their ids; copy the files that the pack holds into the archive."""
     copied = _copied(context.payload, pack)
     faults: dict[str, Fault] = {}

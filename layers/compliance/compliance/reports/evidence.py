@@ -12,8 +12,8 @@ from os import SEEK_END
 from typing import IO, Any, Literal
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
-from compliance.company.files import Files
 from compliance.reports.pack_obligations import Evidence
+from signalbox.aws.bucket import Bucket
 from signalbox.aws.errors import code_of, s3_errors
 
 Fault = Literal["MISSING", "METADATA_MISMATCH", "HASH_MISMATCH"]
@@ -23,7 +23,7 @@ _LONGEST_NAME = 200
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f/\\:*?"<>|]')  # in the name of a file
 
 
-def check_file(files: Files, file: Evidence, archive: ZipFile | None) -> Fault | None:
+def check_file(files: Bucket, file: Evidence, archive: ZipFile | None) -> Fault | None:
     """Return the first fault of a file, if any; copy what there is of it into the archive."""
     path = file.path or ""
     if not 0 < len(path.encode()) <= _LONGEST_KEY:
@@ -42,9 +42,9 @@ def check_file(files: Files, file: Evidence, archive: ZipFile | None) -> Fault |
     return "HASH_MISMATCH" if file.sha256 and sha256 != file.sha256.lower() else None
 
 
-def _open(files: Files, path: str) -> Any:
+def _open(files: Bucket, path: str) -> Any:
     try:
-        return files.s3.get_object(Bucket=files.bucket, Key=path)
+        return files.s3.get_object(Bucket=files.name, Key=path)
     except Exception as error:
         if code_of(error) == "NoSuchKey":
             return None
@@ -83,12 +83,12 @@ def _dateless(name: str, compression: int) -> ZipInfo:
     return entry
 
 
-def write_file(files: Files, key: str, file: IO[bytes], content_type: str) -> tuple[str, int]:
+def write_file(files: Bucket, key: str, file: IO[bytes], content_type: str) -> tuple[str, int]:
     """Upload a file from the disk; return its hash and size."""
     size = file.seek(0, SEEK_END)
     file.seek(0)
     sha256 = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
     file.seek(0)
     with s3_errors(key):
-        files.s3.put_object(Bucket=files.bucket, Key=key, Body=file, ContentType=content_type)
+        files.s3.put_object(Bucket=files.name, Key=key, Body=file, ContentType=content_type)
     return sha256, size

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from psycopg.rows import class_row
 
-from compliance.company.files import Files
+from compliance.company.files import files_of
 from compliance.company.notify import plain_title
 from compliance.settings import ComplianceSettings
 from compliance.sharing.link_tokens import hash_of, read_key, token_of
@@ -107,7 +107,7 @@ def _one_line(text: str | None) -> str:
 
 def _read(context: JobContext, path: str | None) -> tuple[bytes, str]:
     """Return the pack's file, and its name."""
-    data = Files.of(context).read(path, MOST_ATTACHED) if path else None
+    data = files_of(context).read(path, MOST_ATTACHED) if path else None
     if path is None or data is None:
         raise Permanent(f"the file of distribution {context.payload.distribution_id} does not exist")
     if len(data) > MOST_ATTACHED:

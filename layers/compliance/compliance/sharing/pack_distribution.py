@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 from psycopg.types.json import Jsonb
 from pydantic import BaseModel, ConfigDict, Field
 
-from compliance.company.files import Files
+from compliance.company.files import files_of
 from compliance.company.notify import Notification, notify
 from compliance.company.people import People, Person
 from compliance.sharing.link_tokens import hash_of, read_key, token_of
@@ -112,7 +112,7 @@ def _as_recipient(requester: Person) -> PackRecipient:
 
 def _delivery(context: JobContext, pack: SharedPack) -> Literal["ATTACHMENT", "LINK"]:
     """Return how the file gets to the recipients: a large one only by a link."""
-    facts = Files.of(context).facts(pack.path) if pack.path else None
+    facts = files_of(context).facts(pack.path) if pack.path else None
     if facts is None:
         raise Permanent(f"the file of pack {context.payload.pack_id} does not exist")
     is_small = max(facts.bytes, pack.bytes) <= MOST_ATTACHED

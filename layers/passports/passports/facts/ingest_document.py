@@ -15,7 +15,7 @@ from passports.chain.events import append_event
 from passports.encoding.canonical import canonical
 from passports.facts.documents import KINDS, elements_of_lines
 from signalbox import Completed, JobContext, JobPayload, NewJob, Permanent, Snooze
-from signalbox.aws.errors import code_of, s3_errors
+from signalbox.aws.bucket import Bucket
 from signalbox.documents import ocr
 from signalbox.documents.pdf_text import read_pages
 from signalbox.packs.refusals import refuse
@@ -93,20 +93,22 @@ def _find(context: JobContext, payload: IngestDocument) -> Uploaded:
 
 
 def _check_size(context: JobContext, found: Uploaded) -> None:
-    with s3_errors(found.key):
-        try:
-            size = context.clients.s3.head_object(Bucket=found.bucket, Key=found.key)["ContentLength"]
-        except Exception as error:
-            if code_of(error) in ("404", "NoSuchKey"):
-                raise refuse("NOT_FOUND", f"the file {found.key} does not exist") from None
-            raise
-    if size > MOST_BYTES:
-        raise refuse("FILE_REFUSED", f"the file has {size} bytes, and at most {MOST_BYTES} are read")
+    facts = Bucket(context.clients.s3, found.bucket).facts(found.key)
+    if facts is None:
+        raise _absent(found)
+    if facts.bytes > MOST_BYTES:
+        raise refuse("FILE_REFUSED", f"the file has {facts.bytes} bytes, and at most {MOST_BYTES} are read")
 
 
 def _read(context: JobContext, found: Uploaded) -> bytes:
-    with s3_errors(found.key):
-        return context.clients.s3.get_object(Bucket=found.bucket, Key=found.key)["Body"].read()
+    data = Bucket(context.clients.s3, found.bucket).read(found.key)
+    if data is None:
+        raise _absent(found)
+    return data
+
+
+def _absent(found: Uploaded) -> Permanent:
+    return refuse("NOT_FOUND", f"the file {found.key} does not exist")
 
 
 def _text_of(context: JobContext, found: Uploaded) -> list[str] | None:
