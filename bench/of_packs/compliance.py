@@ -26,7 +26,6 @@ from bench.of_packs.compliance_files import open_stage
 from bench.ratio import Ratio, timed
 from bench.stage.database import bench_database
 from bench.stage.job_plant import own_database
-from compliance.obligations.monitoring_schedule import SQL as JOB_SQL
 from compliance.pack import PACK
 from signalbox.engine_pack import ENGINE
 from signalbox.migrate import migrations
@@ -42,7 +41,7 @@ LOOK_EACH_SECONDS, MOST_MS = 0.05, 500
 VACUUM = "VACUUM (ANALYZE) compliance.companies, compliance.sites, compliance.obligations"
 FIRST = "in the first hour"
 TASK = "trigger_monitoring_schedule"
-OF_A_COMPANY = "o.id = ANY (%(ids)s::uuid[]) AND o.company_id = %(company_id)s"
+OF_A_COMPANY = "o.id = ANY (calculate_deadlines.ids) AND o.company_id = calculate_deadlines.company"
 # Else the planner reads all deadlines of a company for each of its obligations.
 BY_HAND = (b"SET LOCAL work_mem = '512MB'", b"SET LOCAL jit = off", b"SET LOCAL enable_bitmapscan = off")
 OF_ALL = "o.deleted_at IS NULL AND o.status NOT IN ('COMPLETED', 'NOT_APPLICABLE')"
@@ -101,15 +100,19 @@ def _do_by_hand(db: Connection) -> None:
     with db.transaction():
         for setting in BY_HAND:
             db.execute(setting)
-        db.execute(_over_all(), {"slot": NOON, "force": False})
+        db.execute(_over_all(db), {"slot": NOON})
 
 
-def _over_all() -> bytes:
+def _over_all(db: Connection) -> bytes:
     """Return the jobs' statement without what restricts it to a company."""
-    statement = JOB_SQL["update"]
-    if OF_A_COMPANY not in statement:
-        raise RuntimeError(f"the query `update` chooses its obligations in another way than by {OF_A_COMPANY}")
-    return statement.replace(OF_A_COMPANY, OF_ALL).encode()
+    [(source,)] = db.execute(SQL["source"]).fetchall()
+    if OF_A_COMPANY not in source:
+        raise RuntimeError(f"calculate_deadlines chooses its obligations in another way than by {OF_A_COMPANY}")
+    statement = source.partition("BEGIN\n")[2].partition("INTO recurring")[0].replace(OF_A_COMPANY, OF_ALL)
+    values = (("calculate_deadlines.force", "false"), ("calculate_deadlines.slot", "%(slot)s::timestamptz"))
+    for name, value in values:
+        statement = statement.replace(name, value)
+    return str(statement).encode()
 
 
 def _by_jobs(dsn: str, db: Connection, companies: int) -> tuple[tuple[float, float], float]:

@@ -33,3 +33,6 @@ FROM pg_stat_activity AS a JOIN pg_locks AS l ON l.pid = a.pid
 WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock' AND l.granted
     AND a.datname = current_database() AND a.backend_type = 'client backend'
 HAVING count(*) > 0;
+
+-- source: return the text of the function that the jobs call
+SELECT prosrc FROM pg_proc WHERE oid = 'compliance.calculate_deadlines'::regproc;

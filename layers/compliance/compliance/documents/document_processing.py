@@ -24,7 +24,6 @@ from signalbox.aws.bucket import Bucket
 from signalbox.documents import ocr
 from signalbox.documents.model import AnswerCut, Bedrock, ask
 from signalbox.documents.pdf_text import read_pages
-from signalbox.postgres.pg_text import clean
 
 _LOOK_EVERY = timedelta(seconds=5)
 _MOST_PAGES = 3000  # that Textract reads
@@ -93,7 +92,7 @@ def _scan(context: JobContext, document: Document, cursor: dict[str, Any]) -> Mo
     scanned = ocr.look(context.clients.textract, cursor["scan"])
     if scanned is None:
         return Snooze(_LOOK_EVERY, "Textract reads the scan")
-    text = clean(segments.join_pages(scanned.texts))
+    text = segments.join_pages(scanned.texts)
     _store_text(context, document, text, scanned.confidence)
     large = cursor["large"] or len(scanned.pages) >= _LARGE_PAGES
     reading = Reading(True, scanned.confidence, scanned.is_partial)

@@ -80,7 +80,8 @@ def _report(context: Context, after: str, limit: int) -> Page[str]:
     with context.db.transaction():
         rows = context.db.execute(SQL["find"], {"types": _TYPES, "after": after or None, "limit": limit}).fetchall()
         failed = [FailedJob(*row) for row in rows]
-        context.db.execute(SQL["write_errors"], {"letters": [one.id for one in failed]})
+        values = {"letters": [one.id for one in failed], "companies": [one.company_id for one in failed]}
+        context.db.execute(SQL["write_errors"], values)
         done = sum(_tell(context, one) for one in failed)
     return Page(len(failed), done, failed[-1].id if failed else after)
 

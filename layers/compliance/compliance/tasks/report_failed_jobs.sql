@@ -30,15 +30,15 @@ ORDER BY l.id LIMIT %(limit)s;
 -- write_errors: an audit row for each failure that has none
 INSERT INTO compliance.audit_logs
     (company_id, action_type, entity_type, entity_id, previous_values, new_values)
-SELECT compliance.uuid_of(l.payload ->> 'company_id'), 'JOB_ERROR', 'BACKGROUND_JOB', l.original_job_id, l.payload,
+SELECT f.company_id, 'JOB_ERROR', 'BACKGROUND_JOB', l.original_job_id, l.payload,
        jsonb_build_object(
            'error_name', coalesce(l.error_type, l.failure_reason), 'error_message', l.final_error_message,
            'error_stack', l.final_error_stack, 'retry_count', greatest(l.total_attempts - 1, 0),
            'job_type', l.job_type,
            'context', coalesce(l.metadata, '{}') || jsonb_build_object('dead_letter_id', l.id, 'redrives', l.redrives))
-FROM signalbox.dead_letter_jobs l
-WHERE l.id = ANY (%(letters)s::uuid[])
-  AND NOT EXISTS (
+FROM unnest(%(letters)s::uuid[], %(companies)s::uuid[]) f (letter, company_id)
+JOIN signalbox.dead_letter_jobs l ON l.id = f.letter
+WHERE NOT EXISTS (
       SELECT 1 FROM compliance.audit_logs a
       WHERE a.entity_id = l.original_job_id AND a.action_type = 'JOB_ERROR'
         AND a.new_values -> 'context' ->> 'dead_letter_id' = l.id::text

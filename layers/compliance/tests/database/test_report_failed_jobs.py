@@ -100,3 +100,5 @@ def test_the_uploader_is_told_within_the_application(stage: Stage, people: Workf
     assert key == f"DOCUMENT_PROCESSING:{job_id}:FAILED:0:{uploader}:IN_APP"
     assert (kind, str(entity), severity, title) == ("DOCUMENT", document, "WARNING", "Document Processing Failed")
     assert url == f"/review-queue?document_id={document}"
+    errors = rows(people.db, "audit_logs", "company_id", "action_type")
+    assert (people.company_id, "JOB_ERROR") in [(str(company), action) for company, action in errors]
