@@ -16,8 +16,8 @@ def caller(service: str, url: str, read_timeout: float = 20) -> Any:
     return make(service, endpoint_url=url, config=Config(retries={"total_max_attempts": 1}, read_timeout=read_timeout))
 
 
-def instruct(url: str, instruction: str, told: object) -> None:
-    answer = urllib3.request("PUT", f"{url}/_stand_in/{instruction}", json=told)
+def instruct(url: str, instruction: str, told: object, method: str = "PUT") -> None:
+    answer = urllib3.request(method, f"{url}/_stand_in/{instruction}", json=told)
     assert answer.status == 200, answer.data
 
 

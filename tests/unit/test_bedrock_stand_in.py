@@ -130,7 +130,13 @@ def test_an_instruction_that_makes_no_sense_changes_nothing(url: str, bedrock: A
     assert content(converse(bedrock)) == [{"text": "as before"}]
 
 
+def test_answers_are_added_after_those_before(url: str, bedrock: Any) -> None:
+    instruct(url, "answers", [{"output": "first"}])
+    instruct(url, "answers", [{"output": "second"}], "POST")
+    assert [content(converse(bedrock)) for _ in range(2)] == [[{"text": "first"}], [{"text": "second"}]]
+
+
 def test_an_unknown_instruction_or_operation_is_refused_with_what_there_is(url: str, bedrock: Any) -> None:
-    assert refused(url, "texts", b"{}") == "no instruction PUT texts; there are GET calls and PUT answers"
+    assert refused(url, "texts", b"{}") == "no instruction PUT texts; there are GET calls, and PUT and POST answers"
     with pytest.raises(ClientError, match="does not know POST /model/m/invoke"):
         bedrock.invoke_model(modelId="m", body=b"{}")

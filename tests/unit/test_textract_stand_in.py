@@ -103,6 +103,13 @@ def test_so_many_calls_of_a_key_are_throttled_first(url: str, textract: Any) -> 
     assert get(textract, job)["JobStatus"] == "SUCCEEDED"
 
 
+def test_texts_are_added_to_those_before(url: str, textract: Any) -> None:
+    instruct(url, "texts", {"a": [["old"]], "b": [["kept"]]})
+    instruct(url, "texts", {"a": [["new"]]}, "POST")
+    found = [lines(get(textract, start(textract, key)))[0][1] for key in ("a", "b")]
+    assert found == ["new", "kept"]
+
+
 def test_unknown_keys_and_jobs_are_refused(url: str, textract: Any) -> None:
     instruct(url, "texts", {})
     with pytest.raises(textract.exceptions.InvalidS3ObjectException):

@@ -73,6 +73,10 @@ class BedrockStandIn(ServiceStandIn):
         with self._lock:
             self._answers = [(answer, 0) for answer in told]
 
+    def add(self, told: Sequence[Answer]) -> None:
+        with self._lock:
+            self._answers += [(answer, 0) for answer in told]
+
     def serve(self, request: Request) -> Response:
         call = _CONVERSE.fullmatch(request.path)
         if call is None or request.method != "POST":

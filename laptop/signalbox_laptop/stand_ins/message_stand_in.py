@@ -49,6 +49,10 @@ class MessageStandIn(ServiceStandIn):
     def take(self, told: Iterable[Fault]) -> None:
         self._faults.replace(told)
 
+    def add(self, told: Iterable[Fault]) -> None:
+        for fault in told:
+            self._faults.add(fault)
+
     def serve(self, request: Request) -> Response | None:
         message = self.read(request)
         if message is None:

@@ -1,7 +1,7 @@
 """Serve a service of AWS in its place: keep its calls, and take instructions below /_stand_in/.
 
-`GET /_stand_in/calls` returns the last calls, `PUT /_stand_in/<instruction>` replaces what the service is to do. An
-instruction that can't be read changes nothing, and is answered with 400 and the reason.
+`GET /_stand_in/calls` returns the last calls, `PUT /_stand_in/<instruction>` replaces what the service is to do, and
+`POST` adds to it. An instruction that can't be read changes nothing, and is answered with 400 and the reason.
 """
 
 from __future__ import annotations
@@ -59,6 +59,10 @@ class ServiceStandIn(ABC):
         """Replace what the service is to do."""
 
     @abstractmethod
+    def add(self, told: Any) -> None:
+        """Add to what the service is to do."""
+
+    @abstractmethod
     def serve(self, request: Request) -> Response | None:
         """Answer a call, from a thread of its connection; None hangs up."""
 
@@ -84,14 +88,14 @@ class ServiceStandIn(ABC):
     def _control(self, method: str, name: str, body: bytes) -> Response:
         if (method, name) == ("GET", "calls"):
             return json_response({"calls": list(self.calls)})
-        if (method, name) != ("PUT", self.instruction):
-            known = f"there are GET calls and PUT {self.instruction}"
+        if name != self.instruction or method not in ("PUT", "POST"):
+            known = f"there are GET calls, and PUT and POST {self.instruction}"
             return json_response({"message": f"no instruction {method} {name}; {known}"}, 400)
         try:
             told = self.reader.validate_json(body)
         except ValidationError as error:
             return json_response({"message": f"{name} refused: {_faults(error)}"}, 400)
-        self.take(told)
+        (self.take if method == "PUT" else self.add)(told)
         return json_response({name: len(told)})
 
 

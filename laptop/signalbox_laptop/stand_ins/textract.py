@@ -70,8 +70,16 @@ class TextractStandIn(ServiceStandIn):
 
     def take(self, told: Mapping[str, list[list[str]] | Text]) -> None:
         with self._lock:
-            self._texts = {key: one if isinstance(one, Text) else Text(pages=one) for key, one in told.items()}
-            self._throttled = Counter({key: text.throttle for key, text in self._texts.items()})
+            self._texts.clear()
+            self._throttled.clear()
+        self.add(told)
+
+    def add(self, told: Mapping[str, list[list[str]] | Text]) -> None:
+        texts = {key: one if isinstance(one, Text) else Text(pages=one) for key, one in told.items()}
+        with self._lock:
+            self._texts |= texts
+            for key, text in texts.items():
+                self._throttled[key] = text.throttle
 
     def serve(self, request: Request) -> Response:
         name = request.headers.get("X-Amz-Target", "").removeprefix("Textract.")

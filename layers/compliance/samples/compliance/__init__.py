@@ -38,8 +38,10 @@ def load_story(stack: StackState, at: datetime) -> bool:
         (IMPORT, spreadsheet(), "text/csv"),
     ):
         s3.put_object(Bucket=bucket, Key=key, Body=data, ContentType=content_type)
-    tell("PUT", f"{stack.stand_ins['textract']}/_stand_in/texts", {PERMIT: {"pages": [PERMIT_LINES], "seconds": 1}})
-    tell("PUT", f"{stack.stand_ins['bedrock']}/_stand_in/answers", [{"schema": "record_obligations", "output": _FOUND}])
+    tell("POST", f"{stack.stand_ins['textract']}/_stand_in/texts", {PERMIT: {"pages": [PERMIT_LINES], "seconds": 1}})
+    tell(
+        "POST", f"{stack.stand_ins['bedrock']}/_stand_in/answers", [{"schema": "record_obligations", "output": _FOUND}]
+    )
     submit_jobs(stack)
     return True
 
