@@ -80,6 +80,7 @@ ROOMS = [
     ("forecasts/forecasts", FORECASTS),
     ("compliance/compliance", COMPLIANCE),
     ("passports/passports", PASSPORTS),
+    ("records/records", {}),
 ]
 
 

@@ -21,11 +21,12 @@ from botocore.client import BaseClient
 
 from compliance import job_types as compliance
 from passports import job_types as passports
+from records import job_types as records
 from tests.rights.wants import WHERE
 
 LIST = Path(__file__).with_name("calls.txt")
-_OURS = ("signalbox.", "compliance.", "forecasts.", "passports.")
-_OF_PACKS = "|".join(job_type.name for job_type in (*compliance.JOB_TYPES, *passports.JOB_TYPES))
+_OURS = ("signalbox.", "compliance.", "forecasts.", "passports.", "records.")
+_OF_PACKS = "|".join(job_type.name for job_type in (*compliance.JOB_TYPES, *passports.JOB_TYPES, *records.JOB_TYPES))
 # In this order, the first that is anywhere on the stack says who asks.
 _ASKERS = (
     (re.compile(r"signalbox\.aws\.database_secret\b"), "any function"),

@@ -159,6 +159,7 @@ WHERE: Mapping[tuple[str, str], Where] = {
     ("compliance.sharing.deliver_pack", "sesv2"): identity,
     ("signalbox.documents.ocr", "textract"): of_pack("compliance", "*"),
     ("passports", "s3"): from_variables("SIGNALBOX_JOBS_BUCKET"),
+    ("records", "s3"): from_variables("SIGNALBOX_JOBS_BUCKET"),
     ("passports.issuing", "secretsmanager"): from_variables("PASSPORTS_SIGNING_SECRET_ARN"),
     ("signalbox.documents.model", "bedrock-runtime"): of_pack("compliance", *MODELS),
     ("signalbox.aws.cold_storage", "s3"): named(BUCKET, "BucketName", "archive-*"),

@@ -20,6 +20,14 @@ def speak_to(moto: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
 
 
+def own_bucket(moto: str, monkeypatch: pytest.MonkeyPatch, prefix: str) -> str:
+    """Make a bucket for the test alone, and return its name."""
+    name = f"{prefix}-{uuid4().hex[:12]}"
+    speak_to(moto, monkeypatch)
+    shared_client("s3", moto).create_bucket(Bucket=name)
+    return name
+
+
 class Aws:
     """Give each test queues and buckets with unique names, so that tests share one stand-in."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from uuid import uuid4
 
 import psycopg
 import pytest
@@ -12,7 +11,7 @@ from compliance.pack import PACK
 from signalbox import Pack
 from signalbox.testing.aws import AwsStandIn
 from signalbox.testing.stage import Stage
-from tests.support.aws import shared_client, speak_to
+from tests.support.aws import own_bucket
 from tests.support.compliance_rows import Workforce
 
 
@@ -37,8 +36,6 @@ def stage(writer: str, db: psycopg.Connection, invokes: AwsStandIn) -> Iterator[
 @pytest.fixture
 def bucket(moto: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """Have the pack's files in a bucket of moto's, for the test alone."""
-    name = f"compliance-{uuid4().hex[:12]}"
-    speak_to(moto, monkeypatch)
+    name = own_bucket(moto, monkeypatch, "compliance")
     monkeypatch.setenv("COMPLIANCE_BUCKET", name)
-    shared_client("s3", moto).create_bucket(Bucket=name)
     return name

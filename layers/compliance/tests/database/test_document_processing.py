@@ -15,7 +15,8 @@ from signalbox.testing.stage import Stage
 from signalbox_laptop.stand_ins.aws_services import AwsServices
 from tests.support.aws import shared_client
 from tests.support.compliance_rows import Workforce, add, rows
-from tests.support.permit_texts import KEEP, MONITOR, REPORT, Desk, answer, pdf, said
+from tests.support.pdfs import pdf
+from tests.support.permit_texts import KEEP, MONITOR, REPORT, Desk, answer, said
 from tests.support.stand_ins import calls_of
 
 

@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from io import BytesIO
 from typing import Any
-
-from reportlab.pdfgen.canvas import Canvas
 
 from signalbox.testing import rows as engine_rows
 from signalbox.testing.stage import Stage
 from signalbox_laptop.stand_ins.aws_services import AwsServices
 from tests.support.compliance_rows import Workforce, add, rows
+from tests.support.pdfs import pdf
 from tests.support.stand_ins import calls_of, instruct
 
 MONITOR = "1.1 The operator shall monitor emissions monthly."
 REPORT = "1.2 The operator shall report to the regulator every year."
 KEEP = "1.3 The operator shall keep records."
-
-
-def pdf(*pages: list[str]) -> bytes:
-    """Return a PDF with a page for each list of lines."""
-    file = BytesIO()
-    canvas = Canvas(file)
-    for lines in pages:
-        for number, line in enumerate(lines):
-            canvas.drawString(50, 750 - 14 * number, line)
-        canvas.showPage()
-    canvas.save()
-    return file.getvalue()
 
 
 def said(text: str, **fields: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from signalbox.aws.errors import call_errors
 from signalbox.documents.line import Line
 from signalbox.packs.outcome import Permanent
+from signalbox.postgres.pg_text import clean
 
 if TYPE_CHECKING:
     from mypy_boto3_textract import TextractClient
@@ -96,7 +97,7 @@ def _by_page(lines: Iterable[BlockTypeDef], pages: int) -> list[list[Line]]:
 def _line(block: BlockTypeDef) -> Line:
     box = block.get("Geometry", {}).get("BoundingBox", {})
     place = (box.get("Left", 0.0), box.get("Top", 0.0), box.get("Width", 0.0), box.get("Height", 0.0))
-    return Line(block.get("Text", ""), block.get("Confidence", 0.0) / 100, place)
+    return Line(clean(block.get("Text", "")), block.get("Confidence", 0.0) / 100, place)
 
 
 def _confidence(lines: Iterable[BlockTypeDef]) -> float | None:

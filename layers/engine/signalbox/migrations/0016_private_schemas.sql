@@ -6,3 +6,5 @@ CREATE TABLE signalbox.private_schemas (
     reason text NOT NULL
 );
 COMMENT ON TABLE signalbox.private_schemas IS 'Schemas that neither signalbox_reader nor export_table may read.';
+
+COMMENT ON TABLE signalbox.job_schedules IS 'Schedules of jobs, each with when its next run is due; run_schedules submits them.';

@@ -19,7 +19,6 @@ from signalbox.aws.bucket import Bucket
 from signalbox.documents import ocr
 from signalbox.documents.pdf_text import read_pages
 from signalbox.packs.refusals import refuse
-from signalbox.postgres.pg_text import clean
 from signalbox.postgres.queries import load_queries
 
 SQL = load_queries(__file__)
@@ -67,7 +66,7 @@ def ingest_document(context: JobContext) -> Completed | Snooze:
     scanned = ocr.look(context.clients.textract, context.cursor["textract"])
     if scanned is None:
         return Snooze(_LOOK_AGAIN, "Textract reads the file")
-    return _store_text(context, found, "textract", [clean(text) for text in scanned.texts])
+    return _store_text(context, found, "textract", scanned.texts)
 
 
 def _find(context: JobContext, payload: IngestDocument) -> Uploaded:

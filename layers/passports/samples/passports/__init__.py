@@ -7,7 +7,6 @@ the battery's passport. A customer of the maker hears of it by a webhook.
 from __future__ import annotations
 
 import json
-import time
 from datetime import datetime
 from typing import Any
 
@@ -18,8 +17,8 @@ from signalbox.client.http_client import HttpClient
 from signalbox_laptop.aws import client
 from signalbox_laptop.home import StackState
 from signalbox_laptop.packs import outputs_of
+from signalbox_laptop.samples.finished_job import result_of
 
-_PATIENCE_SECONDS = 20.0
 _BILL = {"components": [{"sku": "CELL-3", "mass_kg": 3.5}, {"sku": "CELL-4", "mass_kg": 4.0}]}
 
 
@@ -38,7 +37,7 @@ def load_story(stack: StackState, at: datetime) -> bool:
     _submit(api, rows, "ingest_document", uploaded)
     for job_type, payload in JOBS:
         _submit(api, rows, job_type, {name: rows[row] for name, row in payload.items()})
-    compiled = _result(api, _submit(api, rows, "compile_passport", rows["compile"]))
+    compiled = result_of(api, _submit(api, rows, "compile_passport", rows["compile"]))
     for kind in ("PDF", "JSON_LD", "XML"):
         asked = {"passport_version_id": compiled["passport_version_id"], "format": kind}
         _submit(api, rows, "export_passport", asked, after=compiled["sign_job_id"])
@@ -54,14 +53,3 @@ def _submit(
     api: HttpClient, rows: dict[str, Any], job_type: str, payload: dict[str, Any], after: str | None = None
 ) -> str:
     return str(api.submit(job_type, payload, tenant=rows["tenant"], depends_on=[after] if after else [])["id"])
-
-
-def _result(api: HttpClient, job_id: str) -> dict[str, Any]:
-    """Wait for a job, and return its result."""
-    until = time.monotonic() + _PATIENCE_SECONDS
-    while (job := api.job(job_id)["job"])["status"] != "completed":
-        if job["status"] in ("failed", "cancelled") or time.monotonic() > until:
-            raise RuntimeError(f"job {job_id} of the story is {job['status']}")
-        time.sleep(0.1)
-    result: dict[str, Any] = job["result"]
-    return result

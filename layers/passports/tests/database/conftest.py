@@ -14,7 +14,7 @@ from passports.pack import PACK
 from signalbox import Pack
 from signalbox.testing.aws import AwsStandIn
 from signalbox.testing.stage import Stage
-from tests.support.aws import shared_client, speak_to
+from tests.support.aws import own_bucket, shared_client
 from tests.support.passport_rows import Tenant
 
 # RFC 8032, section 7.1, test 1.
@@ -34,10 +34,7 @@ def tenant(db: psycopg.Connection) -> Tenant:
 @pytest.fixture
 def bucket(moto: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """Have the jobs' files in a bucket of moto's, for the test alone."""
-    name = f"jobs-{uuid4().hex[:12]}"
-    speak_to(moto, monkeypatch)
-    shared_client("s3", moto).create_bucket(Bucket=name)
-    return name
+    return own_bucket(moto, monkeypatch, "jobs")
 
 
 @pytest.fixture

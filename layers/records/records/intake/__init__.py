@@ -1,0 +1,1 @@
+"""Read uploaded files."""
