@@ -1,20 +1,23 @@
 """Find the packs of this repository, and what each brings for the laptop. `stand_ins/<pack>.py` has an Outside, for the
-services that its tasks call; `samples/<pack>` has load_story, for `signalbox demo`.
+services that its tasks call; `samples/<pack>` has load_story and a query for what came of it, for `signalbox demo`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+import signalbox_laptop
 from signalbox_laptop.aws import client
 from signalbox_laptop.home import StackState
 from signalbox_laptop.project import ROOT
 from signalbox_laptop.stand_ins.aws_services import AwsServices
 
 if TYPE_CHECKING:
+    import psycopg
     from mypy_boto3_cloudformation import CloudFormationClient
 
 NAMES = sorted(path.parent.name for path in ROOT.glob("layers/*/*/pack.py"))
@@ -75,11 +78,20 @@ class StandIns:
         return [self._services, *self._packs.values()]
 
 
-def load_stories(state: StackState, at: datetime) -> None:
-    """Load the sample data of each pack that the stack runs."""
-    for name in NAMES:
-        if _brings("samples", name):
-            import_module(f"samples.{name}").load_story(state, at)
+def load_stories(state: StackState, at: datetime) -> list[str]:
+    """Load the sample data of each pack that the stack runs, and return the packs."""
+    with_samples = [name for name in NAMES if _brings("samples", name)]
+    return [name for name in with_samples if import_module(f"samples.{name}").load_story(state, at)]
+
+
+def read_stories(connection: psycopg.Connection, packs: Iterable[str]) -> dict[str, list[str]]:
+    """Return in a few lines what came of the sample data of the engine and of each of the packs."""
+    places = {"signalbox": Path(signalbox_laptop.__file__).parent / "samples"}
+    places |= {pack: ROOT / "layers" / pack / "samples" / pack for pack in packs}
+    return {
+        name: [line for (line,) in connection.execute((place / "story.sql").read_bytes())]
+        for name, place in places.items()
+    }
 
 
 def outputs_of(stack: StackState) -> dict[str, str]:

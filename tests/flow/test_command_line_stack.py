@@ -160,7 +160,7 @@ def scratch(folder: Path) -> Signalbox:
 
 
 def test_the_demo_shows_what_happened_and_leaves_nothing(scratch: Signalbox, folder: Path) -> None:
-    ran = scratch.with_(COLUMNS="80")("demo")
+    ran = scratch.with_(COLUMNS="80")("demo", "--all")
     assert ran.code == 0, ran.err
     assert all(len(line) <= 80 for line in ran.out.splitlines())
     heading, *rows, fired, closing, hint = ran.out.splitlines()
@@ -186,7 +186,7 @@ def test_the_demo_shows_what_happened_and_leaves_nothing(scratch: Signalbox, fol
     ):
         assert expected in [row[: len(expected)] for row in table]
     assert "sample: its worker vanished" in ran.out
-    of_jobs, of_packs = "\n".join(rows[rows.index("") + 1 :]).strip().split("\n\n")
+    of_jobs, of_packs, stories = "\n".join(rows[rows.index("") + 1 :]).strip().split("\n\n")
     webhooks = of_jobs.splitlines()
     assert [line.split() for line in webhooks[:3]] == [
         ["job", "attempt", "status", "took"],
@@ -203,7 +203,11 @@ def test_the_demo_shows_what_happened_and_leaves_nothing(scratch: Signalbox, fol
     counted = [line.split() for line in of_packs.splitlines()]
     assert (counted[0], {line[0] for line in counted[1:]}) == (["job", "type", "jobs", "completed", "others"], types)
     assert [line for line in counted[1:] if line[1] != line[2]] == []
-    assert fired == f"{RULES} rules fired for 2026-01-05T02:30Z, 3 jobs submitted:"
+    assert {line.split()[0] for line in stories.splitlines() if not line.startswith(" ")} == {"signalbox", *NAMES}
+    assert "a scanned permit gives 2 obligations, 1 for a person to review" in stories
+    assert "a letter gives 1 condition, 1 medication and a narrative" in stories
+    submitted = 3 + sum(int(line[1]) for line in counted[1:])
+    assert fired == f"{RULES} rules fired for 2026-01-05T02:30Z, {submitted} jobs submitted:"
     assert closing.startswith(f"{RULES + 5} runs, 36 missed slots found, nothing failed; ")
     assert "firing every rule for 2026-01-05T02:30Z" in ran.err
     assert_nothing_left(folder)

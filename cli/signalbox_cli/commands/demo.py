@@ -1,14 +1,14 @@
 """`signalbox demo` starts a laptop stack in a temporary folder and fires every rule once at a fixed instant.
 
-It loads sample data, submits three jobs, and prints a table of runs and one of jobs. It removes the stack afterwards.
-It fails if a run failed, or if a job did not complete in the end.
+It loads sample data, submits three jobs, and prints a few lines of what came of it for each pack, or with --all also
+each run and job. It removes the stack afterwards. It fails if a run failed, or if a job did not complete in the end.
 """
 
 from __future__ import annotations
 
 import time
 from argparse import Namespace
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,11 +31,12 @@ from signalbox_cli.views.table import table
 from signalbox_cli.views.tick_page import COLUMNS, Before, TickResult, rows
 from signalbox_cli.views.times import show_instant
 from signalbox_laptop.home import StackState
-from signalbox_laptop.packs import load_stories
+from signalbox_laptop.packs import load_stories, read_stories
 from signalbox_laptop.up import StackOptions, up_attached
 
 EXAMPLES = (
     Example("demo", "run the demo; it does not disturb a stack of `signalbox up`"),
+    Example("demo --all", "list every run and job too"),
     Example("demo --json", "print the results as JSON"),
     Example("demo --parameter ForecastsSettings={none}", "see what a failure looks like"),
 )
@@ -47,6 +48,7 @@ _INTERRUPTED = 130
 
 
 def configure(parser: CommandParser) -> None:
+    parser.add_argument("--all", action="store_true", help="list every run and job too")
     add_deployment(parser)
     add_output(parser)
 
@@ -59,13 +61,21 @@ class _Demo:
     began: datetime
     jobs: DemoJobs
     of_packs: PackJobs
+    packs: list[str] = field(default_factory=list)
+    stories: dict[str, list[str]] = field(default_factory=dict)
     outcome: TickResult | None = None
+
+    @property
+    def submitted(self) -> int:
+        """Return how many jobs there were, of the demo and of the packs' stories."""
+        return len(self.jobs.ids) + self.of_packs.counts.total()
 
     def perform(self, state: StackState) -> None:
         """Do all of the demo's work while the stack is up."""
         target, control = Target(state.stack, state.endpoint), LaptopControl(state.endpoint)
         self.steps.begin("submitting jobs, and loading sample data")
         self.jobs.submit(state, target)
+        self.packs = load_stories(state, AT)
         before = _load_samples(state)
         self.steps.begin("redriving the dead letter")
         self.jobs.redrive(target)
@@ -79,6 +89,7 @@ class _Demo:
         self.steps.begin("reading the ledger")
         outcome = gather(target, fired, before, at=AT, began=self.began, idle=idle)
         self.outcome = replace(outcome, failed_invocations=_failed_invocations(state))
+        self.stories = _stories(state, self.packs)
         self.steps.begin("stopping")
         control.stop()
 
@@ -99,13 +110,12 @@ def run(args: Namespace) -> int:
         up_attached(options, steps.begin, demo.perform)
     if demo.outcome is None:
         return _INTERRUPTED
-    return _report(demo.outcome, jobs, of_packs, time.monotonic() - began, as_json=args.json)
+    return _report(demo, demo.outcome, time.monotonic() - began, args)
 
 
 def _load_samples(state: StackState) -> Before:
     import psycopg
 
-    load_stories(state, AT)
     with psycopg.connect(state.database, autocommit=True) as connection:
         for sample in _SAMPLES:
             connection.execute(sample.read_bytes())
@@ -121,26 +131,42 @@ def _failed_invocations(state: StackState) -> int:
         return sum(count for (count,) in connection.execute(statement))
 
 
-def _report(outcome: TickResult, jobs: DemoJobs, of_packs: PackJobs, seconds: float, *, as_json: bool) -> int:
-    failures = outcome.failures() + jobs.failures() + of_packs.failures()
-    if as_json:
-        found = {"jobs": jobs.as_json(), "pack_jobs": of_packs.as_json(), "failures": failures}
-        print_json({**_as_json(outcome), **found, "seconds": round(seconds, 1)})
+def _stories(state: StackState, packs: list[str]) -> dict[str, list[str]]:
+    import psycopg
+
+    with psycopg.connect(state.database) as connection:
+        return read_stories(connection, packs)
+
+
+def _report(demo: _Demo, outcome: TickResult, seconds: float, args: Namespace) -> int:
+    failures = outcome.failures() + demo.jobs.failures() + demo.of_packs.failures()
+    if args.json:
+        found = {"jobs": demo.jobs.as_json(), "pack_jobs": demo.of_packs.as_json(), "stories": demo.stories}
+        print_json({**_as_json(outcome), **found, "failures": failures, "seconds": round(seconds, 1)})
     else:
-        out = console()
-        print_lines(out, table(COLUMNS, rows(outcome), width_of(out)))
-        print()
-        print_lines(out, table(demo_jobs.COLUMNS, jobs.rows(), width_of(out)))
-        print()
-        if of_packs.counts:
-            print_lines(out, table(pack_jobs.COLUMNS, of_packs.rows(), width_of(out)))
-            print()
-        print(f"{len(outcome.fired)} rules fired for {show_instant(AT)}, {len(jobs.ids)} jobs submitted:")
+        _print(demo, outcome, every=args.all)
+        print(f"{len(outcome.fired)} rules fired for {show_instant(AT)}, {demo.submitted} jobs submitted:")
         print(f"{outcome.counted()}; {seconds:.1f} s in all")
         print("`make up` keeps a stack up, and prints a link to its pages, which logs in")
     for failure in failures:
         say(f"signalbox: demo: {failure}")
     return 1 if failures else 0
+
+
+def _print(demo: _Demo, outcome: TickResult, *, every: bool) -> None:
+    out = console()
+    if every:
+        print_lines(out, table(COLUMNS, rows(outcome), width_of(out)))
+        print()
+    print_lines(out, table(demo_jobs.COLUMNS, demo.jobs.rows(), width_of(out)))
+    print()
+    if every and demo.of_packs.counts:
+        print_lines(out, table(pack_jobs.COLUMNS, demo.of_packs.rows(), width_of(out)))
+        print()
+    for name, lines in demo.stories.items():
+        for place, line in enumerate(lines):
+            print(f"{'' if place else name:12}{line}")
+    print()
 
 
 def _as_json(outcome: TickResult) -> dict[str, Any]:
