@@ -1,6 +1,6 @@
 """(a) Start each function cold to its first answer, from its built package, against its floor and its ceiling. (b)
-Start the archiver with forty registered tasks, against four, and the worker with a pack, against none. (c) Start the
-api to its first answer over HTTP, as JSON and as a page, against the archiver.
+Start the archiver with forty registered tasks, against four, and archiver and worker with all packs, against none. (c)
+Start the api to its first answer over HTTP, as JSON and as a page, against the archiver.
 
 The floor is AWS's runtime client with a handler that imports what each of them needs: psycopg, pydantic with a model,
 Powertools' Logger and Metrics. It makes no connection to the database, while a function's first answer includes one.
@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +24,19 @@ from bench.ratio import Ratio, alternate
 from bench.stage.function_process import Start
 from bench.stage.job_plant import events_of, own_database
 from bench.stage.packages import folder, laid_out
-from compliance.pack import PACK
 from signalbox.access.caller import Role
 from signalbox.access.sessions import begin_session
 from signalbox.access.tokens import create_token
-from signalbox.engine_pack import ENGINE
+from signalbox.engine_pack import ENGINE, load_packs
 from signalbox.migrate import migrations
 from signalbox.packs.registries import JobTypeRegistry
 from signalbox.submit.insert import submit
 from signalbox.submit.new_job import NewJob
 from signalbox_laptop.lambda_runtime.packages import Artefact
+from signalbox_laptop.packs import NAMES
 
 ROUNDS = 25
+WITH_PACKS = ("ArchiverFunction", "WorkerFunction")
 FUNCTIONS = ("ArchiverFunction", "PollerFunction", "WorkerFunction", "DeadLetterFunction")
 BOUND = 1.4
 SWEEP = {"task": "sweep_runs", "force": True}
@@ -73,7 +75,7 @@ def measure(dsn: str) -> list[Ratio]:
     return [
         *(ratio for name in FUNCTIONS for ratio in _against_floor(dsn, name)),
         _forty_tasks(dsn),
-        _worker(dsn),
+        *_with_packs(dsn),
         *_http(dsn),
     ]
 
@@ -135,17 +137,22 @@ def _forty_tasks(dsn: str) -> Ratio:
     return Ratio("(b) the archiver's start with forty tasks in a pack", "with four", with_forty, with_four, 1.05)
 
 
-def _worker(dsn: str) -> Ratio:
+def _with_packs(dsn: str) -> list[Ratio]:
     with own_database(dsn) as own:
         with psycopg.connect(own, autocommit=True) as db:
-            migrations.apply(db, [ENGINE, PACK], "bench")
+            migrations.apply(db, load_packs(NAMES), "bench")
 
-        def start(packs: str) -> float:
+        def start(function: str, packs: str) -> float:
             environ = {"SIGNALBOX_DATABASE_URL": own, "SIGNALBOX_PACKS": packs}
-            return Start(laid_out("WorkerFunction"), _payload(own, "WorkerFunction"), environ).seconds_to_first_answer()
+            return Start(laid_out(function), _payload(own, function), environ).seconds_to_first_answer()
 
-        ours, without = alternate(ROUNDS, lambda: start("compliance"), lambda: start(""))
-    return Ratio("(b) the worker's start with the pack compliance", "without it", ours, without, 1.05)
+        took = alternate(
+            ROUNDS, *(partial(start, name, packs) for name in WITH_PACKS for packs in (",".join(NAMES), ""))
+        )
+    return [
+        Ratio(f"(b) the start of {name} with {len(NAMES)} packs", "without any", ours, without, 1.05)
+        for name, ours, without in zip(WITH_PACKS, took[::2], took[1::2], strict=True)
+    ]
 
 
 def _http(dsn: str) -> list[Ratio]:
