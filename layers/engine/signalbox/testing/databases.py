@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
-from typing import Literal
+from typing import Any, Literal
 
 import psycopg
 from psycopg import sql
@@ -26,6 +27,7 @@ ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT, INSERT, UPDATE, DELETE O
 ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT USAGE ON SEQUENCES TO signalbox_writer;
 ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO signalbox_reader;
 """
+_LOOKS, _LOOK_AGAIN_SECONDS = 50, 0.002
 _numbers = count()
 
 
@@ -42,7 +44,17 @@ def new_database(server: str, template: str = "template1") -> Iterator[str]:
         try:
             yield make_conninfo(server, dbname=name)
         finally:
+            _end_sessions(connection, name)
             connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def _end_sessions(connection: psycopg.Connection[Any], database: str) -> None:
+    """Wait a while for a database's sessions to end: where one is left, DROP waits for a tenth of a second."""
+    statement = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
+    for _ in range(_LOOKS):
+        if not connection.execute(statement, (database,)).fetchall():
+            return
+        time.sleep(_LOOK_AGAIN_SECONDS)
 
 
 def make_schema(dsn: str, packs: Sequence[Pack]) -> None:

@@ -58,6 +58,14 @@ def test_finding_7_null_is_where_nothing_is_known(jobs: list[dict[str, Any]]) ->
     assert all(job[name] is not None for job in jobs for name in ("job_type", "job_name", "payload", "created_at"))
 
 
+def test_finding_8_no_lock_is_left_after_the_end(jobs: list[dict[str, Any]]) -> None:
+    assert [(job["lease_token"], job["lease_expires_at"]) for job in jobs] == [(None, None)] * 5
+
+
+def test_output_files_stay_empty(jobs: list[dict[str, Any]]) -> None:
+    assert [job["output_files"] for job in jobs] == [None] * 5
+
+
 def test_finding_9_priority_can_be_given(clinic: Clinic) -> None:
     file = clinic.upload()
     row = clinic.file(file)
@@ -88,7 +96,9 @@ def test_estimated_duration_is_filled_once_the_type_has_been_measured(clinic: Cl
     assert clinic.read(clinic.upload())["estimated_duration"] == timedelta(seconds=3)
 
 
-@pytest.mark.parametrize("number", range(4))
-def test_each_query_of_the_audit_runs(clinic: Clinic, jobs: list[dict[str, Any]], number: int) -> None:
-    assert len(QUERIES) == 4
-    assert clinic.db.execute(QUERIES[number].encode()).fetchall()
+def test_each_query_of_the_audit_finds_what_it_looks_for(clinic: Clinic, jobs: list[dict[str, Any]]) -> None:
+    ids, retries, workers, times = [clinic.db.execute(query.encode()).fetchall() for query in QUERIES]
+    assert {(row[2], row[3]) for row in ids} == {(row[4], row[5]) for row in ids}
+    assert sorted(retries) == [("completed", 0, 3, False, 5), ("failed", 0, 3, True, 1)]
+    assert {worker for worker, _ in workers} == {row["worker_id"] for row in clinic.jobs()}
+    assert all(row[4] >= row[3] and row[6] is None for row in times)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -9,6 +10,8 @@ import pytest
 from psycopg.errors import InvalidParameterValue
 
 from records.intake import read_file, shell_file_processing
+from records.intake.shell_file import lock_session
+from signalbox.documents import ocr
 from signalbox.errors import JobRefused
 from signalbox.packs.outcome import Transient
 from signalbox.testing.rows import count
@@ -163,6 +166,18 @@ def test_scan_that_textract_gives_up_is_refused(clinic: Clinic) -> None:
     assert clinic.file(file)["status"] == "uploaded"
 
 
+def test_scan_that_textract_reads_in_part_is_refused(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, look = clinic.upload([], []), ocr.look
+    clinic.scans(file, [["page 1"], []])
+
+    def look_in_part(*asked: Any) -> Any:
+        scanned = look(*asked)
+        return None if scanned is None else replace(scanned, is_partial=True)
+
+    monkeypatch.setattr(ocr, "look", look_in_part)
+    assert code(clinic.stage.finish(clinic.submit(file))["error_details"]) == ("OcrFailed", "OCR_FAILED")
+
+
 # ---- submits
 
 
@@ -215,6 +230,23 @@ def test_file_that_is_submitted_again_has_a_new_session(clinic: Clinic) -> None:
     assert clinic.file(file)["processing_session_id"] == second["id"]
     ended = clinic.step(clinic.passed(str(first["id"]), 1))
     assert (ended["status"], clinic.asked()) == ("cancelled", [])
+
+
+def test_twins_begin_one_session(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    job_id = clinic.submit(clinic.upload())
+
+    def be_slower(*asked: Any) -> Any:
+        monkeypatch.setattr(shell_file_processing, "lock_session", lock_session)
+        expire = "UPDATE signalbox.jobs SET lease_expires_at = now() - interval '1 s' WHERE id = %s"
+        clinic.db.execute(expire, (job_id,))
+        clinic.stage.another().run("rescue_jobs", force=True)
+        clinic.stage.another().step(job_id)
+        return lock_session(*asked)
+
+    monkeypatch.setattr(shell_file_processing, "lock_session", be_slower)
+    clinic.stage.step(job_id)
+    assert clinic.stage.status(job_id) == "completed"
+    assert count(clinic.db, "signalbox.jobs WHERE job_type = 'ai_processing'") == 1
 
 
 def test_attempt_that_finds_the_first_pass_writes_nothing(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,6 +90,9 @@ class Clinic:
     def rows(self, table: str, order: str = "created_at, id") -> list[dict[str, Any]]:
         return select(self.db, f"SELECT * FROM records.{table} ORDER BY {order}")
 
+    def jobs(self) -> list[dict[str, Any]]:
+        return select(self.db, "SELECT * FROM signalbox.jobs ORDER BY id")
+
     def submit(self, file_id: str, **fields: Any) -> str:
         """Submit the file's job; return its id, which is the session's."""
         file = self.file(file_id)
