@@ -20,7 +20,7 @@ from bench.of_jobs import (
     transactional,
     waiting,
 )
-from bench.of_packs import compliance, passports
+from bench.of_packs import compliance, passports, records
 from bench.of_tasks import bytecode, deliveries, listing, purge, run, start, usage, watchpoints
 from bench.ratio import Ratio
 from bench.stage.database import bench_database
@@ -49,6 +49,7 @@ BENCHMARKS: dict[str, Callable[[str], list[Ratio]]] = {
     "cells": cells.measure,
     "compliance": compliance.measure,
     "passports": passports.measure,
+    "records": records.measure,
 }
 
 
