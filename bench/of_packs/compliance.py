@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack, contextmanager, redirect_stdout
+from contextlib import ExitStack, redirect_stdout
 from functools import cache
 from itertools import repeat
 from multiprocessing import get_context
-from threading import Event, Thread
 
 import psycopg
 
@@ -26,6 +24,7 @@ from bench.of_packs.compliance_files import open_stage
 from bench.ratio import Ratio, timed
 from bench.stage.database import bench_database
 from bench.stage.job_plant import own_database
+from bench.stage.watch import watched
 from compliance.pack import PACK
 from signalbox.engine_pack import ENGINE
 from signalbox.migrate import migrations
@@ -121,7 +120,7 @@ def _by_jobs(dsn: str, db: Connection, companies: int) -> tuple[tuple[float, flo
         workers = stack.enter_context(ProcessPoolExecutor(WORKERS, get_context("spawn")))
         list(workers.map(_work, [dsn] * WORKERS, [[]] * WORKERS))  # so that they have started
         stage = stack.enter_context(open_stage(dsn))
-        held = stack.enter_context(_longest_lock(dsn))
+        held = stack.enter_context(watched(dsn, SQL["held"], LOOK_EACH_SECONDS))
         fanned_out = timed(lambda: _submit(stage))()
         ids = [id_ for (id_,) in db.execute(SQL["submitted"], {"task": TASK}).fetchall()]
         size = min(BATCH, -(-len(ids) // WORKERS))
@@ -145,25 +144,6 @@ def _work(dsn: str, ids: list[str]) -> None:
 
 
 _stage_of = cache(open_stage)  # for the life of a worker
-
-
-@contextmanager
-def _longest_lock(dsn: str) -> Iterator[list[float]]:
-    """Look at the transactions that have locked a row; each look adds the seconds of the longest one."""
-    over, seen = Event(), [0.0]
-
-    def look() -> None:
-        with psycopg.connect(dsn, autocommit=True) as db:
-            while not over.wait(LOOK_EACH_SECONDS):
-                seen.extend(seconds for (seconds,) in db.execute(SQL["held"]))
-
-    thread = Thread(target=look)
-    thread.start()
-    try:
-        yield seen
-    finally:
-        over.set()
-        thread.join()
 
 
 if __name__ == "__main__":

@@ -18,7 +18,6 @@ from itertools import repeat
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Event, Thread
 from typing import Any
 
 import psycopg
@@ -27,6 +26,7 @@ from bench.ratio import Ratio, timed
 from bench.stage.database import bench_database
 from bench.stage.job_plant import own_database
 from bench.stage.lane import Lane
+from bench.stage.watch import watched
 from records.pack import PACK
 from signalbox import NewJob
 from signalbox.aws.clients import converse_client
@@ -156,7 +156,7 @@ def _many(dsn: str, clinic: Clinic, files: int) -> Ratio:
     file = {"patient_id": patient, "raw_file": "letter"}
     clinic.stage.submit_all([NewJob("shell_file_processing", {"shell_file_id": id_, **file}) for (id_,) in made])
     steps = []
-    with ProcessPoolExecutor(WORKERS, get_context("spawn")) as workers, _connections(dsn) as seen:
+    with ProcessPoolExecutor(WORKERS, get_context("spawn")) as workers, watched(dsn, SQL["connections"], 0.2) as seen:
         list(workers.map(_work, [dsn] * WORKERS, [[]] * WORKERS))  # so that they have started
         for number in range(4):
             ids = [id_ for (id_,) in clinic.db.execute(SQL["next"], {"pass": number}).fetchall()]
@@ -168,7 +168,7 @@ def _many(dsn: str, clinic: Clinic, files: int) -> Ratio:
     reading, *passes = steps
     what = f"{files:,} files through three passes, {WORKERS} workers with {AT_ONCE} jobs at once"
     print(f"{what}: {3 * files / sum(passes):,.0f} passes/s; reading {files / reading:,.0f} files/s")
-    print(f"{what}: {max(seen)} connections at most, with {WORKERS * AT_ONCE} jobs at work")
+    print(f"{what}: {max(seen):.0f} connections at most, with {WORKERS * AT_ONCE} jobs at work")
     floor = 3 * files * MODEL_SECONDS / (WORKERS * AT_ONCE)
     return Ratio(what, "the model's own time", 1000 * sum(passes), 1000 * floor)
 
@@ -180,25 +180,6 @@ def _work(dsn: str, ids: Sequence[str]) -> None:
 
 
 _stage_of = cache(_open)  # for the life of a worker
-
-
-@contextmanager
-def _connections(dsn: str) -> Iterator[list[int]]:
-    """Count the workers' connections; each look adds one number."""
-    over, seen = Event(), [0]
-
-    def look() -> None:
-        with psycopg.connect(dsn, autocommit=True) as db:
-            while not over.wait(0.2):
-                seen.extend(count for (count,) in db.execute(SQL["connections"]))
-
-    thread = Thread(target=look)
-    thread.start()
-    try:
-        yield seen
-    finally:
-        over.set()
-        thread.join()
 
 
 if __name__ == "__main__":

@@ -3,51 +3,29 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 import psycopg
 import pytest
 import urllib3
 
 from compliance.job_types import JOB_TYPES
-from samples.compliance import load_story
 from signalbox.engine_pack import registry_of
 from signalbox.testing.rows import runs_of
 from signalbox_laptop.home import StackState
-from signalbox_laptop.up import StackOptions, down, up
-from tests.support.laptop import control, quiet
-from tests.support.template import SWITCHES
+from tests.support.laptop import control
+from tests.support.story import AT, told, wait_for_jobs
 
-ALONE = dict.fromkeys(SWITCHES, "off") | {"CompliancePack": "on"}
-AT = datetime(2026, 1, 5, 2, 30, tzinfo=UTC)
 TYPES = [job_type.name for job_type in JOB_TYPES]
-OPEN = "SELECT job_type FROM signalbox.jobs WHERE completed_at IS NULL"
-_PATIENCE_SECONDS = 60.0
 
 
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackState]:
-    home = tmp_path_factory.mktemp("compliance")
-    options = StackOptions(
-        home=home,
-        port=0,
-        clock=False,
-        durable=False,
-        parameters=ALONE,
-    )
-    state = up(options, quiet)
-    assert load_story(state, AT)
-    control(state, "POST", "tick", at=AT.isoformat(), rules=None)
-    assert control(state, "GET", "idle?timeout=120")["idle"] is True
-    until = time.monotonic() + _PATIENCE_SECONDS
-    with psycopg.connect(state.database, autocommit=True) as connection:
-        while (left := connection.execute(OPEN).fetchall()) and time.monotonic() < until:
-            time.sleep(0.2)
-    assert left == []
-    yield state
-    down(home, quiet)
+    with told("compliance", tmp_path_factory.mktemp("compliance")) as state:
+        control(state, "POST", "tick", at=AT.isoformat(), rules=None)
+        assert control(state, "GET", "idle?timeout=120")["idle"] is True
+        wait_for_jobs(state)
+        yield state
 
 
 @pytest.fixture

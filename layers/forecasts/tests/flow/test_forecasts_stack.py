@@ -5,26 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import psycopg
 import pytest
 import urllib3
 
-from samples.forecasts import load_story
 from signalbox.engine_pack import registry_of
 from signalbox.testing.rows import runs_of
 from signalbox_laptop.aws import client
 from signalbox_laptop.home import StackState
-from signalbox_laptop.up import StackOptions, down, up
 from tests.support.events import EVENTS, function_of
-from tests.support.laptop import control, quiet
-from tests.support.template import SWITCHES
+from tests.support.laptop import control
+from tests.support.story import AT, told
 
-ALONE = dict.fromkeys(SWITCHES, "off") | {"ForecastsPack": "on"}
-# The demo's instant, which the story is made for.
-AT = datetime(2026, 1, 5, 2, 30, tzinfo=UTC)
 REGISTRY = registry_of(["forecasts"])
 PACKS_TASKS = sorted(set(REGISTRY.names()) - set(registry_of([]).names()) | {"poll_data"})
 
@@ -41,22 +36,10 @@ class Story:
 
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    home = tmp_path_factory.mktemp("forecasts")
-    state = up(
-        StackOptions(
-            home=home,
-            port=0,
-            clock=False,
-            durable=False,
-            parameters=ALONE,
-        ),
-        quiet,
-    )
-    assert load_story(state, AT)
-    fired = control(state, "POST", "tick", at=AT.isoformat(), rules=None)["fired"]
-    assert control(state, "GET", "idle?timeout=120")["idle"] is True
-    yield Story(state, fired, drained(state, "notifications"), drained(state, "evaluations"))
-    down(home, quiet)
+    with told("forecasts", tmp_path_factory.mktemp("forecasts")) as state:
+        fired = control(state, "POST", "tick", at=AT.isoformat(), rules=None)["fired"]
+        assert control(state, "GET", "idle?timeout=120")["idle"] is True
+        yield Story(state, fired, drained(state, "notifications"), drained(state, "evaluations"))
 
 
 @pytest.fixture

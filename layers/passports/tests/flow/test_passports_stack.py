@@ -3,40 +3,25 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 import psycopg
 import pytest
 
 from passports.job_types import JOB_TYPES
-from samples.passports import load_story
 from signalbox_laptop.home import StackState
-from signalbox_laptop.up import StackOptions, down, up
 from tests.support.command_line import Signalbox
-from tests.support.laptop import quiet
-from tests.support.template import SWITCHES
+from tests.support.story import told, wait_for_jobs
 
-AT = datetime(2026, 1, 5, 2, 30, tzinfo=UTC)
 WEBHOOKS = {"WebhookAllowHttp": "on", "WebhookPorts": "1024-65535", "WebhookAllowedNetworks": "127.0.0.0/8"}
-ALONE = dict.fromkeys(SWITCHES, "off") | {"PassportsPack": "on"} | WEBHOOKS
-OPEN = "SELECT job_type, status FROM signalbox.jobs WHERE completed_at IS NULL"
-_PATIENCE_SECONDS = 60.0
 
 
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[StackState, Signalbox]]:
     home = tmp_path_factory.mktemp("passports")
-    state = up(StackOptions(home=home, port=0, clock=False, durable=False, parameters=ALONE), quiet)
-    assert load_story(state, AT)
-    until = time.monotonic() + _PATIENCE_SECONDS
-    with psycopg.connect(state.database, autocommit=True) as connection:
-        while (left := connection.execute(OPEN).fetchall()) and time.monotonic() < until:
-            time.sleep(0.2)
-    assert left == []
-    yield state, Signalbox({"SIGNALBOX_HOME": str(home)})
-    down(home, quiet)
+    with told("passports", home, **WEBHOOKS) as state:
+        wait_for_jobs(state)
+        yield state, Signalbox({"SIGNALBOX_HOME": str(home)})
 
 
 @pytest.fixture

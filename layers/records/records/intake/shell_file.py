@@ -19,7 +19,7 @@ IMAGES = ("image/png", "image/jpeg")
 
 
 class NamesFile(Protocol):
-    """What both types' payloads say of the file."""
+    """Declare what both types' payloads say of the file."""
 
     shell_file_id: UUID
     patient_id: UUID

@@ -1,4 +1,4 @@
-"""What is in a medical record, and its file's name, stand in the pack's own schema and files, and nowhere else."""
+"""Health data and names of files stand in the pack's own schema and files, and nowhere else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the audit of a job table found can't happen here: each of its findings has a test of its name."""
+"""The findings of the audit of a job table can't happen here: each has a test of its name."""
 
 from __future__ import annotations
 

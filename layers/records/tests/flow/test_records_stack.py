@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 import psycopg
 import pytest
 
-from samples.records import load_story
 from signalbox_laptop.home import StackState
-from signalbox_laptop.up import StackOptions, down, up
-from tests.support.laptop import quiet
-from tests.support.template import SWITCHES
-
-AT = datetime(2026, 1, 5, 2, 30, tzinfo=UTC)
-ALONE = dict.fromkeys(SWITCHES, "off") | {"RecordsPack": "on"}
-OPEN = "SELECT job_type, status FROM signalbox.jobs WHERE completed_at IS NULL"
-_PATIENCE_SECONDS = 60.0
+from tests.support.story import told, wait_for_jobs
 
 
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackState]:
-    home = tmp_path_factory.mktemp("records")
-    state = up(StackOptions(home=home, port=0, clock=False, durable=False, parameters=ALONE), quiet)
-    assert load_story(state, AT)
-    until = time.monotonic() + _PATIENCE_SECONDS
-    with psycopg.connect(state.database, autocommit=True) as connection:
-        while (left := connection.execute(OPEN).fetchall()) and time.monotonic() < until:
-            time.sleep(0.2)
-    assert left == []
-    yield state
-    down(home, quiet)
+    with told("records", tmp_path_factory.mktemp("records")) as state:
+        wait_for_jobs(state)
+        yield state
 
 
 @pytest.fixture
