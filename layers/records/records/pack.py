@@ -19,7 +19,7 @@ PACK = Pack(
         "audit_cleanup": "run_task",
     },
     reserved={
-        "report_generation": "rows are written by export_table, and reports are of the product that knows their form",
+        "report_generation": "export_table writes rows, and the pack compliance formatted reports",
         "backup_operation": "Aurora and AWS Backup make backups, and no job",
         "semantic_processing": "no input, rule or table is given for it",
         "consent_verification": "no input, rule or table is given for it",
