@@ -59,8 +59,8 @@ BEGIN
             completed_at = CASE WHEN e.status <> 'pending'
                 THEN coalesce(j.started_at + e.ended_ms * interval '1 ms', moment) END,
             actual_duration = CASE WHEN e.status <> 'pending'
-                THEN coalesce(e.ended_ms * interval '1 ms', moment - j.started_at)
-                    - coalesce(e.began_ms, 0) * interval '1 ms'
+                THEN coalesce(j.started_at + e.ended_ms * interval '1 ms', moment)
+                    - (j.started_at + coalesce(e.began_ms, 0) * interval '1 ms')
                     + CASE WHEN j.executions > 1
                         THEN signalbox.time_at_work(j.id, j.first_started_at, j.executions) ELSE interval '0' END END,
             updated_at = greatest(moment, j.started_at + e.ended_ms * interval '1 ms')
@@ -144,7 +144,8 @@ BEGIN
                 THEN 100 * cpu_ms / (ended_ms - began_ms) ELSE j.cpu_usage_percent END,
             started_at = j.started_at + began_ms * interval '1 ms',
             completed_at = j.started_at + ended_ms * interval '1 ms',
-            actual_duration = (ended_ms - began_ms) * interval '1 ms' + CASE WHEN j.executions > 1
+            actual_duration = (j.started_at + ended_ms * interval '1 ms') - (j.started_at + began_ms * interval '1 ms')
+                + CASE WHEN j.executions > 1
                 THEN signalbox.time_at_work(j.id, j.first_started_at, j.executions) ELSE interval '0' END,
             updated_at = greatest(moment, j.started_at + ended_ms * interval '1 ms')
         WHERE j.id = job AND j.lease_token = token
