@@ -285,6 +285,7 @@ def test_step_is_made_once_however_often_the_job_is_tried(stage: Stage, job_type
 
     def charge(context: Any) -> Completed:
         answer = context.once("charge", lambda: {"id": made(charged)})
+        assert [context.kept("charge"), context.kept("other")] == [[answer], []]
         if len(stage.attempts(context.job.id)) < 1:
             raise Transient("after the charge")
         return Completed(answer)
@@ -303,6 +304,7 @@ def test_step_on_the_event_loop_is_made_once(stage: Stage) -> None:
 
     async def charge(context: Any) -> Completed:
         answers = [await context.once("charge", call) for _ in range(2)]
+        assert await context.kept("ch") == [1]
         if len(stage.attempts(context.job.id)) < 1:
             raise Transient("after the charge")
         return Completed(answers)

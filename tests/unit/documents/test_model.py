@@ -12,7 +12,7 @@ import pytest
 
 from signalbox.aws.clients import converse_client
 from signalbox.budget import Budget
-from signalbox.documents.model import AnswerCut, AnswerWithheld, Bedrock, Prices, Question, ask
+from signalbox.documents.model import AnswerCut, AnswerMissing, AnswerWithheld, Bedrock, Prices, Question, ask
 from signalbox.packs.outcome import Permanent, RateLimited, Transient
 from signalbox.testing.stand_in import Request, Response, StandIn
 
@@ -102,11 +102,11 @@ def test_tokens_and_cost_are_counted_without_any_text(
         (said(USED, stop_reason="max_tokens"), AnswerCut, "max_tokens"),
         (said(stop_reason="content_filtered"), AnswerWithheld, "withheld"),
         (said(stop_reason="guardrail_intervened"), AnswerWithheld, "withheld"),
-        (said(USED, stop_reason="malformed_tool_use"), Transient, "malformed_tool_use"),
-        (said(USED, stop_reason="malformed_model_output"), Transient, "malformed_model_output"),
-        (said({"text": "No."}, stop_reason="end_turn"), Transient, "did not answer by record_invoice"),
-        (said({"toolUse": USED["toolUse"] | {"input": "12.5"}}), Transient, "did not answer by"),
-        (said({"toolUse": USED["toolUse"] | {"name": "other"}}), Transient, "did not answer by"),
+        (said(USED, stop_reason="malformed_tool_use"), AnswerMissing, "malformed_tool_use"),
+        (said(USED, stop_reason="malformed_model_output"), AnswerMissing, "malformed_model_output"),
+        (said({"text": "No."}, stop_reason="end_turn"), AnswerMissing, "did not answer by record_invoice"),
+        (said({"toolUse": USED["toolUse"] | {"input": "12.5"}}), AnswerMissing, "did not answer by"),
+        (said({"toolUse": USED["toolUse"] | {"name": "other"}}), AnswerMissing, "did not answer by"),
         (refused("ThrottlingException"), RateLimited, "ThrottlingException"),
         (refused("ValidationException"), Permanent, "ValidationException"),
         (refused("AccessDeniedException"), Permanent, "denies"),
@@ -129,7 +129,7 @@ def test_an_answer_that_was_cut_is_counted(model: Model, capsys: pytest.CaptureF
     model.response = said(stop_reason="max_tokens")
     with pytest.raises(AnswerCut) as raised:
         ask(Bedrock("stack"), QUESTION, Budget.of(60))
-    cut = raised.value.cut
+    cut = raised.value.said
     assert (cut.stop_reason, cut.input_tokens, cut.output_tokens) == ("max_tokens", 1200, 40)
     assert json.loads(capsys.readouterr().out)["ModelOutputTokens"] == [40]
 

@@ -31,10 +31,6 @@ _WITHHELD = ("content_filtered", "guardrail_intervened")
 _MALFORMED = ("malformed_model_output", "malformed_tool_use")
 
 
-class AnswerWithheld(Permanent):
-    """The model or a guardrail refuses to answer."""
-
-
 @dataclass(frozen=True, slots=True)
 class Prices:
     """Hold what a million tokens cost, in USD."""
@@ -63,7 +59,7 @@ class Question:
 class Answer:
     """Hold the tool's input as the model gave it: nothing of the schema has been checked."""
 
-    output: dict[str, Any]
+    output: Any  # an object, where it is not from an error
     input_tokens: int
     output_tokens: int
     stop_reason: str
@@ -72,9 +68,25 @@ class Answer:
 class AnswerCut(Permanent):
     """The answer has no room: ask about less text, or allow more tokens."""
 
-    def __init__(self, cut: Answer) -> None:
-        super().__init__(f"the model's answer was cut, {cut.stop_reason}: ask about less text")
-        self.cut = cut
+    def __init__(self, said: Answer) -> None:
+        super().__init__(f"the model's answer was cut, {said.stop_reason}: ask about less text")
+        self.said = said  # what it cost, and why it was cut
+
+
+class AnswerWithheld(Permanent):
+    """The model or a guardrail refuses to answer."""
+
+    def __init__(self, said: Answer) -> None:
+        super().__init__(f"the model's answer was withheld, {said.stop_reason}")
+        self.said = said
+
+
+class AnswerMissing(Transient):
+    """The model has answered, but not by the tool."""
+
+    def __init__(self, said: Answer, tool_name: str) -> None:
+        super().__init__(f"the model did not answer by {tool_name}, {said.stop_reason}")
+        self.said = said
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +106,14 @@ def ask(bedrock: Bedrock, question: Question, budget: Budget) -> Answer:
         said = client.converse(**_request(question))
     input_tokens, output_tokens = said["usage"]["inputTokens"], said["usage"]["outputTokens"]
     _count(bedrock.stack, question, input_tokens, output_tokens)
-    if said["stopReason"] in _CUT:
-        raise AnswerCut(Answer({}, input_tokens, output_tokens, said["stopReason"]))
-    return Answer(_output(said, question.tool_name), input_tokens, output_tokens, said["stopReason"])
+    answer = Answer(_output(said, question.tool_name), input_tokens, output_tokens, said["stopReason"])
+    if answer.stop_reason in _CUT:
+        raise AnswerCut(answer)
+    if answer.stop_reason in _WITHHELD:
+        raise AnswerWithheld(answer)
+    if not isinstance(answer.output, dict) or answer.stop_reason in _MALFORMED:
+        raise AnswerMissing(answer, question.tool_name)
+    return answer
 
 
 def _request(question: Question) -> ConverseRequestTypeDef:
@@ -126,13 +143,8 @@ def _count(stack: str, question: Question, input_tokens: int, output_tokens: int
     write_line(stack, "model.asked", counts, model_id=question.model_id)
 
 
-def _output(said: ConverseResponseTypeDef, tool_name: str) -> dict[str, Any]:
-    reason = said["stopReason"]
-    if reason in _WITHHELD:
-        raise AnswerWithheld(f"the model's answer was withheld, {reason}")
+def _output(said: ConverseResponseTypeDef, tool_name: str) -> Any:
+    """Return what the model gave to the tool, or None."""
     blocks = said["output"].get("message", {}).get("content", [])
     used = [block["toolUse"] for block in blocks if "toolUse" in block]
-    given = next((use["input"] for use in used if use["name"] == tool_name), None)
-    if not isinstance(given, dict) or reason in _MALFORMED:
-        raise Transient(f"the model did not answer by {tool_name}, {reason}")
-    return given
+    return next((use["input"] for use in used if use["name"] == tool_name), None)

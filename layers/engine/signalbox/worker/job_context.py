@@ -121,6 +121,12 @@ class JobContext:
             return known[0]
         return self._keep_step(step, call())
 
+    def kept(self, prefix: str) -> list[Any]:
+        """Return what `once` has kept under the names that begin so, of all attempts."""
+        with self.resources.pool.lend() as database:
+            values = {"job": self.job.id, "prefix": prefix}
+            return [answer for (answer,) in database.connection().execute(SQL["find_steps"], values)]
+
     def _step(self, step: str) -> tuple[Any] | None:
         with self.resources.pool.lend() as database:
             row: tuple[Any] | None = (
@@ -205,6 +211,9 @@ class AsyncJobContext(JobContext):
         if (known := await asyncio.to_thread(self._step, step)) is not None:
             return known[0]
         return await asyncio.to_thread(self._keep_step, step, await call())
+
+    async def kept(self, prefix: str) -> list[Any]:  # type: ignore[override]
+        return await asyncio.to_thread(super().kept, prefix)
 
     async def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:  # type: ignore[override]
         """Submit further jobs, by default as children of this one, in a transaction of their own."""

@@ -70,6 +70,6 @@ def _look(context: JobContext, job_id: str) -> Lines | Snooze:
         raise refuse("OCR_FAILED", str(error)) from None
     if scanned is None:
         return Snooze(_LOOK_EVERY, "Textract reads the file")
-    if scanned.is_partial:
+    if scanned.is_partial or not scanned.pages:
         raise refuse("OCR_FAILED", "Textract could not read some of the pages")
     return scanned.pages

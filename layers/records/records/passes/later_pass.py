@@ -9,9 +9,10 @@ from typing import Generic
 from records.intake.shell_file import lock_session
 from records.passes import gate
 from records.passes.answers import AnswerOfPass, check
-from records.passes.pieces import Place, Usage
+from records.passes.pieces import Place
 from records.passes.question import ask_pass
 from records.passes.session import Session, ended, truncated
+from records.passes.usage import Usage, total
 from signalbox import Cancelled, Completed, More, Permanent, Snooze
 
 
@@ -40,17 +41,16 @@ def perform(session: Session, one: LaterPass[AnswerOfPass]) -> Completed | More 
     place = Place.of(context.cursor)
     asked = ask_pass(context, one.number, one.instruction, one.text(session), one.answer, is_long=place.is_long)
     if asked.cut == "max_tokens" and not place.is_long:
-        return More(place.with_more_room(asked.usage).cursor(), message="the answer had no room")
+        return More(place.with_more_room().cursor(), message="the answer had no room")
     if asked.cut is not None:
         raise truncated(place, asked.cut)
     answer = check(one.answer, asked.output)
     one.check(session, answer)
-    return _write(session, one, answer, place.usage + asked.usage)
+    return _write(session, one, answer)
 
 
-def _write(
-    session: Session, one: LaterPass[AnswerOfPass], answer: AnswerOfPass, usage: Usage
-) -> Completed | Snooze | Cancelled:
+def _write(session: Session, one: LaterPass[AnswerOfPass], answer: AnswerOfPass) -> Completed | Snooze | Cancelled:
+    usage = total(session.context)
     with session.context.db.transaction():
         if lock_session(session.context, session.file) != session.id:
             return ended()

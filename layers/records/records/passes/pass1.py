@@ -17,9 +17,10 @@ from records.intake.lines import Page, from_json
 from records.intake.shell_file import bucket_of, find_pass, lock_session, submit_pass
 from records.passes.answers import Pass1Answer, check
 from records.passes.identity import Subject, judge
-from records.passes.pieces import Place, Usage
+from records.passes.pieces import Place
 from records.passes.question import ask_pass, model_id_of
 from records.passes.session import Session, completed, ended, for_next_pass, truncated
+from records.passes.usage import Usage, total
 from signalbox import Cancelled, Completed, More
 from signalbox.packs.refusals import refuse
 from signalbox.postgres.queries import load_queries
@@ -46,11 +47,11 @@ def pass1(session: Session) -> Completed | More | Cancelled:
         text = "\n\n".join(map(_text, pages[place.page : end]))
         asked = ask_pass(context, 1, _INSTRUCTION, text, Pass1Answer, is_long=place.is_long)
         if asked.cut is not None:
-            return _cut(place, end, asked.cut, asked.usage)
+            return _cut(place, end, asked.cut)
         answer = check(Pass1Answer, asked.output).model_dump(mode="json")
-        found = {"pages": [place.page, end], "usage": asdict(asked.usage), "answer": answer}
+        found = {"pages": [place.page, end], "answer": answer}
         bucket_of(context).write(_key(session, place.piece), json.dumps(found).encode(), "application/json")
-    after = place.after(end, Usage(**found["usage"]))
+    after = place.after(end)
     if end < len(pages):
         return More(after.cursor(), 100 * end // len(pages), f"{end} of {len(pages)} pages are read")
     return _finish(session, after)
@@ -81,12 +82,10 @@ def _stored(session: Session, place: Place, end: int) -> dict[str, Any] | None:
     return found if found and found["pages"] == [place.page, end] else None
 
 
-def _cut(place: Place, end: int, reason: str, used: Usage) -> More:
+def _cut(place: Place, end: int, reason: str) -> More:
     """Ask again, for a longer answer or about fewer pages, in an attempt that has the whole time."""
-    if reason == "max_tokens":
-        further = None if place.is_long else place.with_more_room(used)
-    else:
-        further = place.halved(end, used)
+    roomier = None if place.is_long else place.with_more_room()
+    further = roomier if reason == "max_tokens" else place.halved(end)
     if further is None:
         raise truncated(place, reason)
     return More(further.cursor(), message=f"the answer to piece {place.piece + 1} had no room")
@@ -98,6 +97,7 @@ def _finish(session: Session, place: Place) -> Completed | Cancelled:
     answers = [_answer(session, piece) for piece in range(place.piece)]
     entities = [entity.model_dump() for answer in answers for entity in answer.entities]
     subjects = [Subject(one.name, one.date_of_birth, one.page) for answer in answers for one in answer.subjects]
+    usage = total(context)
     with context.db.transaction():
         if lock_session(context, session.file) != session.id:
             return ended()
@@ -107,7 +107,7 @@ def _finish(session: Session, place: Place) -> Completed | Cancelled:
         risk = judge(subjects, *profile)
         values = {
             **session.values,
-            **asdict(place.usage),
+            **asdict(usage),
             "entities": Jsonb(entities),
             "detected": len(entities),
             "model": model_id_of(context),
@@ -119,7 +119,7 @@ def _finish(session: Session, place: Place) -> Completed | Cancelled:
         context.db.execute(SQL["write_entities"], values)
         context.db.execute(SQL["write_classification"], values)
         job_id = submit_pass(context, session.id, 2, for_next_pass(session.payload))
-    return _completed(session, place.usage, job_id)
+    return _completed(session, usage, job_id)
 
 
 def _answer(session: Session, piece: int) -> Pass1Answer:

@@ -11,8 +11,8 @@ from psycopg.types.json import Jsonb
 from records.intake.shell_file import find_pass, submit_pass
 from records.passes.answers import Part, Pass2Answer, check_entities
 from records.passes.later_pass import LaterPass, perform
-from records.passes.pieces import Usage
 from records.passes.session import Session, completed, for_next_pass
+from records.passes.usage import Usage
 from signalbox import Cancelled, Completed, More, Snooze
 from signalbox.packs.refusals import refuse
 from signalbox.postgres.queries import load_queries

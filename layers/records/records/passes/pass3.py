@@ -9,9 +9,9 @@ from psycopg.types.json import Jsonb
 
 from records.passes.answers import Pass3Answer, check_sources
 from records.passes.later_pass import LaterPass, perform
-from records.passes.pieces import Usage
 from records.passes.question import model_id_of
 from records.passes.session import Session, completed
+from records.passes.usage import Usage
 from signalbox import Cancelled, Completed, More, Snooze
 from signalbox.packs.refusals import refuse
 from signalbox.postgres.queries import load_queries

@@ -3,27 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
 _MOST_CHARACTERS = 48_000  # of a piece: 12,000 tokens
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Count what all answers of a pass have cost so far."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    milliseconds: int = 0
-
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.milliseconds + other.milliseconds,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +18,16 @@ class Place:
     page: int = 0  # how many pages are done
     ends: tuple[int, ...] = ()  # of this piece and those after it, where a longer one had no room
     is_long: bool = False  # the answer had no room before
-    usage: Usage = field(default_factory=Usage)
 
     @staticmethod
     def of(cursor: Any) -> Place:
         if cursor is None:
             return Place()
-        usage = Usage(cursor["input_tokens"], cursor["output_tokens"], cursor["milliseconds"])
-        return Place(cursor["piece"], cursor["page"], tuple(cursor["ends"]), bool(cursor["long"]), usage)
+        return Place(cursor["piece"], cursor["page"], tuple(cursor["ends"]), bool(cursor["long"]))
 
     def cursor(self) -> dict[str, Any]:
         """Return what a job keeps: numbers alone, since cursors are no place for health data."""
-        numbers = {"piece": self.piece, "page": self.page, "ends": list(self.ends), "long": int(self.is_long)}
-        return numbers | asdict(self.usage)
+        return {"piece": self.piece, "page": self.page, "ends": list(self.ends), "long": int(self.is_long)}
 
     def end(self, characters: Sequence[int]) -> int:
         """Return where the piece ends: after as many whole pages as have room, and one at least."""
@@ -58,18 +39,17 @@ class Place:
             end += 1
         return end
 
-    def after(self, end: int, used: Usage) -> Place:
+    def after(self, end: int) -> Place:
         """Return the place of the next piece."""
-        return Place(self.piece + 1, end, self.ends[1:], usage=self.usage + used)
+        return Place(self.piece + 1, end, self.ends[1:])
 
-    def with_more_room(self, used: Usage) -> Place:
+    def with_more_room(self) -> Place:
         """Return the same piece's place, whose answer may be longer."""
-        return replace(self, is_long=True, usage=self.usage + used)
+        return replace(self, is_long=True)
 
-    def halved(self, end: int, used: Usage) -> Place | None:
+    def halved(self, end: int) -> Place | None:
         """Return the place of the first half of the pages, or None where there is one page alone."""
         pages = end - self.page
         if pages == 1:
             return None
-        rest = self.ends or (end,)
-        return Place(self.piece, self.page, (self.page + ceil(pages / 2), *rest), usage=self.usage + used)
+        return Place(self.piece, self.page, (self.page + ceil(pages / 2), *(self.ends or (end,))))

@@ -9,7 +9,8 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from records.intake.shell_file import ShellFile
-from records.passes.pieces import Place, Usage
+from records.passes.pieces import Place
+from records.passes.usage import Usage
 from signalbox import Cancelled, Completed, JobContext, JobPayload, Permanent
 from signalbox.packs.refusals import refuse
 

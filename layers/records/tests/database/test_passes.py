@@ -74,9 +74,20 @@ def test_answer_that_was_cut_is_asked_for_once_more_with_more_room(clinic: Clini
     job = clinic.begun(clinic.upload(), found(ASTHMA, **CUT), found(ASTHMA))
     begun = clinic.step(job)
     assert (begun["status"], begun["cursor"]["long"], begun["attempts"]) == ("pending", 1, 0)
-    done = clinic.step(job)
+    assert clinic.step(job)["status"] == "completed"
     assert [asked["inferenceConfig"]["maxTokens"] for asked in clinic.asked()] == [4096, 16_384]
-    assert done["result"]["input_tokens"] == 2 * begun["cursor"]["input_tokens"]
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_tokens_of_all_answers_are_counted(clinic: Clinic, number: int) -> None:
+    said = [found(ASTHMA), coded([1]), told()]
+    last = said[number - 1]
+    job = clinic.begun(clinic.upload(), *said[: number - 1], number=number)
+    clinic.answers(last | {"output": {}}, last | CUT, last)
+    assert [clinic.step(job)["status"] for _ in range(3)] == ["pending", "pending", "completed"]
+    often = clinic.stage.job(str(job["id"]))["result"]["input_tokens"]
+    other = clinic.begun(clinic.upload(), *said, number=number)
+    assert often == 3 * clinic.step(other)["result"]["input_tokens"]
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])

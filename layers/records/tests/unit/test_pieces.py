@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from records.intake.lines import estimate_tokens, is_complex
-from records.passes.pieces import Place, Usage
+from records.passes.pieces import Place
 from signalbox.documents.line import Line
 
-USED = Usage(10, 2, 30)
 NOWHERE = (0.0, 0.0, 0.0, 0.0)
 
 
@@ -18,7 +17,7 @@ def pieces(sizes: list[int]) -> list[tuple[int, int]]:
     while place.page < len(sizes):
         end = place.end(sizes)
         found.append((place.page, end))
-        place = Place.of(place.after(end, USED).cursor())
+        place = Place.of(place.after(end).cursor())
     return found
 
 
@@ -39,35 +38,34 @@ def test_each_page_is_in_one_piece(sizes: list[int]) -> None:
 
 
 def test_half_of_an_odd_number_of_pages_is_rounded_up() -> None:
-    half = Place().halved(5, USED)
+    half = Place().halved(5)
     assert half is not None
     assert (half.piece, half.page, half.ends) == (0, 0, (3, 5))
     assert half.end([1] * 8) == 3
-    rest = half.after(3, USED)
+    rest = half.after(3)
     assert (rest.piece, rest.page, rest.end([1] * 8)) == (1, 3, 5)
-    assert rest.after(5, USED).end([1] * 8) == 8
+    assert rest.after(5).end([1] * 8) == 8
 
 
 def test_half_of_a_half_leaves_all_others_in_their_order() -> None:
-    half = Place().halved(8, USED)
+    half = Place().halved(8)
     assert half is not None
-    quarter = half.halved(half.end([1] * 8), USED)
+    quarter = half.halved(half.end([1] * 8))
     assert quarter is not None
     assert quarter.ends == (2, 4, 8)
 
 
 def test_one_page_has_no_half() -> None:
-    assert Place(page=3).halved(4, USED) is None
+    assert Place(page=3).halved(4) is None
 
 
-def test_costs_of_all_answers_add_up() -> None:
-    place = Place().with_more_room(USED).after(1, USED)
-    assert (place.usage, place.is_long) == (Usage(20, 4, 60), False)
-    assert Place.of(place.cursor()) == place
+def test_more_room_is_for_this_piece_alone() -> None:
+    place = Place().with_more_room()
+    assert (place.is_long, place.after(1).is_long, Place.of(place.cursor())) == (True, False, place)
 
 
 def test_cursor_holds_numbers_alone() -> None:
-    half = Place().halved(5, USED)
+    half = Place().halved(5)
     assert half is not None
     numbers = [one for value in half.cursor().values() for one in (value if isinstance(value, list) else [value])]
     assert {type(one) for one in numbers} == {int}
