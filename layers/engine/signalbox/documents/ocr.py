@@ -6,11 +6,12 @@ The token makes a second start the same one for Textract: give the job's key.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from signalbox.aws.errors import call_errors
+from signalbox.aws.errors import call_errors, code_of
 from signalbox.documents.line import Line
 from signalbox.packs.outcome import Permanent
 from signalbox.postgres.pg_text import clean
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
         DocumentTypeDef,
         GetDocumentTextDetectionResponseTypeDef,
     )
+
+
+_UNREADABLE = frozenset({"BadDocumentException", "DocumentTooLargeException", "UnsupportedDocumentException"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +47,21 @@ class ScanFailed(Permanent):
     """Textract can't read the document."""
 
 
+@contextmanager
+def _errors() -> Iterator[None]:
+    with call_errors("Textract"):
+        try:
+            yield
+        except Exception as error:
+            if (code := code_of(error)) in _UNREADABLE:
+                raise ScanFailed(f"Textract can't read it: {code}") from None
+            raise
+
+
 def detect(textract: TextractClient, bucket: str, key: str) -> Scanned:
     """Return what Textract reads in an object of S3 with one page."""
     document: DocumentTypeDef = {"S3Object": {"Bucket": bucket, "Name": key}}
-    with call_errors("Textract"):
+    with _errors():
         answer = textract.detect_document_text(Document=document)
     lines = [block for block in answer.get("Blocks", []) if block.get("BlockType") == "LINE"]
     return Scanned(_by_page(lines, 1), _confidence(lines))
@@ -55,14 +70,14 @@ def detect(textract: TextractClient, bucket: str, key: str) -> Scanned:
 def start(textract: TextractClient, bucket: str, key: str, token: str) -> str:
     """Have Textract read an object of S3, and return the id of its job."""
     location: DocumentLocationTypeDef = {"S3Object": {"Bucket": bucket, "Name": key}}
-    with call_errors("Textract"):
+    with _errors():
         answer = textract.start_document_text_detection(DocumentLocation=location, ClientRequestToken=token)
     return answer["JobId"]
 
 
 def look(textract: TextractClient, job_id: str) -> Scanned | None:
     """Return what Textract has read, or None while it reads."""
-    with call_errors("Textract"):
+    with _errors():
         first = textract.get_document_text_detection(JobId=job_id)
         status = first["JobStatus"]
         if status == "IN_PROGRESS":

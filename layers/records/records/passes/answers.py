@@ -33,6 +33,11 @@ def _calendar_date(value: Any) -> Any:
     return value
 
 
+def _lower_id(text: str) -> str:
+    return str(UUID(text))
+
+
+Id = Annotated[str, AfterValidator(_lower_id)]
 Text = Annotated[str, AfterValidator(_storable)]
 Name = Annotated[Text, Field(min_length=1)]
 Day = Annotated[date, BeforeValidator(_calendar_date), WithJsonSchema({"type": "string", "format": "date"})]
@@ -105,7 +110,7 @@ class Source(Part):
     """Name a row that a narrative is made of."""
 
     kind: Literal["condition", "medication"]
-    id: str
+    id: Id
 
 
 class Pass3Answer(Part):
@@ -147,10 +152,5 @@ def check_entities(answer: Pass2Answer, entities: list[dict[str, Any]]) -> None:
 
 def check_sources(answer: Pass3Answer, known: dict[str, set[str]]) -> None:
     """Check that each source is a row of the session."""
-    for source in answer.sources:
-        try:
-            id_ = str(UUID(source.id))
-        except ValueError:
-            id_ = ""
-        if id_ not in known[source.kind]:
-            raise malformed(["sources.#.id"])
+    if not all(source.id in known[source.kind] for source in answer.sources):
+        raise malformed(["sources.#.id"])

@@ -35,6 +35,7 @@ def perform(session: Session, one: LaterPass[AnswerOfPass]) -> Completed | More 
     if (known := one.known(session)) is not None:
         return known
     with context.db.transaction():
+        lock_session(context, session.file)  # first, as where it writes: two passes would else wait for each other
         closed = gate.look(session)
     if closed is not None:
         return _raised(closed)

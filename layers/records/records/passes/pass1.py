@@ -54,7 +54,7 @@ def pass1(session: Session) -> Completed | More | Cancelled:
     after = place.after(end)
     if end < len(pages):
         return More(after.cursor(), 100 * end // len(pages), f"{end} of {len(pages)} pages are read")
-    return _finish(session, after)
+    return _finish(session, after, len(pages))
 
 
 def _pages(session: Session) -> Sequence[Page]:
@@ -91,10 +91,13 @@ def _cut(place: Place, end: int, reason: str) -> More:
     return More(further.cursor(), message=f"the answer to piece {place.piece + 1} had no room")
 
 
-def _finish(session: Session, place: Place) -> Completed | Cancelled:
+def _finish(session: Session, place: Place, pages: int) -> Completed | More | Cancelled:
     """Write what all pieces have found, unless a twin has, and submit the second pass."""
     context = session.context
-    answers = [_answer(session, piece) for piece in range(place.piece)]
+    found = [_piece(session, piece) for piece in range(place.piece)]
+    if [page for one in found for page in range(*one["pages"])] != list(range(pages)):
+        return More(Place().cursor(), message="a twin has divided the file in another way: once more")
+    answers = [check(Pass1Answer, one["answer"]) for one in found]
     entities = [entity.model_dump() for answer in answers for entity in answer.entities]
     subjects = [Subject(one.name, one.date_of_birth, one.page) for answer in answers for one in answer.subjects]
     usage = total(context)
@@ -122,11 +125,12 @@ def _finish(session: Session, place: Place) -> Completed | Cancelled:
     return _completed(session, usage, job_id)
 
 
-def _answer(session: Session, piece: int) -> Pass1Answer:
+def _piece(session: Session, piece: int) -> dict[str, Any]:
     data = bucket_of(session.context).read(_key(session, piece))
     if data is None:
         raise refuse("NOT_FOUND", f"what piece {piece + 1} has found is gone: process the file again")
-    return check(Pass1Answer, json.loads(data)["answer"])
+    found: dict[str, Any] = json.loads(data)
+    return found
 
 
 def _completed(session: Session, usage: Usage, job_id: str) -> Completed:

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from psycopg.errors import CheckViolation
 
 from records.passes import answers, later_pass
 from tests.support.clinic import ASTHMA, Clinic, coded, found, told
@@ -28,7 +29,7 @@ def test_flagged_file_waits_and_is_looked_at_each_quarter_of_an_hour(clinic: Cli
     session, job = flagged(clinic)
     waiting = clinic.step(job)
     assert (waiting["status"], waiting["attempts"], status(clinic, job)) == ("pending", 0, "awaiting_review")
-    assert waiting["scheduled_for"] - waiting["updated_at"] <= timedelta(minutes=15)
+    assert timedelta(minutes=14.9) < waiting["scheduled_for"] - waiting["updated_at"] <= timedelta(minutes=15)
     [audit] = clinic.rows("profile_classification_audit")
     assert (float(audit["contamination_risk_score"]), str(audit["processing_session_id"])) == (0.6, session)
     assert len(clinic.asked()) == 1
@@ -97,6 +98,12 @@ def test_review_is_overdue_after_30_days_and_goes_on_once_decided(clinic: Clinic
     assert clinic.step(job)["status"] == "completed"
 
 
+def test_review_that_is_overdue_at_the_first_look_leaves_the_file_waiting(clinic: Clinic) -> None:
+    _, job = flagged(clinic)
+    wait_for(clinic, 31)
+    assert (clinic.step(job)["status"], status(clinic, job)) == ("failed", "awaiting_review")
+
+
 def test_pass_without_a_classification_is_refused(clinic: Clinic) -> None:
     job = clinic.begun(clinic.upload())
     early = clinic.stage.submit("ai_processing", payload=job["payload"] | {"pass_number": 2})
@@ -104,6 +111,8 @@ def test_pass_without_a_classification_is_refused(clinic: Clinic) -> None:
 
 
 def test_review_is_whole_or_not_there(clinic: Clinic) -> None:
-    _, _ = flagged(clinic)
-    with pytest.raises(Exception, match="review_is_whole"):
+    session, _ = flagged(clinic)
+    with pytest.raises(CheckViolation, match="review_is_whole"):
         clinic.db.execute("UPDATE records.profile_classification_audit SET review_decision = 'approved'")
+    with pytest.raises(CheckViolation, match="decision_known"):
+        clinic.decide(session, "maybe")

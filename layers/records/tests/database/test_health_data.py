@@ -107,6 +107,15 @@ def test_file_that_can_not_be_read_leaks_nothing(clinic: Clinic, caplog: pytest.
     assert MARK not in tables(clinic) + str([vars(record) for record in caplog.records])
 
 
+def test_key_of_a_file_that_s3_refuses_is_in_no_error(clinic: Clinic, caplog: pytest.LogCaptureFixture) -> None:
+    file = clinic.upload(raw_file=f"uploads/{MARK}")
+    clinic.s3.delete_object(Bucket=clinic.bucket, Key=f"uploads/{MARK}")
+    clinic.db.execute("UPDATE records.shell_files SET raw_file = %s", (f"uploads/{MARK}" + "x" * 2000,))  # too long
+    job = clinic.read(file)
+    assert job["status"] == "failed"
+    assert MARK not in str([job["error_details"], *[vars(record) for record in caplog.records]])
+
+
 def test_reader_can_not_read_the_schema(reader: str) -> None:
     with psycopg.connect(reader) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
         connection.execute("SELECT FROM records.user_profiles")

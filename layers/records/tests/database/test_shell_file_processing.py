@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -16,6 +17,7 @@ from signalbox.errors import JobRefused
 from signalbox.packs.outcome import Transient
 from signalbox.testing.rows import count
 from tests.support.clinic import PAGE, Clinic
+from tests.support.dead_letters import redrive
 from tests.support.pdfs import pdf
 
 PNG, JPEG = b"\x89PNG\r\n\x1a\n rest", b"\xff\xd8\xff rest"
@@ -57,7 +59,14 @@ def test_pdf_with_one_page_without_text_is_read_whole_by_textract(clinic: Clinic
     file = clinic.upload(PAGE, ["19 characters, no m"])
     clinic.scans(file, {"pages": [["scanned 1"], ["scanned 2"]], "seconds": 1})
     job = clinic.read(file)
-    assert (job["status"], job["attempts"], list(job["cursor"])) == ("pending", 0, ["textract"])
+    assert (job["status"], job["attempts"], sorted(job["cursor"])) == ("pending", 0, ["begun", "textract"])
+    [call] = [call for call in clinic.calls("textract") if call["name"] == "StartDocumentTextDetection"]
+    assert call["request"]["ClientRequestToken"] == f"{job['id']}-1"
+    again = clinic.step(job)
+    assert (again["cursor"], again["scheduled_for"] - again["updated_at"] <= timedelta(seconds=10)) == (
+        job["cursor"],
+        True,
+    )
     assert 9 < (job["scheduled_for"] - job["updated_at"]).total_seconds() <= 10
     done = clinic.stage.finish(str(job["id"]))
     assert (done["status"], done["result"]["page_count"]) == ("completed", 2)
@@ -139,8 +148,9 @@ def test_file_that_is_not_of_its_type_is_unreadable(clinic: Clinic, data: bytes,
 
 
 def test_file_that_is_too_large_is_refused(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
-    for limit in ("MOST_BYTES_OF_PDF", "MOST_BYTES_OF_IMAGE"):
-        monkeypatch.setattr(read_file, limit, len(PNG))
+    monkeypatch.setattr(read_file, "MOST_BYTES_OF_IMAGE", len(PNG))
+    assert clinic.read(clinic.upload())["status"] == "completed", "a PDF may be larger than an image"
+    monkeypatch.setattr(read_file, "MOST_BYTES_OF_PDF", len(PNG))
     assert code(refused(clinic, clinic.upload())) == ("FileTooLarge", "FILE_TOO_LARGE")
     assert code(refused(clinic, clinic.upload(data=PNG + b".", mime_type="image/png")))[1] == "FILE_TOO_LARGE"
     image = clinic.upload(data=PNG, mime_type="image/png")
@@ -178,6 +188,29 @@ def test_scan_that_textract_reads_in_part_is_refused(clinic: Clinic, monkeypatch
     assert code(clinic.stage.finish(clinic.submit(file))["error_details"]) == ("OcrFailed", "OCR_FAILED")
 
 
+def test_scan_that_failed_is_begun_again_by_a_redrive(clinic: Clinic) -> None:
+    file = clinic.upload([], [])
+    clinic.scans(file, {"pages": [], "status": "FAILED"})
+    job = clinic.stage.finish(clinic.submit(file))
+    clinic.scans(file, [["page 1"], ["page 2"]])
+    redrive(clinic.stage, str(clinic.stage.dead_letter(str(job["id"]))["id"]))
+    assert clinic.stage.finish(str(job["id"]))["result"]["page_count"] == 2
+
+
+def test_large_scan_of_one_page_is_read_by_a_job_of_textracts(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_file, "MOST_BYTES_OF_IMAGE", 100)
+    file = clinic.upload([])
+    clinic.scans(file, [["page 1"]])
+    assert clinic.stage.finish(clinic.submit(file))["status"] == "completed"
+    assert "DetectDocumentText" not in {call["name"] for call in clinic.calls("textract")}
+
+
+def test_image_that_textract_can_not_read_is_refused(clinic: Clinic) -> None:
+    file = clinic.upload(data=PNG, mime_type="image/png")
+    clinic.scans(file, {"pages": [["x"]], "status": "FAILED"})
+    assert code(refused(clinic, file)) == ("OcrFailed", "OCR_FAILED")
+
+
 # ---- submits
 
 
@@ -210,14 +243,17 @@ def test_other_names_of_the_document_are_the_engines_types(clinic: Clinic, name:
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "reason"),
     [
-        *("report_generation", "backup_operation", "semantic_processing"),
-        *("consent_verification", "provider_verification"),
+        ("report_generation", "export_table writes rows, and the pack compliance"),
+        ("backup_operation", "AWS Backup"),
+        ("semantic_processing", "no input, rule or table"),
+        ("consent_verification", "no input, rule or table"),
+        ("provider_verification", "no input, rule or table"),
     ],
 )
-def test_name_that_is_no_type_is_refused_with_its_reason(clinic: Clinic, name: str) -> None:
-    with pytest.raises(InvalidParameterValue, match=f"there is no job type '{name}': ."):
+def test_name_that_is_no_type_is_refused_with_its_reason(clinic: Clinic, name: str, reason: str) -> None:
+    with pytest.raises(InvalidParameterValue, match=f"there is no job type '{name}': .*{reason}"):
         clinic.db.execute("SELECT signalbox.submit_job(%s)", (name,))
 
 
@@ -232,15 +268,43 @@ def test_file_that_is_submitted_again_has_a_new_session(clinic: Clinic) -> None:
     assert (ended["status"], clinic.asked()) == ("cancelled", [])
 
 
+def test_file_that_is_submitted_again_is_no_longer_completed(clinic: Clinic) -> None:
+    file, other = clinic.upload(), clinic.upload()
+    clinic.db.execute("UPDATE records.shell_files SET status = 'completed', processed_at = now()")
+    clinic.read(file)
+    assert (clinic.file(file)["status"], clinic.file(file)["processed_at"]) == ("processing", None)
+    assert clinic.file(other)["status"] == "completed"
+
+
+def test_twin_that_comes_late_does_not_set_the_file_back(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, read = clinic.upload(), read_file.read_file
+    job_id = clinic.submit(file)
+
+    def be_slower(*asked: Any) -> Any:
+        monkeypatch.setattr(shell_file_processing, "read_file", read)
+        lose(clinic, job_id)
+        clinic.db.execute("UPDATE records.shell_files SET status = 'awaiting_review'")
+        return read(*asked)
+
+    monkeypatch.setattr(shell_file_processing, "read_file", be_slower)
+    clinic.stage.step(job_id)
+    assert (clinic.stage.status(job_id), clinic.file(file)["status"]) == ("completed", "awaiting_review")
+
+
+def lose(clinic: Clinic, job_id: str) -> None:
+    """Let another worker do a job whose worker is taken for lost."""
+    expire = "UPDATE signalbox.jobs SET lease_expires_at = now() - interval '1 s' WHERE id = %s"
+    clinic.db.execute(expire, (job_id,))
+    clinic.stage.another().run("rescue_jobs", force=True)
+    clinic.stage.another().step(job_id)
+
+
 def test_twins_begin_one_session(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
     job_id = clinic.submit(clinic.upload())
 
     def be_slower(*asked: Any) -> Any:
         monkeypatch.setattr(shell_file_processing, "lock_session", lock_session)
-        expire = "UPDATE signalbox.jobs SET lease_expires_at = now() - interval '1 s' WHERE id = %s"
-        clinic.db.execute(expire, (job_id,))
-        clinic.stage.another().run("rescue_jobs", force=True)
-        clinic.stage.another().step(job_id)
+        lose(clinic, job_id)
         return lock_session(*asked)
 
     monkeypatch.setattr(shell_file_processing, "lock_session", be_slower)

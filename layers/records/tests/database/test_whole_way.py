@@ -2,33 +2,78 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date
+from typing import Any
 
-from tests.support.clinic import ASTHMA, BORN, SALBUTAMOL, Clinic, coded, found, told
+import pytest
+
+from tests.support.clinic import ASTHMA, BORN, PAGE, SALBUTAMOL, Clinic, coded, found, told
+
+CONDITION = {
+    "entity_no": 1,
+    "name": "Asthma",
+    "code": "J45.9",
+    "code_system": "ICD-10",
+    "status": "active",
+    "onset_date": "2011-04-02",
+    "confidence": 0.9,
+}
+MEDICATION = {
+    "entity_no": 2,
+    "name": "Salbutamol",
+    "dose": "100 ug",
+    "frequency": "as needed",
+    "started_on": "2012-01-02",
+    "stopped_on": "2013-03-04",
+    "confidence": 0.75,
+}
+
+
+def as_said(row: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns of a row that a model has said, as JSON has them."""
+    return {name: str(row[name]) if isinstance(row[name], date) else row[name] for name in said}
 
 
 def test_file_becomes_rows_and_a_narrative(clinic: Clinic) -> None:
-    file = clinic.upload()
-    condition = {
-        "entity_no": 1,
-        "name": "Asthma",
-        "code": "J45.9",
-        "code_system": "ICD-10",
-        "status": "active",
-        "onset_date": "2011-01-01",
-        "confidence": 0.9,
-    }
-    clinic.answers(found(ASTHMA, SALBUTAMOL), coded([condition], [2]), told())
+    file, other = clinic.upload(), clinic.upload()
+    clinic.answers(found(ASTHMA, SALBUTAMOL), coded([CONDITION], [MEDICATION]), told())
     session = clinic.processed(file)
-    [stored] = clinic.rows("patient_conditions")
-    assert (stored["name"], stored["code"], stored["onset_date"]) == ("Asthma", "J45.9", date(2011, 1, 1))
-    [medication] = clinic.rows("patient_medications")
-    assert (medication["name"], medication["entity_no"], medication["superseded_at"]) == ("Salbutamol", 2, None)
+    [condition], [medication] = clinic.rows("patient_conditions"), clinic.rows("patient_medications")
+    assert as_said(condition, CONDITION) == CONDITION | {"confidence": pytest.approx(0.9)}
+    assert as_said(medication, MEDICATION) == MEDICATION
+    assert [condition["superseded_at"], medication["superseded_at"]] == [None, None]
     [narrative] = clinic.rows("clinical_narratives")
     assert (narrative["narrative"], str(narrative["processing_session_id"])) == ("Asthma, treated.", session)
     done = clinic.file(file)
     assert (done["status"], str(done["processing_session_id"]), done["page_count"]) == ("completed", session, 1)
     assert done["processed_at"] is not None
+    assert (clinic.file(other)["status"], clinic.file(other)["processed_at"]) == ("uploaded", None)
+
+
+def test_long_file_keeps_its_lane_in_each_pass(clinic: Clinic) -> None:
+    clinic.answers(found(ASTHMA), coded(), told())
+    session = clinic.processed(clinic.upload(*[PAGE] * 11))
+    passes = [clinic.passed(session, number) for number in (1, 2, 3)]
+    assert {(one["lane"], one["payload"]["job_lane"], one["timeout_ms"]) for one in passes} == {
+        ("heavy", "ai_queue_complex", 840_000)
+    }
+
+
+def test_narrative_to_supersede_is_handed_on_from_the_first_pass(clinic: Clinic) -> None:
+    patient = clinic.patient()
+    clinic.answers(*[found(ASTHMA), coded(), told()] * 2)
+    clinic.processed(clinic.upload(patient_id=patient))
+    [old] = clinic.rows("clinical_narratives")
+    first = clinic.begun(clinic.upload(patient_id=patient), found(ASTHMA), coded(), told())
+    payload = first["payload"] | {"narrative_id": str(old["id"])}
+    clinic.stage.db.execute("DELETE FROM signalbox.jobs WHERE id = %s", (first["id"],))
+    clinic.stage.submit("ai_processing", payload=payload)
+    clinic.stage.drain()
+    session = str(payload["processing_session_id"])
+    assert [clinic.passed(session, n)["payload"]["narrative_id"] for n in (2, 3)] == [str(old["id"])] * 2
+    assert f"narrative:{old['id']}" in clinic.passed(session, 3)["tags"]
+    assert [row["superseded_at"] is None for row in clinic.rows("clinical_narratives")] == [False, True]
 
 
 def test_each_job_names_the_next_and_says_what_it_found(clinic: Clinic) -> None:
@@ -107,3 +152,21 @@ def test_model_is_asked_for_one_tool_at_temperature_zero(clinic: Clinic) -> None
     assert tools == ["records_pass1", "records_pass2", "records_pass3"]
     assert [call["inferenceConfig"] for call in asked] == [{"maxTokens": 4096, "temperature": 0}] * 3
     assert BORN in asked[0]["messages"][0]["content"][0]["text"]
+
+
+def test_model_and_bucket_are_those_of_the_settings(clinic: Clinic, moto: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, bucket = clinic.upload(), f"records-{clinic.bucket}"
+    clinic.s3.create_bucket(Bucket=bucket)
+    key = clinic.file(file)["raw_file"]
+    clinic.s3.copy_object(Bucket=bucket, Key=key, CopySource={"Bucket": clinic.bucket, "Key": key})
+    clinic.s3.delete_object(Bucket=clinic.bucket, Key=key)
+    monkeypatch.setenv("RECORDS_SETTINGS", json.dumps({"bucket": bucket, "model_id": "our.model"}))
+    stage = clinic.stage.another()
+    clinic.answers(found(ASTHMA), coded(), told())
+    stage.submit_all([clinic.job_of(file)])
+    stage.drain()
+    assert clinic.file(file)["status"] == "completed"
+    assert clinic.s3.get_object(Bucket=bucket, Key=clinic.file(file)["ocr_spatial_data"])
+    assert {asked["modelId"] for asked in clinic.asked()} == {"our.model"}
+    models = [clinic.rows(table)[0]["model"] for table in ("pass1_entity_metrics", "clinical_narratives")]
+    assert models == ["our.model"] * 2

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import psycopg
 
+from signalbox import NewJob
 from signalbox.testing.rows import select
 from signalbox.testing.stage import Stage
 from signalbox_laptop.stand_ins.aws_services import AwsServices
@@ -81,7 +82,10 @@ class Clinic:
 
     def asked(self) -> list[dict[str, Any]]:
         """Return what the model was asked, in turn."""
-        return [call["request"] for call in calls_of(self.services.addresses["bedrock"])]
+        return [call["request"] for call in self.calls("bedrock")]
+
+    def calls(self, service: str) -> list[dict[str, Any]]:
+        return calls_of(self.services.addresses[service])
 
     def file(self, file_id: str) -> dict[str, Any]:
         [row] = select(self.db, "SELECT * FROM records.shell_files WHERE id = %s", file_id)
@@ -95,9 +99,12 @@ class Clinic:
 
     def submit(self, file_id: str, **fields: Any) -> str:
         """Submit the file's job; return its id, which is the session's."""
+        return self.stage.submit(self.job_of(file_id, **fields))
+
+    def job_of(self, file_id: str, **fields: Any) -> NewJob:
         file = self.file(file_id)
         given = {"shell_file_id": file_id, "patient_id": str(file["patient_id"]), "raw_file": file["raw_file"]}
-        return self.stage.submit("shell_file_processing", payload=given | fields)
+        return NewJob("shell_file_processing", given | fields)
 
     def read(self, file_id: str, **fields: Any) -> dict[str, Any]:
         """Make one attempt at the file's job; return its row."""
@@ -130,6 +137,9 @@ class Clinic:
     def stored(self, key: str) -> Any:
         """Return an object of the bucket, as JSON."""
         return json.loads(self.s3.get_object(Bucket=self.bucket, Key=key)["Body"].read())
+
+    def store(self, key: str, value: Any) -> None:
+        self.s3.put_object(Bucket=self.bucket, Key=key, Body=json.dumps(value).encode())
 
     def decide(self, session: str, decision: str) -> None:
         """Have a person decide on the session, straight in the table."""
