@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+_TRIES = 5
 _FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
@@ -111,23 +112,30 @@ def browser() -> Iterator[Browser]:
         pytest.skip(
             "Chromium is not installed: `apt-get install chromium chromium-driver` brings what these tests need"
         )
-    with (
-        tempfile.TemporaryDirectory() as profile,
-        subprocess.Popen(
-            [chromedriver, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        ) as process,
-    ):
-        try:
+    with tempfile.TemporaryDirectory() as profile, _driver(chromedriver) as driver:
+        options = {"binary": chromium, "args": [*_FLAGS, f"--user-data-dir={profile}"]}
+        wanted = {"capabilities": {"alwaysMatch": {"goog:chromeOptions": options}}}
+        session = _call("POST", f"{driver}/session", wanted)["sessionId"]
+        yield Browser(driver, session)
+        _call("DELETE", f"{driver}/session/{session}")
+
+
+@contextmanager
+def _driver(chromedriver: str) -> Iterator[str]:
+    """Start the driver and return its address. It ends where the port that it was given is taken for IPv6."""
+    for _ in range(_TRIES):
+        command = [chromedriver, "--port=0"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
             assert process.stdout is not None
-            ready = next(line for line in process.stdout if "started successfully on port" in line)
-            driver = f"http://127.0.0.1:{re.findall(r'[0-9]+', ready)[-1]}"
-            options = {"binary": chromium, "args": [*_FLAGS, f"--user-data-dir={profile}"]}
-            wanted = {"capabilities": {"alwaysMatch": {"goog:chromeOptions": options}}}
-            session = _call("POST", f"{driver}/session", wanted)["sessionId"]
-            yield Browser(driver, session)
-            _call("DELETE", f"{driver}/session/{session}")
-        finally:
-            process.terminate()
+            ready = next((line for line in process.stdout if "started successfully on port" in line), None)
+            if ready is None:
+                continue
+            try:
+                yield f"http://127.0.0.1:{re.findall(r'[0-9]+', ready)[-1]}"
+            finally:
+                process.terminate()
+            return
+    raise AssertionError(f"{chromedriver} did not start in {_TRIES} tries")
 
 
 def _call(method: str, address: str, body: Any = None) -> Any:

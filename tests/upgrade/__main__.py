@@ -42,7 +42,13 @@ def main() -> int:
         _bring_migrations(folder)
         print(f"the tests of {release[:12]} on the schema of this tree", flush=True)
         rooms = [folder, *sorted(folder.glob("layers/*/")), folder / "cli", folder / "laptop"]
-        command = [sys.executable, "-m", "pytest", *QUIET, *(sys.argv[1:] or ["-n", "auto", "--dist", "loadfile", *CHOICE])]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            *QUIET,
+            *(sys.argv[1:] or ["-n", "auto", "--dist", "loadfile", *CHOICE]),
+        ]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, rooms))}
         return subprocess.run(command, cwd=folder, env=environment, check=False).returncode
 
