@@ -195,6 +195,13 @@ def test_a_private_schema_is_the_writers_alone(dsn: str, db: psycopg.Connection,
     assert rights(db, "signalbox_reader", "health.later") == set()
 
 
+def test_private_schema_that_is_gone_takes_nothing_from_the_reader(db: psycopg.Connection, tmp_path: Path) -> None:
+    db.execute("INSERT INTO signalbox.private_schemas VALUES ('gone', 'its pack is')")
+    (tmp_path / "0001_n.sql").write_text("-- serves: 1\nCREATE TABLE numbers.n (id int);\n")
+    migrations.apply(db, [ENGINE, Pack("numbers", (), tmp_path)], "tests", find_roles(db))
+    assert rights(db, "signalbox_reader", "numbers.n") == {"SELECT"}
+
+
 def test_what_the_owners_functions_make_later_has_its_grants_as_well(dsn: str, db: psycopg.Connection) -> None:
     db.execute("SET ROLE signalbox_owner")
     db.execute("CREATE TABLE signalbox.made_at_night (n int)")

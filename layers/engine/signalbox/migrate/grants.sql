@@ -34,7 +34,7 @@ DECLARE
     statement text;
 BEGIN
     IF to_regclass('signalbox.private_schemas') IS NOT NULL THEN
-        private := ARRAY(SELECT to_regnamespace(quote_ident(name))::oid FROM signalbox.private_schemas);
+        private := ARRAY(SELECT oid FROM pg_namespace WHERE nspname IN (SELECT name FROM signalbox.private_schemas));
     END IF;
     -- The schemas come first: a table's new owner must be allowed to create in its schema. Objects of other owners, for
     -- whom this log-in can't act, are left alone.
