@@ -37,14 +37,14 @@ from signalbox.testing.stage import Stage
 from signalbox_laptop.aws import client
 from signalbox_laptop.moto.process import MotoProcess
 from signalbox_laptop.stand_ins.aws_services import AwsServices
-from tests.support.clinic import ASTHMA, PAGE, Clinic, coded, found, told
+from tests.support.clinic import ASTHMA, PAGE, Clinic, coded, found, narrated
 from tests.support.pdfs import pdf
 
 SQL = load_queries(__file__)
 FILES, SCANNED_PAGES, LINES, ROUNDS = 10_000, 100, 40, 20
 WORKERS, AT_ONCE, BATCH = 2, 50, 250
 BUCKET, MODEL_SECONDS = "bench", 1.0
-ANSWERS = (found(ASTHMA, times=0), coded([1], times=0), told(times=0))
+ANSWERS = (found(ASTHMA, times=0), coded([1], times=0), narrated(times=0))
 
 
 def measure(dsn: str, part: int = 1) -> list[Ratio]:

@@ -22,7 +22,7 @@ _PATIENCE_SECONDS = 60.0
 
 
 @contextmanager
-def told(pack: str, home: Path, **parameters: str) -> Iterator[StackState]:
+def stack_with_story(pack: str, home: Path, **parameters: str) -> Iterator[StackState]:
     """Yield a stack with this pack alone, its story loaded."""
     alone = dict.fromkeys(SWITCHES, "off") | {f"{pack.title()}Pack": "on"} | parameters
     state = up(StackOptions(home=home, port=0, clock=False, durable=False, parameters=alone), quiet)

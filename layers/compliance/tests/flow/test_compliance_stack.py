@@ -14,14 +14,14 @@ from signalbox.engine_pack import registry_of
 from signalbox.testing.rows import runs_of
 from signalbox_laptop.home import StackState
 from tests.support.laptop import control
-from tests.support.story import AT, told, wait_for_jobs
+from tests.support.story import AT, stack_with_story, wait_for_jobs
 
 TYPES = [job_type.name for job_type in JOB_TYPES]
 
 
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackState]:
-    with told("compliance", tmp_path_factory.mktemp("compliance")) as state:
+    with stack_with_story("compliance", tmp_path_factory.mktemp("compliance")) as state:
         control(state, "POST", "tick", at=AT.isoformat(), rules=None)
         assert control(state, "GET", "idle?timeout=120")["idle"] is True
         wait_for_jobs(state)

@@ -18,7 +18,7 @@ from signalbox_laptop.aws import client
 from signalbox_laptop.home import StackState
 from tests.support.events import EVENTS, function_of
 from tests.support.laptop import control
-from tests.support.story import AT, told
+from tests.support.story import AT, stack_with_story
 
 REGISTRY = registry_of(["forecasts"])
 PACKS_TASKS = sorted(set(REGISTRY.names()) - set(registry_of([]).names()) | {"poll_data"})
@@ -36,7 +36,7 @@ class Story:
 
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    with told("forecasts", tmp_path_factory.mktemp("forecasts")) as state:
+    with stack_with_story("forecasts", tmp_path_factory.mktemp("forecasts")) as state:
         fired = control(state, "POST", "tick", at=AT.isoformat(), rules=None)["fired"]
         assert control(state, "GET", "idle?timeout=120")["idle"] is True
         yield Story(state, fired, drained(state, "notifications"), drained(state, "evaluations"))

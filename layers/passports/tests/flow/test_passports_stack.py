@@ -11,7 +11,7 @@ import pytest
 from passports.job_types import JOB_TYPES
 from signalbox_laptop.home import StackState
 from tests.support.command_line import Signalbox
-from tests.support.story import told, wait_for_jobs
+from tests.support.story import stack_with_story, wait_for_jobs
 
 WEBHOOKS = {"WebhookAllowHttp": "on", "WebhookPorts": "1024-65535", "WebhookAllowedNetworks": "127.0.0.0/8"}
 
@@ -19,7 +19,7 @@ WEBHOOKS = {"WebhookAllowHttp": "on", "WebhookPorts": "1024-65535", "WebhookAllo
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[StackState, Signalbox]]:
     home = tmp_path_factory.mktemp("passports")
-    with told("passports", home, **WEBHOOKS) as state:
+    with stack_with_story("passports", home, **WEBHOOKS) as state:
         wait_for_jobs(state)
         yield state, Signalbox({"SIGNALBOX_HOME": str(home)})
 

@@ -9,7 +9,7 @@ import pytest
 from psycopg.errors import CheckViolation
 
 from records.passes import answers, later_pass
-from tests.support.clinic import ASTHMA, Clinic, coded, found, told
+from tests.support.clinic import ASTHMA, Clinic, coded, found, narrated
 from tests.support.dead_letters import redrive
 
 STRANGER = {"name": "Eva Roth", "date_of_birth": None, "page": 1}
@@ -36,7 +36,7 @@ def test_flagged_file_waits_and_is_looked_at_each_quarter_of_an_hour(clinic: Cli
 
 
 def test_approved_file_goes_on_to_its_end(clinic: Clinic) -> None:
-    session, job = flagged(clinic, coded([1]), told())
+    session, job = flagged(clinic, coded([1]), narrated())
     clinic.step(job)
     clinic.decide(session, "approved")
     assert (clinic.step(job)["status"], status(clinic, job)) == ("completed", "processing")
@@ -55,7 +55,7 @@ def test_rejected_file_is_cancelled_without_asking(clinic: Clinic) -> None:
 def test_flag_that_is_set_while_the_model_works_keeps_its_answer_out(
     clinic: Clinic, flag: str, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = clinic.begun(clinic.upload(), found(ASTHMA), coded([1]), told(), told(), number=number)
+    job = clinic.begun(clinic.upload(), found(ASTHMA), coded([1]), narrated(), narrated(), number=number)
     check = answers.check
 
     def set_flag(*asked: Any) -> Any:

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from tests.support.clinic import ANA, ASTHMA, PAGE, SALBUTAMOL, Clinic, coded, found, told
+from tests.support.clinic import ANA, ASTHMA, PAGE, SALBUTAMOL, Clinic, coded, found, narrated
 
 MARK = "Zyx4wvut"
 PERSON = {"name": f"{MARK} Person", "date_of_birth": None, "page": 1}
@@ -17,7 +17,7 @@ ROW = {"entity_no": 1, "name": f"{MARK} asthma", "code": MARK, "confidence": 0.5
 RIGHT = [
     found(ENTITY, SALBUTAMOL, subjects=[ANA | {"name": f"{MARK} Lima"}]),
     coded([ROW], [2]),
-    told(f"She has {MARK}."),
+    narrated(f"She has {MARK}."),
 ]
 WRONG: list[Any] = [
     found(ENTITY | {"type": MARK}),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.clinic import ASTHMA, Clinic, coded, found, told
+from tests.support.clinic import ASTHMA, Clinic, coded, found, narrated
 from tests.support.template import ROOT
 
 README = (ROOT / "layers/records/README.md").read_text("utf-8")
@@ -18,7 +18,7 @@ QUERIES = [query for block in re.findall(r"```sql\n(-- Are.*?)```", README, re.D
 @pytest.fixture
 def jobs(clinic: Clinic) -> list[dict[str, Any]]:
     """Process a file; return its four jobs, and one that has failed."""
-    clinic.answers(found(ASTHMA), coded([1]), told(), found(stop_reason="content_filtered"))
+    clinic.answers(found(ASTHMA), coded([1]), narrated(), found(stop_reason="content_filtered"))
     session = clinic.processed(clinic.upload())
     failed = clinic.processed(clinic.upload())
     rows = [clinic.stage.job(session), *(clinic.passed(session, number) for number in (1, 2, 3))]

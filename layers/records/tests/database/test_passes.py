@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 from records.passes import answers, later_pass, pass1, pass2
 from signalbox.packs.outcome import Transient
 from signalbox.testing.rows import count
-from tests.support.clinic import ANA, ASTHMA, PAGE, SALBUTAMOL, Clinic, coded, found, told
+from tests.support.clinic import ANA, ASTHMA, PAGE, SALBUTAMOL, Clinic, coded, found, narrated
 
 CUT, FULL = {"stop_reason": "max_tokens"}, {"stop_reason": "model_context_window_exceeded"}
 LONG = [["x" * 90] * 45] * 12  # 12 pages of 4,050 characters: 11 fit into a piece
@@ -89,7 +89,7 @@ def test_pieces_that_a_twin_has_divided_in_another_way_are_asked_about_anew(clin
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_answer_that_was_cut_is_asked_for_once_more_with_more_room(clinic: Clinic, number: int) -> None:
-    said = [found(ASTHMA), coded([1]), told()]
+    said = [found(ASTHMA), coded([1]), narrated()]
     job = clinic.begun(clinic.upload(), *said[: number - 1], said[number - 1] | CUT, said[number - 1], number=number)
     begun = clinic.step(job)
     assert (begun["status"], begun["cursor"]["long"], begun["attempts"]) == ("pending", 1, 0)
@@ -99,7 +99,7 @@ def test_answer_that_was_cut_is_asked_for_once_more_with_more_room(clinic: Clini
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_tokens_of_all_answers_are_counted(clinic: Clinic, number: int) -> None:
-    said = [found(ASTHMA), coded([1]), told()]
+    said = [found(ASTHMA), coded([1]), narrated()]
     last = said[number - 1]
     job = clinic.begun(clinic.upload(), *said[: number - 1], number=number)
     clinic.answers(last | {"output": {}}, last | CUT, last)
@@ -111,7 +111,7 @@ def test_tokens_of_all_answers_are_counted(clinic: Clinic, number: int) -> None:
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_answer_that_is_cut_twice_is_truncated_for_good(clinic: Clinic, number: int) -> None:
-    answers = [found(ASTHMA), coded(), told()]
+    answers = [found(ASTHMA), coded(), narrated()]
     cut = [answers[number - 1] | CUT] * 2
     job = clinic.begun(clinic.upload(), *answers[: number - 1], *cut, number=number)
     assert clinic.step(job)["status"] == "pending"
@@ -130,7 +130,7 @@ def test_text_that_has_no_room_is_halved(clinic: Clinic) -> None:
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_text_that_can_not_be_halved_is_truncated(clinic: Clinic, number: int) -> None:
-    answers = [found(ASTHMA), coded(), told()]
+    answers = [found(ASTHMA), coded(), narrated()]
     job = clinic.begun(clinic.upload(), *answers[: number - 1], answers[number - 1] | FULL, number=number)
     assert code(clinic.step(job)) == "OUTPUT_TRUNCATED"
 
@@ -217,7 +217,7 @@ def test_malformed_rows_are_asked_for_again(clinic: Clinic, conditions: Any, med
 
 def test_rows_are_asked_for_by_their_entities_places(clinic: Clinic) -> None:
     other = {"type": "other", "text": "Haemoglobin 12.9", "page": 1, "confidence": 0.9}
-    clinic.answers(found(other, ASTHMA), coded([2]), told())
+    clinic.answers(found(other, ASTHMA), coded([2]), narrated())
     session = clinic.processed(clinic.upload())
     assert clinic.passed(session, 2)["result"]["conditions"] == 1
     text = clinic.asked()[1]["messages"][0]["content"][0]["text"]
@@ -226,7 +226,7 @@ def test_rows_are_asked_for_by_their_entities_places(clinic: Clinic) -> None:
 
 def test_rows_stay_superseded_as_they_were(clinic: Clinic) -> None:
     file = clinic.upload()
-    clinic.answers(*[found(ASTHMA, SALBUTAMOL), coded([1], [2]), told()] * 3)
+    clinic.answers(*[found(ASTHMA, SALBUTAMOL), coded([1], [2]), narrated()] * 3)
     sessions = [clinic.processed(file) for _ in range(2)]
     before = {table: clinic.rows(table)[0]["superseded_at"] for table in ROWS}
     clinic.processed(file)
@@ -237,7 +237,7 @@ def test_rows_stay_superseded_as_they_were(clinic: Clinic) -> None:
 
 def test_rows_of_earlier_sessions_are_superseded(clinic: Clinic) -> None:
     file, other = clinic.upload(), clinic.upload()
-    answers = [found(ASTHMA, SALBUTAMOL), coded([1], [2]), told()]
+    answers = [found(ASTHMA, SALBUTAMOL), coded([1], [2]), narrated()]
     clinic.answers(*answers, *answers, *answers)
     first, elsewhere, second = clinic.processed(file), clinic.processed(other), clinic.processed(file)
     for table in ROWS:
@@ -246,7 +246,7 @@ def test_rows_of_earlier_sessions_are_superseded(clinic: Clinic) -> None:
 
 
 def test_file_without_findings_has_no_rows_and_a_narrative(clinic: Clinic) -> None:
-    clinic.answers(found(), coded(), told("Nothing was found."))
+    clinic.answers(found(), coded(), narrated("Nothing was found."))
     session = clinic.processed(clinic.upload())
     assert clinic.passed(session, 2)["result"]["conditions"] == 0
     assert clinic.passed(session, 3)["status"] == "completed"
@@ -262,7 +262,7 @@ def sources(clinic: Clinic) -> list[dict[str, str]]:
 
 def test_narrative_names_its_sources(clinic: Clinic) -> None:
     job = clinic.begun(clinic.upload(), found(ASTHMA, SALBUTAMOL), coded([1], [2]), number=3)
-    clinic.answers(told(sources=sources(clinic)))
+    clinic.answers(narrated(sources=sources(clinic)))
     assert clinic.step(job)["status"] == "completed"
     [narrative] = clinic.rows("clinical_narratives")
     assert narrative["sources"] == sources(clinic)
@@ -271,24 +271,24 @@ def test_narrative_names_its_sources(clinic: Clinic) -> None:
 
 
 def test_source_that_is_none_of_the_sessions_is_malformed(clinic: Clinic) -> None:
-    clinic.answers(found(ASTHMA), coded([1]), told())
+    clinic.answers(found(ASTHMA), coded([1]), narrated())
     clinic.processed(clinic.upload())
     [elsewhere] = sources(clinic)
     job = clinic.begun(clinic.upload(), found(ASTHMA), coded([1]), number=3)
     [own] = [one for one in sources(clinic) if one != elsewhere]
     wrong = [[elsewhere], [own | {"kind": "medication"}], [{"kind": "condition", "id": "1"}]]
-    clinic.answers(*[told(sources=one) for one in wrong])
+    clinic.answers(*[narrated(sources=one) for one in wrong])
     assert [clinic.step(job)["status"] for _ in wrong] == ["pending"] * 3
     assert "sources.#.id" in clinic.stage.job(str(job["id"]))["error_details"]["message"]
 
 
 def test_row_of_the_files_earlier_session_is_no_source(clinic: Clinic) -> None:
     file = clinic.upload()
-    clinic.answers(found(ASTHMA), coded([1]), told())
+    clinic.answers(found(ASTHMA), coded([1]), narrated())
     clinic.processed(file)
     [earlier] = sources(clinic)
     job = clinic.begun(file, found(ASTHMA), coded([1]), number=3)
-    clinic.answers(told(sources=[earlier]))
+    clinic.answers(narrated(sources=[earlier]))
     assert clinic.step(job)["status"] == "pending"
     assert earlier["id"] not in clinic.asked()[-1]["messages"][0]["content"][0]["text"]
 
@@ -296,20 +296,20 @@ def test_row_of_the_files_earlier_session_is_no_source(clinic: Clinic) -> None:
 def test_ids_of_sources_are_kept_in_lower_case(clinic: Clinic) -> None:
     job = clinic.begun(clinic.upload(), found(ASTHMA), coded([1]), number=3)
     [own] = sources(clinic)
-    clinic.answers(told(sources=[own | {"id": own["id"].upper()}]))
+    clinic.answers(narrated(sources=[own | {"id": own["id"].upper()}]))
     assert clinic.step(job)["status"] == "completed"
     assert clinic.rows("clinical_narratives")[0]["sources"] == [own]
 
 
 def test_narrative_that_is_named_is_superseded_if_it_is_the_patients(clinic: Clinic) -> None:
     patient = clinic.patient()
-    clinic.answers(*[found(ASTHMA), coded([1]), told()] * 2)
+    clinic.answers(*[found(ASTHMA), coded([1]), narrated()] * 2)
     clinic.processed(clinic.upload(patient_id=patient))
     clinic.processed(clinic.upload())
     own, others = clinic.rows("clinical_narratives")
     job = clinic.begun(clinic.upload(patient_id=patient), found(ASTHMA), coded([1]), number=3)
     for narrative, outcome in ((others["id"], "NOT_FOUND"), (uuid4(), "NOT_FOUND"), (own["id"], "")):
-        clinic.answers(told())
+        clinic.answers(narrated())
         asked = len(clinic.asked())
         named = job["payload"] | {"narrative_id": str(narrative)}
         done = clinic.step({"id": clinic.stage.submit("ai_processing", payload=named)})
@@ -325,7 +325,7 @@ def test_narrative_that_is_named_is_superseded_if_it_is_the_patients(clinic: Cli
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_second_submit_of_a_pass_answers_what_the_tables_have(clinic: Clinic, number: int) -> None:
-    job = clinic.begun(clinic.upload(), found(ASTHMA), coded([1]), told(), number=number)
+    job = clinic.begun(clinic.upload(), found(ASTHMA), coded([1]), narrated(), number=number)
     first = clinic.step(job)["result"]
     asked = len(clinic.asked())
     again = clinic.step({"id": clinic.stage.submit("ai_processing", payload=job["payload"])})
@@ -338,7 +338,7 @@ def test_second_submit_of_a_pass_answers_what_the_tables_have(clinic: Clinic, nu
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_twins_write_once(clinic: Clinic, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = [found(ASTHMA), coded([1]), told()]
+    said = [found(ASTHMA), coded([1]), narrated()]
     job = clinic.begun(clinic.upload(), *said, said[number - 1], number=number)
     room: Any = pass1 if number == 1 else later_pass
     twin, check = clinic.stage.submit("ai_processing", payload=job["payload"]), answers.check
@@ -360,7 +360,7 @@ def test_pass_of_a_session_that_ends_while_the_model_is_asked_writes_nothing(
     clinic: Clinic, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = clinic.upload()
-    job = clinic.begun(file, found(ASTHMA), coded([1]), told(), number=number)
+    job = clinic.begun(file, found(ASTHMA), coded([1]), narrated(), number=number)
     room: Any = pass1 if number == 1 else later_pass
     check = room.check
     before = [count(clinic.db, f"records.{table}") for table in TABLES]

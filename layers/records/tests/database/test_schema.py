@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from psycopg.errors import UniqueViolation
 
-from tests.support.clinic import ASTHMA, SALBUTAMOL, Clinic, coded, found, told
+from tests.support.clinic import ASTHMA, SALBUTAMOL, Clinic, coded, found, narrated
 
 TABLES = (
     "pass1_entity_metrics",
@@ -17,7 +17,7 @@ TABLES = (
 
 
 def test_rows_of_a_session_are_unique(clinic: Clinic) -> None:
-    clinic.answers(found(ASTHMA, SALBUTAMOL), coded([1], [2]), told())
+    clinic.answers(found(ASTHMA, SALBUTAMOL), coded([1], [2]), narrated())
     clinic.processed(clinic.upload())
     for table in TABLES:
         with pytest.raises(UniqueViolation):

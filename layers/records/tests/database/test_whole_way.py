@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.clinic import ASTHMA, BORN, PAGE, SALBUTAMOL, Clinic, coded, found, told
+from tests.support.clinic import ASTHMA, BORN, PAGE, SALBUTAMOL, Clinic, coded, found, narrated
 
 CONDITION = {
     "entity_no": 1,
@@ -37,7 +37,7 @@ def as_said(row: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
 
 def test_file_becomes_rows_and_a_narrative(clinic: Clinic) -> None:
     file, other = clinic.upload(), clinic.upload()
-    clinic.answers(found(ASTHMA, SALBUTAMOL), coded([CONDITION], [MEDICATION]), told())
+    clinic.answers(found(ASTHMA, SALBUTAMOL), coded([CONDITION], [MEDICATION]), narrated())
     session = clinic.processed(file)
     [condition], [medication] = clinic.rows("patient_conditions"), clinic.rows("patient_medications")
     assert as_said(condition, CONDITION) == CONDITION | {"confidence": pytest.approx(0.9)}
@@ -52,7 +52,7 @@ def test_file_becomes_rows_and_a_narrative(clinic: Clinic) -> None:
 
 
 def test_long_file_keeps_its_lane_in_each_pass(clinic: Clinic) -> None:
-    clinic.answers(found(ASTHMA), coded(), told())
+    clinic.answers(found(ASTHMA), coded(), narrated())
     session = clinic.processed(clinic.upload(*[PAGE] * 11))
     passes = [clinic.passed(session, number) for number in (1, 2, 3)]
     assert {(one["lane"], one["payload"]["job_lane"], one["timeout_ms"]) for one in passes} == {
@@ -62,10 +62,10 @@ def test_long_file_keeps_its_lane_in_each_pass(clinic: Clinic) -> None:
 
 def test_narrative_to_supersede_is_handed_on_from_the_first_pass(clinic: Clinic) -> None:
     patient = clinic.patient()
-    clinic.answers(*[found(ASTHMA), coded(), told()] * 2)
+    clinic.answers(*[found(ASTHMA), coded(), narrated()] * 2)
     clinic.processed(clinic.upload(patient_id=patient))
     [old] = clinic.rows("clinical_narratives")
-    first = clinic.begun(clinic.upload(patient_id=patient), found(ASTHMA), coded(), told())
+    first = clinic.begun(clinic.upload(patient_id=patient), found(ASTHMA), coded(), narrated())
     payload = first["payload"] | {"narrative_id": str(old["id"])}
     clinic.stage.db.execute("DELETE FROM signalbox.jobs WHERE id = %s", (first["id"],))
     clinic.stage.submit("ai_processing", payload=payload)
@@ -78,7 +78,7 @@ def test_narrative_to_supersede_is_handed_on_from_the_first_pass(clinic: Clinic)
 
 def test_each_job_names_the_next_and_says_what_it_found(clinic: Clinic) -> None:
     file = clinic.upload()
-    clinic.answers(found(ASTHMA, SALBUTAMOL), coded([1], [2]), told())
+    clinic.answers(found(ASTHMA, SALBUTAMOL), coded([1], [2]), narrated())
     session = clinic.processed(file)
     shell, (one, two, three) = clinic.stage.job(session), [clinic.passed(session, n) for n in (1, 2, 3)]
     assert shell["result"] == {
@@ -114,7 +114,7 @@ def test_each_job_names_the_next_and_says_what_it_found(clinic: Clinic) -> None:
 
 def test_jobs_hand_on_what_the_next_one_needs(clinic: Clinic) -> None:
     file = clinic.upload()
-    clinic.answers(found(ASTHMA), coded(), told())
+    clinic.answers(found(ASTHMA), coded(), narrated())
     fields = {"correlation_id": "case-7", "job_lane": "fast_queue"}
     row = clinic.file(file)
     ids = {"shell_file_id": file.upper(), "patient_id": str(row["patient_id"]), "raw_file": row["raw_file"]}
@@ -145,7 +145,7 @@ def test_jobs_hand_on_what_the_next_one_needs(clinic: Clinic) -> None:
 
 
 def test_model_is_asked_for_one_tool_at_temperature_zero(clinic: Clinic) -> None:
-    clinic.answers(found(ASTHMA, SALBUTAMOL), coded([1], [2]), told())
+    clinic.answers(found(ASTHMA, SALBUTAMOL), coded([1], [2]), narrated())
     clinic.processed(clinic.upload())
     asked = clinic.asked()
     tools = [call["toolConfig"]["toolChoice"]["tool"]["name"] for call in asked]
@@ -162,7 +162,7 @@ def test_model_and_bucket_are_those_of_the_settings(clinic: Clinic, moto: str, m
     clinic.s3.delete_object(Bucket=clinic.bucket, Key=key)
     monkeypatch.setenv("RECORDS_SETTINGS", json.dumps({"bucket": bucket, "model_id": "our.model"}))
     stage = clinic.stage.another()
-    clinic.answers(found(ASTHMA), coded(), told())
+    clinic.answers(found(ASTHMA), coded(), narrated())
     stage.submit_all([clinic.job_of(file)])
     stage.drain()
     assert clinic.file(file)["status"] == "completed"

@@ -8,12 +8,12 @@ import psycopg
 import pytest
 
 from signalbox_laptop.home import StackState
-from tests.support.story import told, wait_for_jobs
+from tests.support.story import stack_with_story, wait_for_jobs
 
 
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackState]:
-    with told("records", tmp_path_factory.mktemp("records")) as state:
+    with stack_with_story("records", tmp_path_factory.mktemp("records")) as state:
         wait_for_jobs(state)
         yield state
 

@@ -42,7 +42,7 @@ def _row(one: Any, **fields: Any) -> Any:
     return fields | {"entity_no": one, "confidence": 0.75} if isinstance(one, int) else one
 
 
-def told(narrative: str = "Asthma, treated.", sources: Any = (), **fields: Any) -> dict[str, Any]:
+def narrated(narrative: str = "Asthma, treated.", sources: Any = (), **fields: Any) -> dict[str, Any]:
     """Return what the model answers in pass 3."""
     return {"schema": "records_pass3", "output": {"narrative": narrative, "sources": list(sources)}} | fields
 
